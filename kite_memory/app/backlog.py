@@ -90,12 +90,12 @@ def _read(source: Source, path: Path, timeline: Timeline) -> Iterator[tuple[Sess
     events: list[Event] = []
     session: Session | None = None
     while True:
-        look = source.read(path, cursor, budget=READ_BUDGET)
-        session = look.session or session
-        events += look.events
-        if not look.more or look.cursor == cursor:
+        read_result = source.read(path, cursor, budget=READ_BUDGET)
+        session = read_result.session or session
+        events += read_result.events
+        if not read_result.more or read_result.cursor == cursor:
             break
-        cursor = look.cursor
+        cursor = read_result.cursor
     if session is not None and events:
         yield session, events
 

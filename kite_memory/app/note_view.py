@@ -28,7 +28,7 @@ def _nothing_said(reference: EvidenceReference) -> str:
     return ""
 
 
-class Showing:
+class NoteView:
     """Thread-safe."""
 
     def __init__(self, *, vault: Vault, clock: Callable[[], datetime], conversation: Conversation = _nothing_said) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
@@ -111,13 +111,13 @@ class Operations:
         self._vault = vault
         self._recall = recall
         self._indexer = indexer
-        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-        self.show = self._showing.show
+        self._note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
+        self.show = self._note_view.show
         self._forgetting = forgetting
         self._extractor = extractor
         self._lack = lack
         self.search = Searching(
-            timeline=timeline, vault=vault, recall=recall, meaning=meaning, showing=self._showing, clock=clock
+            timeline=timeline, vault=vault, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
         ).search
         self._bridge = bridge
         self._pages = pages
@@ -138,7 +138,7 @@ class Operations:
             "why": self.why,
             "status": self.status,
             "bridge": self.bridge,
-            **self._showing.operations(),
+            **self._note_view.operations(),
             **history.operations(),
             **pages.operations(),
             **importer.operations(),
@@ -184,7 +184,7 @@ class Operations:
             "pointers": [_pointer(pointer) for pointer in injection.pointers],
             "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
-            "problems": self._showing.index_problems(),
+            "problems": self._note_view.index_problems(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
@@ -270,7 +270,7 @@ class Operations:
                 if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
                     note, session = "", note
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
-            chosen = named if ids is None else [self._showing.found(each) for each in ids]
+            chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
@@ -298,14 +298,14 @@ class Operations:
 
     def _is_note(self, name: str) -> bool:
         try:
-            self._showing.found(name)
+            self._note_view.found(name)
         except NoteNotFound:
             return False
         return True
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._showing.found(note)]
+            return [self._note_view.found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())
@@ -330,7 +330,7 @@ class Operations:
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
         with self._vault.lock:
-            self._showing.found(note)
+            self._note_view.found(note)
             muted = self._vault.mute(note, undo=undo)
             self._indexer.refresh({muted.path})
         return note_json(muted)
@@ -347,7 +347,7 @@ class Operations:
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
             return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
-        found = self._showing.in_force(note)
+        found = self._note_view.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
         return {**note_json(found), "became": became_of(found), "evidence": evidence}
 
@@ -401,7 +401,7 @@ class Operations:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
         if notes:  # without notes, a missing vault is no problem
             problems = [
-                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.index_problems()
+                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._note_view.index_problems()
             ] + problems
         problems += [
             {

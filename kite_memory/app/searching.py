@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from kite_memory.app.note_view import Showing, note_json
+from kite_memory.app.note_view import NoteView, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import UsageError
 from kite_memory.model.event import Event, EventType, evidence_reference
@@ -130,7 +130,7 @@ class Searching:
     vault: Vault
     recall: Recall
     meaning: Meaning | None
-    showing: Showing
+    note_view: NoteView
     clock: Callable[[], datetime]
 
     def search(
@@ -205,7 +205,7 @@ class Searching:
         return passages(cards, events, asked.most)
 
     def _problems(self, asked: "_Asked") -> list[str]:
-        problems = [*self.showing.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
+        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
         within = asked.within
         if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")

@@ -124,7 +124,9 @@ _MOST_HOPS, _MOST_NOTES = 6, 20_000
 class VaultPages:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = no_polisher) -> None:
+    def __init__(
+        self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = no_polisher
+    ) -> None:
         self._vault = vault
         self._wording = PageWording(vault=vault, polisher=polisher)
         self._lock = vault.lock

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
-from kite_memory.cli.backend import daemon_runs, house, perform
+from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import counted, of_the_machine
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
@@ -173,7 +173,7 @@ def _daemon(settings: Config) -> Iterator[Finding]:
 
 
 def _house() -> Iterator[Finding]:
-    with house() as here:
+    with services() as here:
         yield from _service_findings(here)
 
 

@@ -529,7 +529,7 @@ class Index:
                 wanted = scoped_bm25.foremost([*wanted, *lexical.called_otherwise(None, wanted)])
                 numbers, scores = scoped_bm25.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
             else:
-                wanted = lexical.telling(connection, wanted, len(columns))
+                wanted = lexical.rarest_terms(connection, wanted, len(columns))
                 wanted += lexical.called_otherwise(connection, wanted)
                 if forgiving:
                     for near in lexical.corrected(connection, wanted).values():

@@ -173,11 +173,11 @@ class ToolAdvice:
 
     def _before(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
         commands = invocations(action.command)
-        telling = [command for command in commands if command.program not in _LOOKING]
+        relevant = [command for command in commands if command.program not in _LOOKING]
         folder = _folder(commands, action.cwd)
-        for note, reading in self._notes(_asked_by(telling, action), action, shown, now, branch):
+        for note, reading in self._notes(_asked_by(relevant, action), action, shown, now, branch):
             for caution in reading.cautions:
-                if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
+                if any(concerns(caution, command, folder=folder) for command in relevant) and not heeded(caution, commands):
                     yield _said_by(note, caution.says, "speaks of this command")
 
     def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:

@@ -206,9 +206,9 @@ def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
     return replace(event, text=text, command=command, path=path, id=id, session=session, parent=parent, call=call, tool=tool)
 
 
-def redact_result(look: ReadResult) -> RedactedResult:
+def redact_result(read_result: ReadResult) -> RedactedResult:
     """Return a read result redacted, including the cursor's state. Passages are left whole: only hashes of them are stored."""
-    session = look.session
+    session = read_result.session
     known: dict[str, str] = {}
     if session is not None:
         session = replace(
@@ -222,11 +222,11 @@ def redact_result(look: ReadResult) -> RedactedResult:
         )
     return RedactedResult(
         replace(
-            look,
+            read_result,
             session=session,
-            events=tuple(redact_event(event, known) for event in look.events),
-            problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
-            cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
+            events=tuple(redact_event(event, known) for event in read_result.events),
+            problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in read_result.problems),
+            cursor=replace(read_result.cursor, carry=_clean_json(read_result.cursor.carry)),
         )
     )
 

@@ -164,7 +164,7 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def may_tell(line: str) -> bool:
-    """Return whether a line may hold a failure: a fast filter that drops no line `failure_message` would match; most lines end here."""
+    """Return whether a line may hold a failure: a fast filter that keeps every line with a `failure_message`."""
     return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None or _RULE.match(line) is not None
 
 

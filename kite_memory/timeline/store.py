@@ -106,14 +106,14 @@ class Timeline:
             self._reader.close()
             self._writer.close()
 
-    def commit(self, looks: Iterable[RedactedResult], provider: str) -> int:
+    def commit(self, read_results: Iterable[RedactedResult], provider: str) -> int:
         """Write the read results in one transaction, all or nothing, and return the number of new events.
 
         An event whose id is already stored, from whatever file, stays as first seen, unless the read result amends and the event
         belongs to the same session. If another line of the same file has the same id and a different content, both are kept.
         """
         with self._write_lock, _transaction(self._writer) as database:
-            added = sum(take(database, look, provider, self._clock()) for look in looks)
+            added = sum(take(database, read_result, provider, self._clock()) for read_result in read_results)
             sign_backlog(database)
             search.index_backlog(database)
             event_embeddings.find_backlog(database)

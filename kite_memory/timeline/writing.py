@@ -30,37 +30,37 @@ _AMENDS = (
 _AT_ONCE = 256
 
 
-def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: float) -> int:
+def take(database: sqlite3.Connection, read_result: ReadResult, provider: str, now: float) -> int:
     """Write one read result inside the caller's transaction, and return the number of new events."""
-    cursor = look.cursor
+    cursor = read_result.cursor
     # If the read stopped at its budget, the file has more: after a crash it must not count as read to its end.
-    mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
+    mtime = 0 if read_result.more else min(cursor.mtime_ns, LATEST_MTIME)
     (file,) = database.execute(
         "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
         " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
-        (look.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
+        (read_result.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
     ).fetchone()
-    for problem in look.problems:
+    for problem in read_result.problems:
         database.execute(
             "INSERT INTO problems VALUES (?, ?, 1, ?) ON CONFLICT (file, reason) DO UPDATE SET count = count + 1",
             (file, problem.reason, problem.position),
         )
-    if look.session is None:
+    if read_result.session is None:
         return 0
-    session, told = tombstones.without_forgotten(database, look.session, look.events)
+    session, told = tombstones.without_forgotten(database, read_result.session, read_result.events)
     key = _session_key(database, session, now)
-    told = told if look.amends else distinct(database, file, told)
-    passages.keep(database, key, tombstones.without_forgotten_passages(look.passages, told), now=now)
+    told = told if read_result.amends else distinct(database, file, told)
+    passages.keep(database, key, tombstones.without_forgotten_passages(read_result.passages, told), now=now)
     events = _in_line(database, key, told)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
-    changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
+    changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)
     if not changed:
         return 0
-    sign(database, events, amended=look.amends)
+    sign(database, events, amended=read_result.amends)
     cards.wait(database, key)
     added = changed
-    if look.amends:
+    if read_result.amends:
         (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
     database.execute(
         "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"

@@ -60,27 +60,27 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             "unwatched": unwatched,
         }
 
-    with open_services(config, running=running, idle=lambda: daemon.idle) as house:
-        house.outbox.recover()
+    with open_services(config, running=running, idle=lambda: daemon.idle) as services:
+        services.outbox.recover()
         try:
-            house.init_vault()
+            services.init_vault()
         except (VaultMissing, VaultReadOnly) as error:
             log.warning("%s", error)
         daemon = Daemon(
-            pipeline=house.pipeline,
-            sources=house.sources,
+            pipeline=services.pipeline,
+            sources=services.sources,
             vault=config.vault,
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
-            warm=partial(_warm, house.embedder),
-            embed_bundles=lambda: house.timeline.make_cards() or house.timeline.embed_bundles(house.meaning),
-            review=lambda: house.operations.perform("review_page", {}),
-            maintain=partial(_maintain, house.consolidating, house.anchors),
+            warm=partial(_warm, services.embedder),
+            embed_bundles=lambda: services.timeline.make_cards() or services.timeline.embed_bundles(services.meaning),
+            review=lambda: services.operations.perform("review_page", {}),
+            maintain=partial(_maintain, services.consolidating, services.anchors),
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
-        _store_patience(config.state, house.hooks.patience)
-        handle = partial(_handle, house.operations, house.hooks, daemon)
+        _store_patience(config.state, services.hooks.patience)
+        handle = partial(_handle, services.operations, services.hooks, daemon)
         with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
             code = daemon.run()

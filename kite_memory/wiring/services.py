@@ -372,7 +372,7 @@ def report_error(error: BaseException) -> None:
 
 
 @contextmanager
-def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
+def requests_of(services: Services, tracer: Tracer) -> "Iterator[Requests]":
     """Return a dry run of the configured models' requests; without a model, of those that one would get."""
     from tempfile import TemporaryDirectory
 
@@ -383,7 +383,7 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.polishing import Polisher
     from kite_memory.outbound import RedactingBackend
 
-    config = house.config
+    config = services.config
     real = backend_of(config, keys_beside(config.file))
     recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
     backend = RedactingBackend(recorder)
@@ -393,28 +393,28 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
         yield Requests(
             askers=Askers(
                 recorder=recorder,
-                extractor=replace(house.extractor, backend=backend)
-                if isinstance(house.extractor, ModelExtractor)
+                extractor=replace(services.extractor, backend=backend)
+                if isinstance(services.extractor, ModelExtractor)
                 else ModelExtractor(backend=backend, prompt=prompt()),
                 judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
                 answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
                 polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
             ),
             tracer=tracer,
-            timeline=house.timeline,
-            vault=house.vault,
-            recall=house.recall,
-            remembered=house.pipeline.remembered,
+            timeline=services.timeline,
+            vault=services.vault,
+            recall=services.recall,
+            remembered=services.pipeline.remembered,
             clock=lambda: datetime.now(UTC),
         )
 
 
-def tracer_of(house: Services) -> Tracer:
+def tracer_of(services: Services) -> Tracer:
     return Tracer(
-        timeline=house.timeline,
-        outbox=house.outbox,
-        vault=house.vault,
-        recall=house.recall,
-        pipeline=house.pipeline,
+        timeline=services.timeline,
+        outbox=services.outbox,
+        vault=services.vault,
+        recall=services.recall,
+        pipeline=services.pipeline,
         clock=lambda: datetime.now(UTC),
     )

@@ -137,7 +137,7 @@ def test_of_opencode(session: dict[str, Any], messages: list[tuple[dict[str, Any
         for place, (info, parts) in enumerate(messages)
     ]
 
-    builder = opencode_parts.tell(about, told, file="f", last="1", now=2.0)
+    builder = opencode_parts.build_events(about, told, file="f", last="1", now=2.0)
 
     assert in_order(builder.events)
 
@@ -147,7 +147,7 @@ def test_of_cursors_editor(about: dict[str, Any], bubbles: list[dict[str, Any]],
     found = cursor_bubbles.conversation("c", about, folder="/f", parent="", helper=helper)
     told = [cursor_bubbles.Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(bubbles)]
 
-    builder = cursor_bubbles.tell(found, told, file="f", names_by_words=by_words)
+    builder = cursor_bubbles.build_events(found, told, file="f", names_by_words=by_words)
 
     assert in_order(builder.events)
     assert not (helper and any(event.role == "user" for event in builder.events))

@@ -366,7 +366,7 @@ class Reading:
             command = _COMMAND.match(text)
             if command:
                 ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
-                event = self._builder.tell(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
+                event = self._builder.add(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
                 self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran))
             elif _ADDRESSED.match(text):
                 self._builder.said(text)
@@ -387,15 +387,15 @@ class Reading:
         line = lines[0].strip()
         for pattern, how in ((_EDITED, "edited"), (_CREATED, "created"), (_ADDED, "read")):
             if (found := pattern.fullmatch(line)) and (path := self._whole(found["path"])):
-                builder.tell(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
+                builder.add(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
                 return
         short = beginning(line, DETAIL_LIMIT)
         if _COMMITTED.match(line):
-            builder.tell(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
+            builder.add(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
         elif _STOPPED.fullmatch(line):
             builder.resume_point("Interrupted", status="interrupted")
         elif _NOT_APPLIED.match(line):
-            builder.tell(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
+            builder.add(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
 
     def _whole(self, named: str) -> str:
         """Return the full path of a file that Aider names relative to its history's folder."""

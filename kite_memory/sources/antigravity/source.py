@@ -16,7 +16,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, objects
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_blocks
@@ -217,7 +217,7 @@ class AntigravityInterpreter:
         event = self._builder.returned(name, call, text, outcome, running=status == "RUNNING")
         if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
             answer = f"{call.detail}\n{text}" if call.detail else text
-            self._builder.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
     def _answered(self, kind: str) -> tuple[str, OpenCall]:
         """Return the call that a result of this type belongs to: the oldest open one of its tools."""
@@ -417,15 +417,15 @@ class Antigravity:
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=program,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget, program),
+            read_result=lambda file: self._read_next(path, file, cursor, budget, program),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
         if path.parent.name == "conversations":
             return _left(path, file, "conversation without a transcript")
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
@@ -443,10 +443,10 @@ class Antigravity:
         if changed:
             interpreter.problem(0, changed)
 
-        def tell(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: Found, at: int, line: bytes) -> None:
             interpreter.step(found.row, at + found.start, at + found.end)
 
-        position, more = read_on(file, position, interpreter, tell, budget=budget)
+        position, more = read_on(file, position, interpreter, read_line, budget=budget)
         return looked(path, file, interpreter, session=_session(name, thread), position=position, carry=thread.carried(), more=more)
 
     def _may_be_a_helpers(self, file: AppendOnlyFile) -> bool:

@@ -405,7 +405,7 @@ class ClineInterpreter:
             self._builder.said(text, parent=parent)
         else:
             decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
-            self._builder.tell(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+            self._builder.add(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
         if at is not None or parent:
             self._at = back
         self._record(f"{name}, then", None)
@@ -440,7 +440,7 @@ class ClineInterpreter:
                     self._record(f"said {each.at}", each.at)
                     if asked and each.kind == "user_feedback":
                         decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
-                        self._builder.tell(EventType.DECISION, "user", decided)
+                        self._builder.add(EventType.DECISION, "user", decided)
                     elif each.kind == "task" and self._origin.by_an_agent:
                         self._builder.answered(text)
                     else:
@@ -465,7 +465,7 @@ class ClineInterpreter:
                             pass
                 case "error" | "diff_error":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._builder.tell(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                    self._builder.add(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
                 case _:
                     pass
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""
@@ -483,7 +483,7 @@ class ClineInterpreter:
             case {"tool": str(tool), "path": str(path)} if tool in _CHANGES:
                 self._record(self._unique(f"shown {at}"), at)
                 how = _CHANGES[tool]
-                self._builder.tell(EventType.FILE_ACTION, "tool", how, tool=tool, path=self._whole(path), status="ok")
+                self._builder.add(EventType.FILE_ACTION, "tool", how, tool=tool, path=self._whole(path), status="ok")
             case _:
                 pass
 

@@ -178,7 +178,7 @@ class CodexInterpreter:
         message = payload.get("message")
         if isinstance(message, str) and (told := kept(message, SUMMARY_LIMIT).strip()):
             self._record(named(self._turn_key(), "compacted", message))
-            self._builder.tell(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
+            self._builder.add(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
 
     # Messages
 
@@ -217,7 +217,7 @@ class CodexInterpreter:
             self._ran(*ran)
         elif thread.headers and thread.header.sub_agent:
             if told := kept(text, MESSAGE_LIMIT).strip():
-                self._builder.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
+                self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
         else:
             self._builder.said(text)
         if len(self.events) > before:
@@ -228,7 +228,7 @@ class CodexInterpreter:
         if not command:
             return
         command = kept(command, COMMAND_LIMIT)
-        event = self._builder.tell(EventType.COMMAND, "user", command, command=command)
+        event = self._builder.add(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
         call = OpenCall(event=event, tool="shell", detail=command)
         self._builder.returned("", call, result.text, result.status)
@@ -308,7 +308,7 @@ class CodexInterpreter:
         thread.close(call[-12:])
         if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not thread.header.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
-            self._builder.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+            self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     # Events of the client
 
@@ -359,7 +359,7 @@ class CodexInterpreter:
             return
         self._record(named(self._turn_key(), "aborted"))
         said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
-        self._builder.tell(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
+        self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
 
     def _told_elsewhere(self, call: str) -> bool:
         """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.

@@ -15,7 +15,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_extractor, summary, without_blocks
@@ -366,7 +366,7 @@ class CopilotInterpreter:
         event = builder.returned(name, call, text, "" if running else status, done=done, running=running is not None)
         if status == "ok" and call.tool in TOOLS.asking and not told.get("parentToolCallId"):
             decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
-            builder.tell(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
+            builder.add(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
 
 
 def _arguments(given: object, tool: str) -> Mapping[str, Any]:
@@ -474,25 +474,25 @@ class CopilotCli:
         return (len(parts) == 1 and path.suffix == ".jsonl") or (len(parts) == 2 and path.name == _EVENTS_FILE)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=self._sessions,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget),
+            read_result=lambda file: self._read_next(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
         name = path.parent.name if path.name == _EVENTS_FILE else path.stem
         interpreter = CopilotInterpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
         if changed:
             interpreter.problem(0, changed)
 
-        def tell(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: Found, at: int, line: bytes) -> None:
             interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
-        position, more = read_on(file, position, interpreter, tell, budget=budget, wanted=not thread.ours)
+        position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
         return looked(
             path,
             file,

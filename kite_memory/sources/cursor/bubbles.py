@@ -143,7 +143,7 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
     )
 
 
-def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
+def build_events(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
     """Build the events of ``bubbles``, in order.
 
     ``names_by_words`` is for conversations copied bubble by bubble under new names: a bubble with the same words and the same
@@ -241,9 +241,9 @@ def decided(
 ) -> None:
     """Add the user's answer to a question, or the plan that they accepted."""
     if call.tool in _ASKING and text:
-        builder.tell(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
     elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
-        builder.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,14 +42,14 @@ _SUMMARY = ("[Previous conversation summary]", "<conversation_summary>", "<previ
 _SKIPPED = frozenset({"reasoning", "redacted-reasoning", "thinking", "redacted_thinking", "image", "file"})
 
 
-def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
+def read_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
     """Read a conversation's database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         if cursor and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
         if not ({"id", "data"} <= database.columns("blobs") and {"key", "value"} <= database.columns("meta")):
             raise Unreadable(UNKNOWN_SCHEMA)
-        return _Store(path, database, cursor, _beside(path, root)).look(budget)
+        return _Store(path, database, cursor, _beside(path, root)).read_next(budget)
 
 
 def _beside(path: Path, root: Path) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class _Store:
         self._folder = beginning(folder, PATH_LIMIT) if isinstance(folder, str) else str(self._carried["folder"])
         self._read = 0
 
-    def look(self, budget: int) -> ReadResult:
+    def read_next(self, budget: int) -> ReadResult:
         """Return the messages added to the list, or all of them if it is another list."""
         database, builder = self._database, self._builder
         about = self._about()
@@ -275,7 +275,7 @@ def _user(builder: EventBuilder, blocks: list[Mapping[str, Any]], position: int,
     if helper:
         builder.answered(text)
     elif text.startswith(_SUMMARY):
-        builder.tell(EventType.RESUME_POINT, "system", kept(text, SUMMARY_LIMIT))
+        builder.add(EventType.RESUME_POINT, "system", kept(text, SUMMARY_LIMIT))
     else:
         builder.said(text)
 
@@ -319,7 +319,7 @@ def _result(builder: EventBuilder, block: Mapping[str, Any], *, helper: bool) ->
         decided(builder, call, {}, text, event, name, accepted=False)
 
 
-def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
+def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
     """Read an exported conversation. Raises `Unreadable`, and `OSError`.
 
     ``better`` means that the conversation is read from a more complete place. Exports are written at once but databases later, so
@@ -338,13 +338,13 @@ def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int
         if changed:
             builder.problem(0, changed)
 
-        def tell(found: Found, begin: int, line: bytes) -> None:
+        def read_line(found: Found, begin: int, line: bytes) -> None:
             start, end = begin + found.start, begin + found.end
             name = digest(f"{path.stem}\n{start}".encode("utf-8", "replace") + line[found.start : found.end])
             builder.record(name, at, start, end)
             _export_line(builder, found.row, start, helper=path.parent.name == "subagents")
 
-        position, more = read_on(file, position, builder, tell, budget=budget)
+        position, more = read_on(file, position, builder, read_line, budget=budget)
         session = _exported(path, root, at) if position else None
         return looked(path, file, builder, session=session, position=position, carry=_carry(position, builder.calls), more=more)
 

@@ -435,7 +435,7 @@ class GeminiInterpreter:
             conversation.cwd = found[1].strip()
         if snapshot := snapshot_of(text):
             self._record(name)
-            self._builder.tell(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
+            self._builder.add(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
             return
         words = persons_words(message)
         if not words:
@@ -447,7 +447,7 @@ class GeminiInterpreter:
         if not conversation.sub_agent:
             self._builder.said(words)
         elif told := kept(words, MESSAGE_LIMIT).strip():
-            self._builder.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
+            self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
         if len(self._builder.events) > before:
             conversation.message = name
 
@@ -502,7 +502,7 @@ class GeminiInterpreter:
         asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
         if asks and not self._conversation.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
-            self._builder.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+            self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     def _find_folder(self, args: object) -> None:
         """Find the session's folder, known by its hash, in or above a path in a call's arguments."""

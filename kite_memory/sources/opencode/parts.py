@@ -131,18 +131,18 @@ def _text(value: object) -> str:
     return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
 
 
-def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
+def build_events(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
     """Build the events of ``messages``, in order.
 
     ``last`` names the session's last message: text that is unfinished there is still being written, and is returned once complete.
     """
     builder = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
     for message in messages:
-        _Telling(builder, conversation, message, may_go_on=message.name == last, now=now).tell()
+        _MessageReader(builder, conversation, message, may_go_on=message.name == last, now=now).add_events()
     return builder
 
 
-class _Telling:
+class _MessageReader:
     """Builds the events of one message."""
 
     def __init__(self, builder: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
@@ -156,7 +156,7 @@ class _Telling:
         self._now = now
         self._answer = ""
 
-    def tell(self) -> None:
+    def add_events(self) -> None:
         role = self._info.get("role")
         for index, part in enumerate(self._message.parts):
             content, kind = part.content, part.content.get("type")
@@ -179,7 +179,7 @@ class _Telling:
         match self._info.get("error"):
             case {"name": "MessageAbortedError"} if self._message.parts:
                 self._begin(self._message.parts[-1], self._name(-1, {}), {}, 0)
-                self._builder.tell(EventType.RESUME_POINT, "system", "Interrupted by the user", status="interrupted")
+                self._builder.add(EventType.RESUME_POINT, "system", "Interrupted by the user", status="interrupted")
             case _:
                 pass
 
@@ -222,7 +222,7 @@ class _Telling:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
             if told := kept(text, SUMMARY_LIMIT).strip():
-                self._builder.tell(EventType.RESUME_POINT, "system", told)
+                self._builder.add(EventType.RESUME_POINT, "system", told)
         else:
             self._answer = self._builder.answered(text)
 
@@ -258,7 +258,7 @@ class _Telling:
             return
         decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
         for answer in decided:
-            self._builder.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _injected(content: Mapping[str, Any]) -> bool:
