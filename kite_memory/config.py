@@ -130,11 +130,48 @@ class Config:
     vault_git: bool = False
 
 
+DESCRIPTIONS = {
+    "vault": "the folder of the notes",
+    "vault.git": "commit each consolidation of the vault on its own",
+    "extractor.name": "who writes the notes; `auto` is Claude Haiku if there is an Anthropic key, and the offline rules if not",
+    "extractor.model": "the model for `anthropic` and `claude-cli`",
+    "extractor.openai_model": "the model for `openai`",
+    "extractor.base_url": "the address of the model's service, if it is not the vendor's own",
+    "extractor.dollars_per_day": "the most that models may cost in a day (UTC)",
+    "extractor.calls_per_day": "the most calls to models in a day (UTC)",
+    "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
+    "extractor.dollars_per_million_out": "the price of a million output tokens",
+    "extractor.judge_share": "the part of both daily limits that the judge may use",
+    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, and the built-in model if not",
+    "embedder.voyage_model": "the model for `voyage`",
+    "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
+    "recall.dial": "how readily notes are shown",
+    "recall.threshold": "the least score of a note that is shown in full; replaces what the dial says",
+    "recall.notes_per_prompt": "the most notes shown in full with a prompt",
+    "recall.tokens_per_prompt": "the most tokens shown with a prompt",
+    "daemon.idle_seconds": "how long after the last line a stretch of work counts as over",
+    "daemon.compare_seconds": "the time between two full comparisons of vault, timeline and index",
+    "daemon.log_level": "the lowest level that is logged",
+    "team.store": "`postgresql://…` of a team's store, without a password, on the machine that serves it",
+    "team.tenant": "the team's name in that store",
+    "team.bucket": "the bucket for long transcripts",
+    "team.endpoint": "the address of that object storage, if it is not Amazon's",
+    "team.region": "its region",
+    "team.prefix": "the beginning of the names of objects in the bucket",
+    "team.bridge": "the address of the team's `kmem serve`, for its members",
+    "team.ask": "when that server is asked as well: never, by `kmem search`, or also with each prompt",
+    "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
+    "projects": "further folders in which to look for Aider's history",
+    "own_histories": "folders in which Aider's history was yours before it was first read",
+    "git_history": "read the commits of the repositories that agents have worked in",
+}
+"""What each setting of the configuration file does, by its name in `kmem config`."""
+
 _Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
-_CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
+CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
     (ExtractorConfig, "name"): get_args(ExtractorName),
     (EmbedderConfig, "name"): get_args(EmbedderName),
     (RecallConfig, "dial"): get_args(Dial),
@@ -151,7 +188,7 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
 }
 _ANY_AMOUNT = (0.0, 1e9)
 
-_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "own_histories", "git_history")
+SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "own_histories", "git_history")
 
 
 def load() -> Config:
@@ -176,8 +213,8 @@ def check(content: bytes, file: Path) -> Config:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
         raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
-    if unknown := sorted(set(table) - set(_SETTINGS)):
-        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(_SETTINGS)}")
+    if unknown := sorted(set(table) - set(SETTINGS)):
+        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(SETTINGS)}")
     extractor = _section(ExtractorConfig, table.get("extractor", {}), "extractor", file)
     embedder = _section(EmbedderConfig, table.get("embedder", {}), "embedder", file)
     judge = table.get("judge", "late")
@@ -301,7 +338,7 @@ def _section(kind: type[_Section], table: object, name: str, file: Path) -> _Sec
 
 
 def _value(kind: type, key: str, value: object, default: object, name: str) -> object:
-    if choices := _CHOICES.get((kind, key)):
+    if choices := CHOICES.get((kind, key)):
         return _choice(value, choices, name)
     if isinstance(default, str):
         if not isinstance(value, str):
@@ -320,7 +357,7 @@ def _named(section: _Chosen, variable: str) -> _Chosen:
     value = os.environ.get(variable)
     if not value:
         return section
-    return dataclasses.replace(section, name=_choice(value, _CHOICES[type(section), "name"], variable))
+    return dataclasses.replace(section, name=_choice(value, CHOICES[type(section), "name"], variable))
 
 
 def _choice(value: object, choices: tuple[str, ...], name: str) -> Any:
