@@ -59,8 +59,8 @@ def _settings() -> str:
     ]
     return (
         f"# Settings\n\n{_MADE}\n"
-        "They stand in `~/.config/kite-memory/config.toml`. `kmem config show` prints those in force, `kmem config get NAME` one of\n"
-        "them, and `kmem config set NAME VALUE` changes one. `extractor.name` is the setting `name` of the section `[extractor]`.\n\n"
+        "They stand in `~/.config/kite-memory/config.toml`. `kmem config show` prints those in force, `kmem config get NAME` one,\n"
+        "and `kmem config set NAME VALUE` changes one. `extractor.name` is `name` in the section `[extractor]`.\n\n"
         "| setting | default | what it does |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
