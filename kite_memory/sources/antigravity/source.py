@@ -422,7 +422,7 @@ class Antigravity:
             cursor,
             within=program,
             line_limit=self._line_limit,
-            read_result=lambda file: self._read_next(path, file, cursor, budget, program),
+            read=lambda file: self._read_next(path, file, cursor, budget, program),
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:

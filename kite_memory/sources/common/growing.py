@@ -173,13 +173,13 @@ def read_growing(
     *,
     within: Path,
     line_limit: int,
-    read_result: Callable[[AppendOnlyFile], ReadResult],
+    read: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
 ) -> ReadResult:
-    """Open the file and call ``read_result``. If it cannot be read, return a problem and the same cursor."""
+    """Open the file and call ``read``. If it cannot be read, return a problem and the same cursor."""
     try:
         with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
-            return read_result(file)
+            return read(file)
     except Unreadable as error:
         reason = str(error)
     except OSError:

@@ -479,7 +479,7 @@ class CopilotCli:
             cursor,
             within=self._sessions,
             line_limit=self._line_limit,
-            read_result=lambda file: self._read_next(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:

@@ -71,7 +71,7 @@ class Gemini:
             cursor,
             within=self._tmp,
             line_limit=self._line_limit,
-            read_result=lambda file: self._read_next(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
             amends=True,
         )
 
