@@ -155,7 +155,7 @@ EVENTS_AT_ONCE = 20_000
 Carried = TypeVar("Carried")
 
 
-class Telling(Protocol):
+class EventCollector(Protocol):
     """Collector of events and problems while lines are parsed."""
 
     @property
@@ -209,7 +209,7 @@ def resumed(
 def read_on(
     file: AppendOnlyFile,
     position: int,
-    telling: Telling,
+    collector: EventCollector,
     read_line: Callable[[Found, int, bytes], bool | None],
     *,
     budget: int,
@@ -222,23 +222,25 @@ def read_on(
     """
     stretch = file.lines(position, budget, to_the_end=True)
     if stretch.torn and wanted:
-        telling.problem(stretch.end, "unfinished line")
+        collector.problem(stretch.end, "unfinished line")
     if stretch.too_long and wanted:
-        telling.problem(position, "line too long")
+        collector.problem(position, "line too long")
     reached = stretch.end
     if stretch.data and wanted:
-        reached = min(_read_lines(stretch.data, position, telling, read_line), stretch.end)
+        reached = min(_read_lines(stretch.data, position, collector, read_line), stretch.end)
     return reached, stretch.more or reached < stretch.end
 
 
-def _read_lines(data: bytes, position: int, telling: Telling, read_line: Callable[[Found, int, bytes], bool | None]) -> int:
+def _read_lines(
+    data: bytes, position: int, collector: EventCollector, read_line: Callable[[Found, int, bytes], bool | None]
+) -> int:
     for line in data.split(b"\n"):
-        if len(telling.problems) >= PROBLEMS_AT_ONCE or len(telling.events) >= EVENTS_AT_ONCE:
+        if len(collector.problems) >= PROBLEMS_AT_ONCE or len(collector.events) >= EVENTS_AT_ONCE:
             return position
         for found in objects(line) if line else ():
             match found:
                 case Damage(start=start, reason=reason):
-                    telling.problem(position + start, reason)
+                    collector.problem(position + start, reason)
                 case Found():
                     if read_line(found, position, line):
                         return position + found.start
@@ -249,7 +251,7 @@ def _read_lines(data: bytes, position: int, telling: Telling, read_line: Callabl
 def looked(
     path: Path,
     file: AppendOnlyFile,
-    telling: Telling,
+    collector: EventCollector,
     *,
     session: Session | None,
     position: int,
@@ -267,8 +269,8 @@ def looked(
     return ReadResult(
         path=str(path),
         session=session if wanted else None,
-        events=tuple(telling.events) if wanted else (),
-        problems=tuple(telling.problems) if wanted else (),
+        events=tuple(collector.events) if wanted else (),
+        problems=tuple(collector.problems) if wanted else (),
         cursor=Cursor(position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position), carry=carry),
         more=more,
         amends=amends,
