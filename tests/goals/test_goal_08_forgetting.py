@@ -19,8 +19,8 @@ from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, 
 from kite_memory.system import sqlite
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.work import Work
 
 TRIED = how_many(100)

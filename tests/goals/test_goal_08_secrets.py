@@ -36,9 +36,9 @@ from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
 from tests.fakes.house import fake_house
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of

@@ -91,15 +91,15 @@ def test_one_name_alone_may_be_chance() -> None:
 @pytest.mark.parametrize(
     "teller", [event(1, "what does RuleLoader do?"), said(1, "RuleLoader it is."), printed(1, "class RuleLoader:")]
 )
-def test_what_had_been_said_before_the_showing_proves_nothing(builder: Event) -> None:
-    found = read(said(2, "RuleLoader reads one file."), before=(builder,))
+def test_what_had_been_said_before_the_showing_proves_nothing(teller: Event) -> None:
+    found = read(said(2, "RuleLoader reads one file."), before=(teller,))
 
     assert found.outcome == "ignored"
 
 
 @pytest.mark.parametrize("teller", [printed(2, "conf.py: class RuleLoader"), event(2, "look at RuleLoader")])
-def test_what_somebody_else_said_first_proves_nothing_either_way(builder: Event) -> None:
-    found = read(builder, said(3, "RuleLoader reads one file."))
+def test_what_somebody_else_said_first_proves_nothing_either_way(teller: Event) -> None:
+    found = read(teller, said(3, "RuleLoader reads one file."))
 
     assert found.outcome == "unknown"
     assert found.why.startswith("the agent had just been told of it: “RuleLoader”")

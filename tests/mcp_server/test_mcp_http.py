@@ -18,8 +18,8 @@ from mcp.shared.exceptions import MCPError
 from kite_memory.mcp_server.auth_middleware import LONGEST_BODY
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker, Grant
-from tests.bridge.serving import HEADERS, Served, serving
 from tests.fakes.performers import Performer
+from tests.mcp_server.serving import HEADERS, Served, serving
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PATH = "/a-prefix-nobody-guesses/mcp"

@@ -15,8 +15,8 @@ from kite_memory.distill.saving import Saving
 from kite_memory.model.record import Decision, Record
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.transcripts import chunk_of
-from tests.bridge.conversing import QUEUE, UUID, Conversing, conversing
-from tests.bridge.spoken import HELD_OUT, TUNED, Spoken, holds
+from tests.tools.conversing import QUEUE, UUID, Conversing, conversing
+from tests.tools.transcripts import HELD_OUT, TUNED, Spoken, holds
 
 SAVING = Saving(rules=OfflineExtractor())
 

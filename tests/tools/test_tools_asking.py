@@ -24,10 +24,10 @@ from kite_memory.tools.asking import EventsElsewhere
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.wire import error_told
 from kite_memory.vault import Vault
-from tests.bridge.conversing import START, Conversing, conversing, tools_over
 from tests.counts import examples
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work, session
+from tests.tools.conversing import START, Conversing, conversing, tools_over
 from tests.vault.building import MEMORY_DISK, note
 
 ORCHARD = Grant(name="orchard", projects=frozenset({"orchard"}))

@@ -29,7 +29,7 @@ from kite_memory.errors import UsageError
 from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.event import EvidenceReference, evidence_reference
 from kite_memory.wiring.services import Services, open_services
-from tests.daemon.test_daemon_operations import config_in
+from tests.app.test_app_operations import config_in
 from tests.fakes.judges import ScriptedBackend
 from tests.fakes.work import Work, session
 

@@ -10,8 +10,8 @@ import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kite_memory.mcp_server.http import Waiting
-from tests.bridge.serving import HEADERS, serving
 from tests.fakes.performers import Performer
+from tests.mcp_server.serving import HEADERS, serving
 
 PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
 

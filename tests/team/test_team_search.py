@@ -22,9 +22,9 @@ from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
-from tests.bridge.serving import Served, serving
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore
+from tests.mcp_server.serving import Served, serving
 
 GEESE = redact("geese")
 A_LONG_TIME = 30.0

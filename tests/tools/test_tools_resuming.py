@@ -26,8 +26,8 @@ from kite_memory.tools.local_context import Near
 from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
 from kite_memory.tools.store import Memory, Place, State, Todo
 from kite_memory.wiring.services import Services, open_services
-from tests.bridge.localhouse import START
 from tests.fakes.memory_store import MemoryStore
+from tests.tools.local_stores import START
 
 HERE = Asker(grant=OWNER, project="orchard", session="now", ai="codex")
 ORCHARD = Place(scope=Scope.PROJECT, project="orchard")

@@ -12,7 +12,7 @@ from kite_memory.model.record import Record
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import Conversation, Place, Wanted
-from tests.bridge.localhouse import local_store
+from tests.tools.local_stores import local_store
 
 ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
 UUID, ELSE = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122", "5e0f3b52-9f7c-4d0e-8a3a-112233445566"

@@ -23,8 +23,8 @@ from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.registry import tools_of
-from tests.bridge.conversing import conversing
-from tests.bridge.test_bridge_conversations_boundary import MARK, PROJECTS, World, grant, question
+from tests.tools.conversing import conversing
+from tests.tools.test_tools_conversations_boundary import MARK, PROJECTS, World, grant, question
 from tests.vault.building import MEMORY_DISK
 
 TOKENS = 80

@@ -20,7 +20,7 @@ from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import VERSION, LocalState
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.store import Asked, Conflict, JsonValue, Memory, Place, State, Todo, Wanted
-from tests.bridge.localhouse import START, Clock, local_store
+from tests.tools.local_stores import START, Clock, local_store
 
 ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
 SHARED = Place(scope=Scope.SHARED)
@@ -31,7 +31,7 @@ from pathlib import Path
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.store import Conflict, Place, Wanted
 from kite_memory.model.note import Scope
-from tests.bridge.localhouse import local_store
+from tests.tools.local_stores import local_store
 with local_store(Path(sys.argv[1])) as store:
     done = 0
     while done < int(sys.argv[2]):

@@ -25,7 +25,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages import memory_page
 from kite_memory.wiring.services import Services, open_services
-from tests.daemon.test_daemon_operations import config_in
+from tests.app.test_app_operations import config_in
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd

@@ -26,7 +26,7 @@ from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.registry import tools_of
-from tests.bridge.conversing import conversing
+from tests.tools.conversing import conversing
 from tests.vault.building import MEMORY_DISK
 
 TRIPLES = int(os.environ.get("KMEM_BOUNDARY", "400"))

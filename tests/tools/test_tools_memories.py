@@ -19,8 +19,8 @@ from kite_memory.tools.bridge import Json
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.memories import tools
 from kite_memory.tools.store import Conflict, JsonValue
-from tests.bridge.localhouse import START
 from tests.fakes.memory_store import MemoryStore
+from tests.tools.local_stores import START
 
 HERE = Asker(grant=OWNER, project="orchard", session="morning", ai="codex")
 TOKEN = "ghp_" + "a1B2" * 9

@@ -18,9 +18,9 @@ from kite_memory.tools import resuming
 from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_state import working
-from tests.bridge.conversing import QUEUE, tools_over
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work
+from tests.tools.conversing import QUEUE, tools_over
 
 ORCHARD = Grant(name="orchard", projects=frozenset({"orchard"}))
 THEIRS = replace(SESSION, id="5e55e55e-0000-4000-8000-000000000002", project="quarry", cwd="/home/ada/quarry")

@@ -17,7 +17,7 @@ from kite_memory.mcp_server.rendering import bounded
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
-from tests.bridge.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
+from tests.tools.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
 from tests.vault.building import MEMORY_DISK, dying_at, in_a_process_that_may_die
 
 MYCELIA = Grant(name="mycelia", projects=frozenset({"mycelia"}))

@@ -12,8 +12,8 @@ from kite_memory.tools.bridge import Json
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import State, Todo
-from tests.bridge.localhouse import START, Clock
 from tests.fakes.memory_store import MemoryStore
+from tests.tools.local_stores import START, Clock
 
 HERE = Asker(grant=OWNER, project="orchard", session="s1", ai="claude-code")
 Ask = Callable[..., Json]

@@ -28,10 +28,10 @@ from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
-from tests.bridge.serving import serving
-from tests.bridge.test_bridge_team import Open
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
 from tests.fakes.memory_store import MemoryStore
+from tests.mcp_server.serving import serving
+from tests.team.test_team_search import Open
 
 PATIENT = 30.0
 """Seconds that a question has in these tests, all of which end sooner."""

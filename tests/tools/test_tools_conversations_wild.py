@@ -15,8 +15,8 @@ from kite_memory.tools.record_reading import Given, read_record
 from kite_memory.tools.store import Conversation
 from kite_memory.tools.transcripts import as_text, chunk_of, turns
 from kite_memory.vault.notefile import parse, render
-from tests.bridge.conversing import QUEUE, SEVERAL, UUID
 from tests.counts import examples
+from tests.tools.conversing import QUEUE, SEVERAL, UUID
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 FIELDS = [*QUEUE, *SEVERAL, "rejected", "insights", "facts", "name", "entities", "scope", "mood"]
