@@ -1,6 +1,6 @@
 """What this machine knows beside the store: callables, or ``None`` where it is unknown, as for a team's store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from kite_memory.model.note import Scope
 from kite_memory.model.provenance import Provenance
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.access import Asker, Grant
+from kite_memory.tools.arguments import PROJECT, SESSION, Arguments
 from kite_memory.tools.store import Place, State
 
 Json = dict[str, Any]
@@ -72,24 +73,28 @@ def project_named(asker: Asker, near: Near, name: str) -> str:
     return near.known_project(name) if asker.grant.whole and not asker.grant.name else name
 
 
-def around(asker: Asker, near: Near, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def around(asker: Asker, near: Near, arguments: Arguments) -> tuple[str, str]:
     """Return the project and session that are named, or else the caller's own."""
-    project = project_named(asker, near, argument_parsing.line(arguments, "project", longest=4_096)) or asker.project
-    session = argument_parsing.line(arguments, "session_id") or asker.session
-    return project, session
+    return project_named(asker, near, arguments[PROJECT]) or asker.project, arguments[SESSION] or asker.session
 
 
-def place_of(asker: Asker, near: Near, arguments: Mapping[str, Any], scope: Scope) -> Place:
-    """Return the place of a memory.
+def place_of(asker: Asker, near: Near, arguments: Arguments, scope: Scope) -> Place:
+    """Return the place that the arguments name, as `place_in` does."""
+    return place_in(asker, near, scope, project=arguments[PROJECT], session=arguments[SESSION])
+
+
+def place_in(asker: Asker, near: Near, scope: Scope, *, project: str, session: str = "") -> Place:
+    """Return the place of a memory; project and session are the caller's own if they are empty.
 
     A global one has neither project nor session; a shared one has a project only if it is named.
     """
-    project, session = around(asker, near, arguments)
+    named = project_named(asker, near, project)
+    project, session = named or asker.project, session or asker.session
     match scope:
         case Scope.GLOBAL:
             return Place(scope=scope)
         case Scope.SHARED:
-            return Place(scope=scope, project=project if arguments.get("project") else "")
+            return Place(scope=scope, project=named)
         case Scope.PROJECT:
             if not project:
                 raise UsageError(

@@ -77,8 +77,10 @@ class TestSeveral:
         assert [note["id"] for note in shown["notes"]] == [made[1], made[0]]
         assert shown["missing"] == ["nowhere"]
         assert "fig" in shown["text"] and "pear" in shown["text"]
-        with pytest.raises(UsageError):
-            house.call("show_notes", notes="all")
+        assert house.call("show_notes", notes=made[0])["notes"][0]["id"] == made[0]
+        for wrong in ([], ["n"] * 21, {}, [1]):
+            with pytest.raises(UsageError):
+                house.call("show_notes", notes=wrong)
 
 
 class TestRemember:

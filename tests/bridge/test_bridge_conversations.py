@@ -12,11 +12,11 @@ from uuid import UUID as Uuid
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.tools.declarations import TOOLS
 from tests.bridge.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
 from tests.vault.building import MEMORY_DISK, dying_at, in_a_process_that_may_die
 
@@ -39,10 +39,10 @@ def house(home: Path) -> Iterator[Conversing]:
 
 
 def test_an_id_is_a_uuid_and_never_the_same(house: Conversing) -> None:
-    first = house.call("generate-conversation-id")["claude_conversation_uuid"]
+    first = house.call("generate_conversation_id")["claude_conversation_uuid"]
 
     assert str(Uuid(first)) == first
-    assert house.call("generate-conversation-id")["claude_conversation_uuid"] != first
+    assert house.call("generate_conversation_id")["claude_conversation_uuid"] != first
 
 
 def test_a_record_becomes_a_journal_linked_with_what_it_yields(house: Conversing) -> None:
@@ -495,9 +495,9 @@ def test_a_transcript_in_which_nothing_is_decided_is_kept_all_the_same(house: Co
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"claude_conversation_uuid": None}, "generate-conversation-id"),
-        ({"claude_conversation_uuid": "not-one"}, "generate-conversation-id"),
-        ({"claude_conversation_uuid": 7}, "generate-conversation-id"),
+        ({"claude_conversation_uuid": None}, "generate_conversation_id"),
+        ({"claude_conversation_uuid": "not-one"}, "generate_conversation_id"),
+        ({"claude_conversation_uuid": 7}, "generate_conversation_id"),
         ({"decisions": 7}, "list"),
         ({"decisions": [7]}, "object or a text"),
         ({"decisions": [{"decision": 7}]}, "text"),

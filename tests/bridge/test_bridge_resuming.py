@@ -19,7 +19,7 @@ from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Json
+from kite_memory.tools.bridge import Bridge, Json
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
 from kite_memory.tools.store import Memory, Place, State, Todo
@@ -64,10 +64,10 @@ def working(project: str, session: str, *, projects: Sequence[str] = ()) -> Sequ
 
 
 def asking(store: MemoryStore) -> Ask:
-    known = tools(store, Near(resume=resumed, working=working), clock=lambda: START)
+    known = Bridge(tools(store, Near(resume=resumed, working=working), clock=lambda: START))
 
     def ask(asker: Asker = HERE, **arguments: object) -> Json:
-        return known["smart_resume"](asker, arguments)
+        return known.perform("smart_resume", arguments, asker)
 
     return ask
 

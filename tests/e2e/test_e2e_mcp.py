@@ -332,7 +332,7 @@ def test_the_inspector_lists_and_calls_our_tools(machine: Machine) -> None:
     resources = inspect(machine, "--method", "resources/list")["resources"]
     prompts = inspect(machine, "--method", "prompts/list")["prompts"]
 
-    assert len(tools) == 19 and {"get-context", "write_memory"} <= {tool["name"] for tool in tools}
+    assert len(tools) == 13 and {"get_context", "write_memory", "more_tools"} <= {tool["name"] for tool in tools}
     assert called["structuredContent"]["version"] == 1 and not called.get("isError")
     assert [resource["mimeType"] for resource in resources] == ["text/markdown"]
     assert [prompt["name"] for prompt in prompts] == ["resume-work"]
