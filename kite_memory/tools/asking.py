@@ -10,6 +10,7 @@ from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
+from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Fact
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
@@ -43,7 +44,7 @@ from kite_memory.tools.conversation_notes import uuid_of
 from kite_memory.tools.conversations import Gate
 from kite_memory.tools.local_context import Near, within
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asked, Store
+from kite_memory.tools.store import Asked, Found, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -54,6 +55,8 @@ _PAGE = 200_000
 _EVENTS = 50
 """Sessions among which the last one with prompts is searched for."""
 _EVENT_TEXT = 1_000
+_PASSAGES = 8_000
+"""Characters of a search's answer for conversations and events."""
 _SESSIONS = 10_000
 """Number of a project's last sessions among which a named one is searched for."""
 
@@ -77,7 +80,7 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
-        "show_notes": partial(_notes, store),
+        "show_notes": partial(_notes, store, near),
         "recent_notes": partial(_recent, store, near),
         "timeline": partial(_timeline, store, near),
         "resume_brief": partial(_resume, near),
@@ -89,17 +92,51 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
 def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
-    within = local_context.project_named(asker, near, arguments[PROJECT])
+    project = local_context.project_named(asker, near, arguments[PROJECT])
     asked = Asked(
         text=query,
-        project=within or asker.project,
-        within=bool(within),
+        project=project or asker.project,
+        within=bool(project),
         kinds=arguments[KINDS],
         since=age(arguments[SINCE], clock()),
         limit=arguments[HIT_LIMIT],
     )
-    hits, left_out = note_view.bounded([note_view.found(hit, asker.grant, query) for hit in store.search(asker.grant, asked)])
-    return {"hits": hits, "left_out": left_out, "took_ms": round((time.perf_counter() - began) * 1000, 1)}
+    found = store.search(asker.grant, asked)
+    beside = _beside(near, asker, asked, found)
+    hits, more_hits = note_view.bounded(
+        [note_view.found(hit, asker.grant, query) | {"rank": rank} for hit, rank in zip(found, beside["notes"], strict=True)],
+        note_view.LONGEST_TEXT - _PASSAGES,
+    )
+    events, more_events = note_view.bounded([_passage(each) for each in beside["events"]], _PASSAGES)
+    took = round((time.perf_counter() - began) * 1000, 1)
+    return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
+
+
+def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> Json:
+    """Return conversations and events on the same subject, if any were asked for and are to be had here, and all ranks."""
+    if near.passages is None or asked.kinds:
+        return {"notes": range(1, len(found) + 1), "events": []}
+    return near.passages(
+        [Hit(note=hit.note, score=hit.score, why=hit.why) for hit in found],
+        query=asked.text,
+        here=asked.project,
+        within=asked.project if asked.within else "",
+        since=asked.since,
+        most=asked.limit,
+        **within(asker.grant, Scope.PROJECT),
+    )
+
+
+def _passage(told: Json) -> Json:
+    """Return an entry of a conversation or an event, without the place of its file."""
+    shown = {name: told[name] for name in _OF_A_PASSAGE if told.get(name) not in ("", None)}
+    return {
+        "citation": told["reference"],
+        **{name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in shown.items()},
+    }
+
+
+_OF_A_PASSAGE = ("at", "type", "tier", "project", "asked", "snippet", "later", "later_at", "status", "rank")
 
 
 def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
@@ -117,17 +154,40 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return answer
 
 
-def _notes(store: Store, asker: Asker, arguments: Arguments) -> Json:
-    """Return several notes as `get_note` does, but shorter; names that were not found or not visible are listed as missing."""
+def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+    """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
+
+    Names that were not found or not visible are listed as missing.
+    """
     found: list[Json] = []
     missing: list[str] = []
     for named in arguments[NOTES]:
+        if said := _conversation(near, asker, named):
+            found.append(said)
+            continue
         note = store.note(asker.grant, named) or _titled(store, asker, named)
         if note is None:
             missing.append(plain_line(named))
         else:
             found.append(_whole(store, asker, note, _OPENED_TOKENS))
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
+
+
+def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+    """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
+    cited = EvidenceReference.parse(named)
+    if cited is None or near.conversation is None or near.timeline is None:
+        return None
+    if not asker.grant.whole:
+        try:
+            _chosen(near.timeline, asker, "", f"{cited.provider}:{cited.session}")
+        except KiteError:
+            return None
+    said = shortened(quoted(near.conversation(cited)), tokens=_OPENED_TOKENS, characters=_BODY)
+    if not said:
+        return None
+    frame = note_view.framed("quoted from a conversation", [f"--- {plain_line(quoted(named))} ---", said])
+    return {"id": plain_line(quoted(named)), "kind": "conversation", "text": frame}
 
 
 def _page(transcript: str, offset: int) -> Json:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Scope
 from kite_memory.model.provenance import Provenance
 from kite_memory.tools import argument_parsing
@@ -33,16 +33,20 @@ class Near:
     """Lookups on this machine.
 
     ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
-    answer like the commands of these names and take the same arguments. ``working`` returns what agents had in progress in a
-    project's last sessions, or in one session, according to transcripts. ``heard`` returns the events of a project's last sessions,
-    ``known_of`` who said something first in all of its sessions. ``resume`` and ``working`` take ``projects`` if the caller does
-    not see all; events of other projects are then not read.
+    answer like the commands of these names and take the same arguments. ``passages`` returns what was said and done on a search's
+    subject, with the ranks of these and of the notes that it found; ``conversation`` returns a cited one in brief.
+    ``working`` returns what agents had in progress in a project's last sessions, or in one session, according to transcripts.
+    ``heard`` returns the events of a project's last sessions, ``known_of`` who said something first in all of its sessions.
+    ``resume``, ``passages`` and ``working`` take ``projects`` if the caller does not see all; events of other projects are then not
+    read.
     """
 
     project_of: Callable[[str], str] = _as_it_is
     known_project: Callable[[str], str] = _as_it_is
     timeline: Callable[..., Json] | None = None
     resume: Callable[..., Json] | None = None
+    passages: Callable[..., Json] | None = None
+    conversation: Callable[[EvidenceReference], str] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
     known_of: Callable[[str], Provenance | None] = _nobody
@@ -55,7 +59,7 @@ class Near:
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
-    """Return the argument ``projects`` for `Near.resume` and `Near.working`; empty if the grant sees all."""
+    """Return the argument ``projects`` for `Near.resume`, `Near.passages` and `Near.working`; empty if the grant sees all."""
     if grant.scopes is not None and scope not in grant.scopes:
         return {"projects": []}
     return {} if grant.projects is None else {"projects": sorted(grant.projects)}
