@@ -53,6 +53,7 @@ def server_over(
     ``everything``, all tools are listed; without it those of every day, and `MORE_TOOLS` for the others.
     """
     room = anyio.CapacityLimiter(at_once)
+    tools = types.ListToolsResult(tools=[_declared(tool) for tool in listed(everything=everything)])
 
     async def performed(tool: str, arguments: Json, asker: Asker) -> Json:
         try:
@@ -67,7 +68,7 @@ def server_over(
             ) from error
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_declared(tool) for tool in listed(everything=everything)])
+        return tools
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}

@@ -40,7 +40,7 @@ from kite_memory.tools.arguments import (
     Arguments,
 )
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.conversation_notes import uuid_of
+from kite_memory.tools.conversation_notes import journal_id, uuid_of
 from kite_memory.tools.conversations import Gate
 from kite_memory.tools.local_context import Near, within
 from kite_memory.tools.record_reading import conversation_uuid
@@ -143,7 +143,7 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     named, wants_transcript, offset = arguments[NOTE], arguments[TRANSCRIPT], arguments[OFFSET]
     if offset and not wants_transcript:
         raise UsageError("only a transcript has an offset", hint="give transcript=true as well")
-    note = store.note(asker.grant, named) or _titled(store, asker, named)
+    note = _called(store, asker, named)
     uuid = uuid_of(note) if note is not None else _uuid(named)
     transcript = store.transcript(asker.grant, uuid) if wants_transcript and uuid else None
     if note is None and transcript is None:
@@ -165,7 +165,7 @@ def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json
         if said := _conversation(near, asker, named):
             found.append(said)
             continue
-        note = store.note(asker.grant, named) or _titled(store, asker, named)
+        note = _called(store, asker, named)
         if note is None:
             missing.append(plain_line(named))
         else:
@@ -199,9 +199,19 @@ def _page(transcript: str, offset: int) -> Json:
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}
 
 
+def _called(store: Store, asker: Asker, named: str) -> Note | None:
+    """Return a note by its id, path or title, or the journal of a saved conversation by its uuid or citation."""
+    if (note := store.note(asker.grant, named)) is not None:
+        return note
+    if (uuid := _uuid(named)) and (conversation := store.conversation(asker.grant, uuid)) is not None:
+        return store.note(asker.grant, journal_id(conversation))
+    return _titled(store, asker, named)
+
+
 def _uuid(named: str) -> str:
+    """Return the uuid of a saved conversation from itself or from ``<agent>:<uuid>``, as answers cite it; else empty."""
     try:
-        return conversation_uuid(named)
+        return conversation_uuid(named.rpartition(":")[2])
     except UsageError:
         return ""
 
@@ -282,7 +292,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     """Move a note to the vault's trash; it is never written again."""
     named = arguments[NOTE]
     if not store.forget(asker.grant, named):
-        note = _titled(store, asker, named)
+        note = _called(store, asker, named)
         if note is None or not store.forget(asker.grant, name(note)):
             raise _not_found()
     return {"forgotten": True, "note": plain_line(named)}

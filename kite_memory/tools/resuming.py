@@ -33,6 +33,7 @@ _WHOLE_VALUE = 400
 _NAME = 60
 _CURRENT = 2
 _FORGOTTEN = timedelta(days=14)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _MATTERS = ("doing", "failed", "verify", "open", "changed", "stable")
 _SAID = {
     "doing": "",
@@ -135,8 +136,12 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """Yield open todos and notes of saved states; those older than two weeks, or with nothing left to say, are omitted."""
-    lately = [state for state in there if now - state.saved <= _FORGOTTEN]
+    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or
+    with nothing left to say, are omitted.
+    """
+    handed_over = {(state.ai, state.transferred_from): state.saved for state in there if state.transferred_from}
+    standing = (state for state in there if state.saved > handed_over.get((state.ai, state.session), _NEVER))
+    lately = [state for state in standing if now - state.saved <= _FORGOTTEN]
     telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
     for state in telling[:most]:
         done = sum(todo.status == "completed" for todo in state.todos)

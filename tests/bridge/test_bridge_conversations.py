@@ -237,6 +237,18 @@ def test_a_transcript_is_there_when_it_is_asked_for(house: Conversing) -> None:
     assert house.call("get_note", note=UUID.upper(), transcript=True)["transcript"] == QUEUE["full_transcript"]
 
 
+def test_a_conversation_is_opened_by_its_uuid_and_as_answers_cite_it(house: Conversing) -> None:
+    saved = house.save(QUEUE, full_transcript=None)
+
+    for called in (UUID, UUID.upper(), f"claude_code:{UUID}"):
+        assert house.call("get_note", note=called)["id"] == saved["journal"]
+        told = house.call("get_note", note=called, transcript=True)
+        assert (told["id"], told["has_transcript"], told["transcript"]) == (saved["journal"], False, "")
+    assert [note["id"] for note in house.call("show_notes", notes=[f"claude_code:{UUID}"])["notes"]] == [saved["journal"]]
+    with pytest.raises(NoteNotFound):
+        house.call("get_note", note=UUID, by=Grant(name="else", projects=frozenset({"orchard"})))
+
+
 def holding(home: Path, words: str) -> set[str]:
     return {
         path.relative_to(home).as_posix()

@@ -154,6 +154,15 @@ def test_what_is_done_or_long_past_takes_no_line_from_what_is_not() -> None:
     assert lines == ["codex, 2026-02-28 09:30, noted: half grafted"]
 
 
+def test_what_was_handed_over_to_another_session_is_said_once() -> None:
+    left = replace(working("orchard", "")[0], working_notes="half grafted")
+    moved = replace(left, session="s2", saved=START, transferred_from="s1")
+    gone_on = replace(left, saved=START + timedelta(minutes=1))
+
+    assert list(state_lines([moved, left], START)) == list(state_lines([moved], START))
+    assert len(list(state_lines([gone_on, moved], START))) == 2 * len(list(state_lines([moved], START)))
+
+
 def test_of_nothing_it_says_so() -> None:
     told = asking(MemoryStore())(replace(HERE, project="meadow"))
 

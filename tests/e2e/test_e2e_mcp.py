@@ -103,6 +103,19 @@ def test_every_tool_answers_in_its_shape(machine: Machine, era: str, daemon: boo
     anyio.run(ask)
 
 
+def test_all_tools_are_listed_where_that_is_asked_for(machine: Machine) -> None:
+    everything = server(machine)
+    everything.args = [*everything.args, "--tools", "all"]
+
+    async def listed(started: StdioServerParameters) -> set[str]:
+        async with Client(started, mode="legacy") as client:
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    daily, all_of_them = anyio.run(listed, server(machine)), anyio.run(listed, everything)
+
+    assert daily - all_of_them == {"more_tools"} and {"timeline", "delete_memory"} <= all_of_them - daily
+
+
 @HOUSES
 def test_two_servers_on_one_vault_lose_nothing(machine: Machine, daemon: bool) -> None:
     """Both count up one number, each over the version it has read; who comes too late is told and tries again."""
