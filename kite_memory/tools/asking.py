@@ -351,7 +351,7 @@ def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
 def _elsewhere() -> EventsElsewhere:
     return EventsElsewhere(
         "events stay on the machine where they happened; this bridge has the team's notes alone",
-        hint="ask `kmem mcp` on that machine; here, get-context and smart_resume say what was decided and left open",
+        hint="ask `kmem mcp` on that machine; here, get_context and smart_resume say what was decided and left open",
     )
 
 
