@@ -78,9 +78,9 @@ def _among(choices: tuple[str, ...]) -> str:
 def _tools() -> str:
     rarer = ", ".join(f"`{tool.name}`" for tool in TOOLS.values() if not tool.daily)
     about = (
-        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents are told of those of\n"
-        f"every day and of `{MORE_TOOLS.name}`, by which they call the others: {rarer}.\n`--tools all` lists all. A tool answers to its "
-        "older names too, listed or not."
+        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents are told of those of "
+        f"every day and\nof `{MORE_TOOLS.name}`, by which they call the others: {rarer}.\n`--tools all` lists all. A tool answers "
+        "to its older names too, listed or not."
     )
     parts = [f"# MCP tools\n\n{_MADE}\n{about}\n"]
     for tool in (*TOOLS.values(), MORE_TOOLS):
