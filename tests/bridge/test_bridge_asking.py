@@ -420,7 +420,7 @@ class TestEvents:
         with pytest.raises(EventsElsewhere, match="stay on the machine") as error:
             bridge.perform(tool, {}, Asker(grant=OWNER))
 
-        assert "get-context" in error.value.hint
+        assert "get_context" in error.value.hint
 
 
 class TestByTitle:
