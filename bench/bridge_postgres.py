@@ -48,6 +48,7 @@ from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.rows import encoded, record_json
 from kite_memory.tools import conversations
 from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.conversation_notes import journal_id
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_conversations import LocalConversations
@@ -320,13 +321,11 @@ def ask(url: str, world: World, count: int) -> None:
     searching("search, journals", OWNER, frozenset({NoteKind.JOURNAL}))
     searching("search, a token for one project", narrow)
     searching("search, a token for twenty projects", some)
-    context = conversations.tools(store, Near(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)[
-        "get-context"
-    ]
-    asker = Asker(grant=OWNER)
-    timed("get-context, everything", [partial(context, asker, {"query": text}) for text, _ in asked], backends)
-    within = [partial(context, asker, {"query": text, "project": project}) for text, project in asked]
-    timed("get-context, within a project", within, backends)
+    tools = conversations.tools(store, Near(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)
+    context = partial(Bridge(tools).perform, "get_context", asker=Asker(grant=OWNER))
+    timed("get_context, everything", [partial(context, {"query": text}) for text, _ in asked], backends)
+    within = [partial(context, {"query": text, "project": project}) for text, project in asked]
+    timed("get_context, within a project", within, backends)
     place = Place(scope=Scope.PROJECT, project="project007")
     keys = [f"bench.k{number}" for number in range(count)]
     timed("write_memory, new", [partial(store.write_memory, OWNER, key, {"n": 1}, place) for key in keys], backends)

@@ -7,6 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,6 +176,16 @@ _SESSION = "CLAUDE_CODE_SESSION_ID"
 
 log = logging.getLogger("kite_memory")
 
+
+class Tools(StrEnum):
+    """Which tools an agent is told of."""
+
+    DAILY = "daily"
+    ALL = "all"
+
+
+_TOOLS_HELP = "Tools to list: those of every day and one that calls the others, or all."
+
 token = group(help="Make, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
 
 
@@ -182,6 +193,7 @@ def mcp(
     cwd: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where the agent works; without it, the folder that this is started in.")
     ] = "",
+    tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Speak MCP on standard input and output. This is what an agent starts; `kmem connect` tells it to.
 
@@ -209,7 +221,7 @@ def mcp(
 
     bridge = LocalBridge(configuration.load())
     try:
-        server = server_over(bridge.perform, who, _report)
+        server = server_over(bridge.perform, who, _report, everything=tools is Tools.ALL)
         with own_ends() as (read_fd, write_fd):
             anyio.run(lambda: serve_lines(server, read_fd=read_fd, write_fd=write_fd))
     finally:
@@ -244,6 +256,7 @@ def serve(
     ] = "",
     migrate: Annotated[bool, typer.Option("--migrate", help="Bring the tables of --store to this version, and end.")] = False,
     rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests that each token may make in a second.")] = 20.0,
+    tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Speak MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
 
@@ -273,6 +286,7 @@ def serve(
         origins=tuple(origin or ()),
         prefix=prefix,
         rate=rate,
+        everything=tools is Tools.ALL,
     )
     _only_our_own_words()
     run(configuration.load(), wanted, report=_report, tell=tell)

@@ -46,6 +46,7 @@ class Wanted:
     origins: tuple[str, ...] = ()
     prefix: str = ""
     rate: float = 20.0
+    everything: bool = False
 
     @property
     def private(self) -> bool:
@@ -133,6 +134,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                         starting=bridge.starting,
                         health=bridge.health,
                         team=bool(wanted.store),
+                        everything=wanted.everything,
                         started=began,
                     )
 

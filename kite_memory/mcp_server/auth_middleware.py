@@ -5,22 +5,52 @@ import ipaddress
 import json
 import os
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
 import anyio
 
 from kite_memory import __version__
-from kite_memory.mcp_server.declarations import Buckets
 from kite_memory.mcp_server.stdio import Envelope, Unfit, read, too_long
 from kite_memory.mcp_server.tokens import Kept, Tokens
 from kite_memory.system.private_files import make_private_folder
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+_MOST_KNOWN = 10_000
+
+
+class Buckets:
+    """Rate limiter: each name may do ``burst`` things at once and ``rate`` more per second. Thread-safe, and bounded in memory.
+
+    If there are too many names, those not seen for longest are dropped, since their buckets are the fullest.
+    """
+
+    def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = monotonic, most: int = _MOST_KNOWN) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._most = most
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Take one from the bucket of a name, and return whether there was one left."""
+        with self._lock:
+            now = self._clock()
+            left, since = self._left.pop(name, (self._burst, now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            taken = left >= 1
+            self._left[name] = (left - 1 if taken else left, now)
+            if len(self._left) > self._most:
+                self._left.popitem(last=False)
+            return taken
 
 
 class MetricsMissing(Exception):

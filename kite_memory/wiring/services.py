@@ -19,13 +19,14 @@ from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
+from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import Operations
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import known_project
-from kite_memory.app.session_context import NoteIndexer, commands_run
+from kite_memory.app.searching import Searching, known_project
+from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -152,7 +153,7 @@ def open_services(
         store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
         closing.callback(store.close)
         pipeline.after_deletions(store.tidy)
-        near = _local_context(stores, history)
+        near = _local_context(stores, history, recall, meaning)
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidation(
             vault=vault,
@@ -278,12 +279,22 @@ def _meaning(embedder: Embedder) -> Meaning:
     )
 
 
-def _local_context(stores: _Stores, history: QuestionAnswering) -> Near:
+def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> Near:
+    searching = Searching(
+        timeline=stores.timeline,
+        vault=stores.vault,
+        recall=recall,
+        meaning=meaning,
+        note_view=NoteView(vault=stores.vault, clock=_now),
+        clock=_now,
+    )
     return Near(
         project_of=project_of,
         known_project=partial(known_project, stores.vault),
         timeline=history.timeline,
         resume=history.resume,
+        passages=searching.beside,
+        conversation=partial(conversation, stores.timeline),
         working=partial(working, stores.timeline),
         heard=partial(heard, stores.timeline),
         known_of=stores.timeline.provenance,
