@@ -22,7 +22,6 @@ from kite_memory.cli.first_run import hook_agents, link_kmem, show_first_notes
 from kite_memory.cli.help import add
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.client import DaemonSilent
-from kite_memory.distill.scheduler import Asked
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
@@ -65,6 +64,7 @@ _PROMPTS = (
 
 def play() -> None:
     """Print a transcript, its notes and an injection. Nothing is kept."""
+    from kite_memory.distill.scheduler import Asked
     from kite_memory.wiring.services import open_services
 
     with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
