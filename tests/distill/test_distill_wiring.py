@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.config import Config, ExtractorConfig, ExtractorName, JudgeMode
-from kite_memory.distill.extractor import Answer, Misconfigured, Usage
+from kite_memory.distill.extractor import Answer, Misconfigured, Sharing, Usage
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import Keys
 from kite_memory.model.hit import Judged
@@ -133,3 +133,10 @@ def test_a_person_may_word_the_judges_prompt(tmp_path: Path, outbox: Outbox) -> 
         judge.judge(question(), seconds=30)
 
     assert server.requests[0]["system"][0]["text"] == "Name what a pirate would name."
+
+
+def test_asking_whether_it_shares_calls_does_not_load_the_offline_rules(tmp_path: Path) -> None:
+    rules = extractor_of(config_for(tmp_path, "offline"), Keys(tmp_path / "keys.toml", {}, None))
+
+    assert not isinstance(rules, Sharing)
+    assert "_rules" not in vars(rules)
