@@ -38,6 +38,7 @@ from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
 from kite_memory.agents.hook_command import real_interpreter
 from kite_memory.app.conversation_voices import ConversationVoices
+from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
@@ -283,10 +284,15 @@ def talk(home: Path, count: int, cards: int) -> None:
         of_texts=lambda texts: dice.embed(texts, "document"),
         of_question=lambda text: local.embed([text], "query")[0],
     )
-    with closing(Timeline(home / "state" / "timeline.sqlite")) as timeline:
+    with (
+        closing(Timeline(home / "state" / "timeline.sqlite")) as timeline,
+        closing(Outbox(home / "state" / "outbox.sqlite")) as outbox,
+    ):
         start = time.perf_counter()
-        for number in range(cards // _TURNS):
-            timeline.commit([invented.conversation(number)], "claude-code")
+        for look in map(invented.conversation, range(cards // _TURNS)):
+            timeline.commit([look], "claude-code")
+            last = look.events[-1]
+            outbox.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
         while timeline.make_cards():
             pass
         while timeline.embed_bundles(meaning):
