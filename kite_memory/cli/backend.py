@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from kite_memory import config
 from kite_memory.config import Config
-from kite_memory.daemon import client
 from kite_memory.errors import DaemonRunning, DaemonUnreachable
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker
-from kite_memory.tools.wire import Json
 from kite_memory.wiring.queries import is_light, perform_light
 
 if TYPE_CHECKING:
+    from kite_memory.tools.access import Asker
+    from kite_memory.tools.wire import Json
     from kite_memory.wiring.services import Services
 
 
@@ -39,7 +35,12 @@ class LocalBridge:
     def close(self) -> None:
         self._closing.close()
 
-    def perform(self, tool: str, arguments: Json, asker: Asker) -> Json:
+    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
+        import orjson
+
+        from kite_memory.daemon import client
+        from kite_memory.tools import wire  # brings redaction along, which most commands do not need
+
         body = wire.asked(tool, arguments, asker)
         try:
             answer = orjson.loads(client.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
