@@ -297,4 +297,4 @@ def _required(sentence: str) -> str:
     text = _SAY_SO.sub("", without_opening(sentence))
     if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
         return ""
-    return text if _REQUIRES.match(text) and not _POINTS_BACK.search(text) else ""
+    return text if _REQUIRES.match(text) and not _POINTS.match(text) and not _POINTS_BACK.search(text) else ""

@@ -122,7 +122,7 @@ def _manners(turn: Turn) -> Iterator[Draft]:
         rule="manner",
         kind="preference",
         title=title_of(_COURTESY.sub("", sentence)),
-        body=f"{words} {joined(each.text for each in done)}" if done else words,
+        body=f"{words} The agent: {joined(each.text for each in done)}" if done else words,
         evidence=tuple(dict.fromkeys((turn.asked.id, *(each.event.id for each in done)))),
         importance=1,
         origin="user",
@@ -143,9 +143,9 @@ _FORM = (
     r"|readable|plain|temporary|artifi\w+)"
 )
 _MANNER = re.compile(
-    rf"\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no"
-    rf"|no need to)\s+\w+|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well|only)\b"
-    rf"|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
+    rf"\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
+    rf"|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well"
+    rf"|only)\b|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
     rf"|\bcommit\b.{{0,15}}\b(?:and|,)\s.{{0,12}}(?:change ?log|docs?|readme|comments?|reply|tests)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
@@ -157,18 +157,21 @@ _ASKS_FOR = re.compile(
 
 
 def _is_manner(text: str) -> bool:
-    if not 4 <= len(text.split()) <= 40 or GUESS.search(text) or not _ASKS_FOR.match(text) or _TO_SEE.match(text):
+    if not 4 <= len(text.split()) <= 40 or GUESS.search(text) or not _ASKS_FOR.match(text) or _TO_SEE.search(text):
         return False
     return _MANNER.search(text) is not None
 
 
 _TO_SEE = re.compile(
-    r"(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b", re.IGNORECASE
+    r"^(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b"
+    r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them)\b",
+    re.IGNORECASE,
 )
+"""Requests to look at something, and what points at something that a later reader cannot see."""
 
 
 def _response(turn: Turn, about: frozenset[str]) -> list[Sentence]:
-    """Return how the agent understood it: the sentence of its messages that shares most words with the request, and the next one."""
+    """Return the sentence of the agent's messages that shares most words with the request, and the next one."""
     best: list[Sentence] = []
     for event in turn.events:
         if event.type is not EventType.ASSISTANT_MESSAGE:
@@ -229,8 +232,10 @@ _GIVES_WAY = re.compile(
     re.IGNORECASE,
 )
 _METHOD = re.compile(
-    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:tests?|testing) (?:first|that|are|is)"
-    r"|(?:just|only) test\w*|duplicat\w*|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|(?:whole|entire) (?:idea|point)"
-    r"|doesn'?t mean|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?|inconsisten\w*)\b",
+    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:tests?|testing) (?:first|that|are"
+    r"|is)|(?:just|only) test\w*|duplicat\w*|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|(?:whole|entire)"
+    r" (?:idea|point)|doesn'?t mean|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?"
+    r"|inconsisten\w*)\b",
     re.IGNORECASE,
 )
+"""Words about how the work is done, rather than about its subject."""
