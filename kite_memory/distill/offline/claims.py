@@ -107,13 +107,14 @@ def _out_of_place(text: str) -> float:
     score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 0.9 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
     score += 0.6 * bool(_LABEL.match(title))
     score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
-    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.2 * bool(HEADLESS.match(text))
+    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.5 * bool(HEADLESS.match(text) or _REPORTS.match(text))
 
 
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 _THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
-_MOMENT = re.compile(r"\b(?:yet|remains?|at t=|so far|your|you'd)\b", re.IGNORECASE)
+_REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
+_MOMENT = re.compile(r"\b(?:yet|remain(?:s|ing)?|now|at t=|so far|your|you'd)\b", re.IGNORECASE)
 _LABEL = re.compile(r"(?!`)[^`:(]{2,30}(?::| —| –)\s")
 _QUOTED_FIRST = re.compile(r"[\"“]")
 

@@ -101,8 +101,8 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed", "conceded",
-    "claim", "cause", "manner", "command",
+    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "conceded", "claim", "cause", "manner", "command",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 

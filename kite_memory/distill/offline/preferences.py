@@ -139,13 +139,14 @@ _THINGS = (
 )
 _WORK = re.compile(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
 _FORM = (
-    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|draft|single|one|two|three|self[- ]contained"
+    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|draft|self[- ]contained"
     r"|readable|plain|temporary|artifi\w+)"
 )
 _MANNER = re.compile(
-    rf"\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
-    rf"|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well"
-    rf"|only)\b|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
+    rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
+    rf"|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+"
+    rf"|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well|only)\b"
+    rf"|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
     rf"|\bcommit\b.{{0,15}}\b(?:and|,)\s.{{0,12}}(?:change ?log|docs?|readme|comments?|reply|tests)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
@@ -216,6 +217,7 @@ _ASKS_ABOUT = re.compile(
 def _concession(reply: Event) -> list[Sentence]:
     """Return how the agent concedes, and how it says that the thing should be done."""
     said = [each for each in sentences_of(reply, reply.text)[:12] if not each.text.endswith("?")]
+    said = [each for each in said if each.heading == said[0].heading]
     better = [at for at, each in enumerate(said[1:], 1) if _SHOULD.search(each.text)][:1]
     at = better[0] if better else 1
     return [*said[:1], *said[at : at + (3 if said[at : at + 1] and said[at].text.endswith(":") else 2)]]
@@ -232,9 +234,9 @@ _GIVES_WAY = re.compile(
     re.IGNORECASE,
 )
 _METHOD = re.compile(
-    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:tests?|testing) (?:first|that|are"
-    r"|is)|(?:just|only) test\w*|duplicat\w*|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|(?:whole|entire)"
-    r" (?:idea|point)|doesn'?t mean|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?"
+    r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:just|only) test\w*|duplicat\w*"
+    r"|(?:tests?|testing) (?:first|that|are|is)|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|doesn'?t mean"
+    r"|(?:whole|entire) (?:idea|point)|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?"
     r"|inconsisten\w*)\b",
     re.IGNORECASE,
 )

@@ -116,7 +116,7 @@ def title_of(sentence: str) -> str:
         if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
-    head = _balanced(" ".join(_whole(head.split()))).strip(" .:;,-—–\"'")
+    head = _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
