@@ -3,10 +3,10 @@
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.extensions.contract.conversations import chunk
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Preference, RecordItem
-from tests.fakes.conversations import chunk
-from tests.fakes.events import event
 
 
 def told(*said: str) -> tuple[RecordItem, ...]:
