@@ -47,6 +47,8 @@ Json = dict[str, Any]
 
 _READ = 1 << 26
 _LAST_EVENTS = 200
+_PROMPT, _EXCHANGE = 1_500, 600
+"""Characters of a prompt and of the exchange before it that go beside a prediction, for `bench.opening`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -227,7 +229,12 @@ class Replay:
     def _brief(self, recall: Recall, number: str, session: Session) -> None:
         injection = recall.brief(session=session.id, project=session.project)
         self._tell(
-            {"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": likely_tokens(injection.block)}
+            {
+                "session": number,
+                "brief": [name(hit.note) for hit in injection.hits],
+                "tokens": likely_tokens(injection.block),
+                "printed": injection.block,
+            }
         )
 
     def _prompts(
@@ -274,6 +281,9 @@ class Replay:
                     "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
                     "listed_events": listed_events(injection),
                     "tokens": likely_tokens(injection.block),
+                    "prompt": text[:_PROMPT],
+                    "exchange": situation.exchange[-_EXCHANGE:],
+                    "printed": injection.block,
                 }
             )
             self._show(number, event, weighed)
