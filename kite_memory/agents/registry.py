@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code
+from kite_memory.agents import claude_code, plugins
 from kite_memory.agents.claude_code import Status
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Plan
@@ -81,7 +81,10 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists."""
+    """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists.
+
+    ``has_plugin`` says whether our plugin, which brings the same hooks, is installed and enabled there.
+    """
 
     name: str
     title: str
@@ -89,6 +92,7 @@ class Agent:
     plan_install: Callable[[str | None, str], Plan]
     plan_uninstall: Callable[[str | None, Sequence[str | None]], Plan]
     status: Callable[[str | None], Status]
+    has_plugin: Callable[[], bool] = bool
 
 
 def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> tuple[Agent, ...]:
@@ -102,13 +106,14 @@ def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Pa
             plan_install=partial(claude_code.plan_install, events=events, allow=claude_code.OPENS_NOTES),
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
+            has_plugin=partial(plugins.in_claude_code, claude_root),
         ),
-        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root)]),
-        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root)]),
+        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, plugins.in_codex)]),
+        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
     )
 
 
-def _of(hooks: Dialect, root: Path) -> Agent:
+def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,
@@ -116,6 +121,7 @@ def _of(hooks: Dialect, root: Path) -> Agent:
         plan_install=hooks.plan_install,
         plan_uninstall=hooks.plan_uninstall,
         status=hooks.status,
+        has_plugin=partial(has_plugin, root),
     )
 
 

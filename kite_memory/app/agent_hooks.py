@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import blake2b
 from time import monotonic
 from typing import Literal, Protocol
 
@@ -43,6 +44,9 @@ PATIENCE = 1.2
 
 TEAM_SECONDS = 0.15
 """Time limit for the team's answer, from a prompt's arrival; the hook has 0.3 seconds for everything."""
+
+_TWICE_SECONDS = 2.0
+"""Time within which the same input counts as the same event."""
 
 _CLAUDE_CODE = "claude-code"
 _TURN_TOKENS = 1600
@@ -149,6 +153,7 @@ class HookHandler:
         self._left: OrderedDict[str, int] = OrderedDict()
         self._forks: OrderedDict[str, None] = OrderedDict()
         self._unopened: OrderedDict[str, None] = OrderedDict()
+        self._answered: OrderedDict[bytes, float] = OrderedDict()
 
     def close(self) -> None:
         if self._desk is not None:
@@ -167,11 +172,33 @@ class HookHandler:
         delivery has arrived.
         """
         delivery = Delivery()
+        agent = agent or _CLAUDE_CODE
+        key = blake2b(body, digest_size=16, person=agent.encode()[:16]).digest()
+        if self._is_repeated(key):
+            return "", delivery
         try:
-            return self._said(body, agent or _CLAUDE_CODE, delivery), delivery
+            said = self._said(body, agent, delivery)
         except BaseException:
+            self._forget_answer(key)
             delivery.lost()
             raise
+        if said:
+            delivery.when(lost=partial(self._forget_answer, key))
+        return said, delivery
+
+    def _is_repeated(self, key: bytes) -> bool:
+        """Return whether this very input was answered just now: the agent runs the hook twice, from its settings and a plugin."""
+        now = self._ticking()
+        with self._lock:
+            before = self._answered.pop(key, None)
+            self._answered[key] = now
+            while len(self._answered) > _MOST_TURNS:
+                self._answered.popitem(last=False)
+        return before is not None and now - before < _TWICE_SECONDS
+
+    def _forget_answer(self, key: bytes) -> None:
+        with self._lock:
+            self._answered.pop(key, None)
 
     def _said(self, body: bytes, agent: str, delivery: Delivery) -> str:
         asked = read_hook_input(body)

@@ -4,6 +4,7 @@ import stat
 import sys
 import tomllib
 from collections.abc import MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,12 +44,24 @@ def agents(config: Config) -> tuple[Agent, ...]:
     )
 
 
-def plan_install(agent: Agent) -> Plan:
+def plan_install(agent: Agent, config: Config) -> Plan:
+    """Plan the hooks in an agent's settings; none of ours where our plugin runs them."""
+    if agent.has_plugin():
+        match plan_uninstall(agent, config):
+            case Nothing():
+                return Nothing(because="the plugin runs the hooks already")
+            case Edit() as edit:
+                return replace(edit, because="the plugin runs the hooks; removes those in the settings")
     return agent.plan_install(read_settings(agent.settings), fast_command())
 
 
 def plan_uninstall(agent: Agent, config: Config) -> Plan:
     return agent.plan_uninstall(read_settings(agent.settings), backed_up(agent.settings, backups(config)))
+
+
+def install_line(name: str) -> str:
+    """Return the command that adds the hooks of one agent."""
+    return "kmem hooks install" + ("" if name == "claude-code" else f" --agent {name}")
 
 
 def show(agent: Agent, plan: Plan) -> None:
@@ -159,6 +172,8 @@ def _typed(value: str, now: object) -> object:
 
 PANEL = "Set-up"
 
+_BY_THE_PLUGIN = "  the plugin runs the hooks"
+
 AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent: claude-code, codex or gemini-cli.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
@@ -178,7 +193,7 @@ def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes
     """
 
     chosen, settings = _agent(agent)
-    _change(chosen, plan_install(chosen), settings, dry_run=dry_run, yes=yes)
+    _change(chosen, plan_install(chosen, settings), settings, dry_run=dry_run, yes=yes)
 
 
 @hooks.command("uninstall", cls=Command)
@@ -234,6 +249,7 @@ def hooks_status(as_json: AsJson = False) -> None:
                 "hooks": [{"event": hook.event, "command": hook.command} for hook in status.hooks],
                 "missing": status.missing,
                 "disabled": status.disabled,
+                "plugin": agent.has_plugin(),
             }
         )
     if as_json:
@@ -242,8 +258,10 @@ def hooks_status(as_json: AsJson = False) -> None:
         say(f"{each['agent']}  {each['settings']}")
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
-        for event in each["missing"]:
+        for event in each["missing"] if not each["plugin"] else ():
             say(f"  {event}: not wired")
+        if each["plugin"]:
+            say(_BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else ""))
         if each["disabled"]:
             say("  disableAllHooks switches every hook off")
     for problem in unread:
