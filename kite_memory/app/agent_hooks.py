@@ -154,6 +154,7 @@ class HookHandler:
         self._forks: OrderedDict[str, None] = OrderedDict()
         self._unopened: OrderedDict[str, None] = OrderedDict()
         self._answered: OrderedDict[bytes, float] = OrderedDict()
+        self._took: OrderedDict[str, float] = OrderedDict()
 
     def close(self) -> None:
         if self._desk is not None:
@@ -186,6 +187,19 @@ class HookHandler:
             delivery.when(lost=partial(self._forget_answer, key))
         return said, delivery
 
+    def took_ms(self, session: str) -> float | None:
+        """Return how long the answer to the session's last prompt took; without a session, to the last prompt of any."""
+        with self._lock:
+            took = self._took.get(session) if session else next(reversed(self._took.values()), None)
+        return None if took is None else took * 1000
+
+    def _log_time(self, session: str, took: float) -> None:
+        with self._lock:
+            self._took.pop(session, None)
+            self._took[session] = took
+            while len(self._took) > _MOST_TURNS:
+                self._took.popitem(last=False)
+
     def _is_repeated(self, key: bytes) -> bool:
         """Return whether this very input was answered just now: the agent runs the hook twice, from its settings and a plugin."""
         now = self._ticking()
@@ -208,7 +222,9 @@ class HookHandler:
             case "SessionStart":
                 said = self._started(asked, agent, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
+                began = self._ticking()
                 said = self._prompted(asked, agent, delivery)
+                self._log_time(asked.session, self._ticking() - began)
                 self._hear(_typed(asked.prompt), agent=agent, session=asked.session, cwd=asked.cwd)  # last: the agent waits
             case "Stop" | "SessionEnd":
                 self._end_turn(asked.session)

@@ -19,6 +19,11 @@ def run() -> None:
             console.say(text)
             console.finish()
             return
+    if words == ["statusline"]:
+        from kite_memory.cli.status_line import print_segment
+
+        print_segment()
+        return
     from kite_memory.cli.main import run as run_any  # Typer alone takes twice as long as all of the above
 
     run_any()

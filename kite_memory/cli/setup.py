@@ -454,6 +454,25 @@ def set_config(
     tell(change(name, value))
 
 
+def statusline(
+    program: Annotated[
+        str, typer.Option("--for", metavar="PROGRAM", help="Print the setting for claude-code, starship or tmux instead.")
+    ] = "",
+) -> None:
+    """Print a segment for a status line: notes given, time, spent today, paused.
+
+    Claude Code's JSON on standard input names the session; without it, it is the last one. Prints nothing without a daemon.
+
+    Example: kmem statusline --for tmux
+    """
+    from kite_memory.cli import status_line
+
+    if program:
+        say(status_line.snippet(program, fast_command()))
+    else:
+        status_line.print_segment()
+
+
 def daemon() -> None:
     """Run the service process itself. This is what systemd and launchd start.
 
@@ -473,4 +492,4 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(service, name="service", rich_help_panel=PANEL)
     app.add_typer(keys, name="keys", rich_help_panel=PANEL)
     app.add_typer(config, name="config", rich_help_panel=PANEL)
-    add(app, daemon, panel=PANEL)
+    add(app, statusline, daemon, panel=PANEL)

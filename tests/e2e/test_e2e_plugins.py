@@ -1,6 +1,7 @@
 """Our plugins in the real clients: installed by the client itself, and the memory works, once, whatever else is set up."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,9 @@ class TestClaudeCode:
             assert ran.code == 0, ran.err
             assert blocks(server.requests)
             assert "✔ Connected" in self.listed_servers(machine)
+            segment = machine.kmem("statusline", input=json.dumps({"session_id": ran.json()["session_id"]}))
+            assert re.fullmatch(r"kite: 1 note · \d+ ms\n", segment.out)
+            assert segment.out == machine.kmem("statusline").out
         (status,) = [each for each in machine.kmem("hooks", "status", "--json").json() if each["agent"] == "claude-code"]
         assert (status["plugin"], status["hooks"]) == (True, [])
 
