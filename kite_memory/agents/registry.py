@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code, plugins
+from kite_memory.agents import claude_code, opencode, plugins
 from kite_memory.agents.claude_code import Status
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Plan
@@ -95,8 +95,10 @@ class Agent:
     has_plugin: Callable[[], bool] = bool
 
 
-def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> tuple[Agent, ...]:
-    """Return the agents whose roots are given."""
+def agents(
+    *, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None, opencode_root: Path | None = None
+) -> tuple[Agent, ...]:
+    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
@@ -110,6 +112,7 @@ def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Pa
         ),
         *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, plugins.in_codex)]),
         *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
+        *([] if opencode_root is None else [_opencode(opencode_root)]),
     )
 
 
@@ -125,9 +128,28 @@ def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent
     )
 
 
-def agent(name: str, *, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> Agent:
+def _opencode(root: Path) -> Agent:
+    return Agent(
+        name=opencode.NAME,
+        title="OpenCode",
+        settings=root / "plugins" / opencode.FILE,
+        plan_install=opencode.plan_install,
+        plan_uninstall=opencode.plan_uninstall,
+        status=opencode.status,
+    )
+
+
+def agent(
+    name: str,
+    *,
+    claude_root: Path,
+    codex_root: Path | None = None,
+    gemini_root: Path | None = None,
+    opencode_root: Path | None = None,
+) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
-    known = {each.name: each for each in agents(claude_root=claude_root, codex_root=codex_root, gemini_root=gemini_root)}
+    found = agents(claude_root=claude_root, codex_root=codex_root, gemini_root=gemini_root, opencode_root=opencode_root)
+    known = {each.name: each for each in found}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")
     return known[name]

@@ -78,11 +78,11 @@ Codex took no text before a tool until its version 0.129, Gemini CLI takes none.
 _TO_LOOK = 0.1
 """Time limit in seconds for all tool calls of a reply together; the hook has 0.3 for everything."""
 
-_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli"})
+_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli", "opencode"})
 """Agents that get the session's opening block with the first prompt, behind it.
 
 Gemini CLI (0.61) puts the answer at a session's start in front of the first prompt, and no longer takes that prompt for the user's
-when the session is resumed.
+when the session is resumed. OpenCode has no hook at a session's start whose answer reaches the model.
 """
 
 _ACTS = frozenset(

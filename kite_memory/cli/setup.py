@@ -1,5 +1,6 @@
 """Commands for hooks, service, keys and configuration."""
 
+import os
 import stat
 import sys
 import tomllib
@@ -41,7 +42,14 @@ def agents(config: Config) -> tuple[Agent, ...]:
         claude_root=config.claude_root,
         codex_root=codex if codex is not None and codex.is_dir() else None,
         gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+        opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
     )
+
+
+def opencode_folder() -> Path:
+    """Return the folder of OpenCode's settings, whether or not it exists."""
+    named = Path(os.environ.get("XDG_CONFIG_HOME") or "")
+    return (named if named.is_absolute() else Path.home() / ".config") / "opencode"
 
 
 def plan_install(agent: Agent, config: Config) -> Plan:
@@ -174,7 +182,7 @@ PANEL = "Set-up"
 
 _BY_THE_PLUGIN = "  the plugin runs the hooks"
 
-AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent: claude-code, codex or gemini-cli.")]
+AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli or opencode.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -211,7 +219,7 @@ def _agent(name: str) -> "tuple[Agent, Config]":
     from kite_memory.agents import registry
 
     settings = configuration.load()
-    roots = {"codex_root": settings.codex_root, "gemini_root": settings.gemini_root}
+    roots = {"codex_root": settings.codex_root, "gemini_root": settings.gemini_root, "opencode_root": opencode_folder()}
     return registry.agent(name, claude_root=settings.claude_root, **roots), settings
 
 
