@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code, opencode, plugins
+from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
 from kite_memory.agents.claude_code import Status
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Plan
@@ -96,7 +96,12 @@ class Agent:
 
 
 def agents(
-    *, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None, opencode_root: Path | None = None
+    *,
+    claude_root: Path,
+    codex_root: Path | None = None,
+    gemini_root: Path | None = None,
+    copilot_root: Path | None = None,
+    opencode_root: Path | None = None,
 ) -> tuple[Agent, ...]:
     """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings."""
     events = claude_code.events_for(claude_version())
@@ -112,6 +117,7 @@ def agents(
         ),
         *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, plugins.in_codex)]),
         *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
+        *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
         *([] if opencode_root is None else [_opencode(opencode_root)]),
     )
 
@@ -125,6 +131,17 @@ def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent
         plan_uninstall=hooks.plan_uninstall,
         status=hooks.status,
         has_plugin=partial(has_plugin, root),
+    )
+
+
+def _copilot_cli(root: Path) -> Agent:
+    return Agent(
+        name=copilot_cli.NAME,
+        title="Copilot CLI",
+        settings=root / "hooks" / copilot_cli.FILE,
+        plan_install=copilot_cli.plan_install,
+        plan_uninstall=copilot_cli.plan_uninstall,
+        status=copilot_cli.status,
     )
 
 
@@ -145,10 +162,17 @@ def agent(
     claude_root: Path,
     codex_root: Path | None = None,
     gemini_root: Path | None = None,
+    copilot_root: Path | None = None,
     opencode_root: Path | None = None,
 ) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
-    found = agents(claude_root=claude_root, codex_root=codex_root, gemini_root=gemini_root, opencode_root=opencode_root)
+    found = agents(
+        claude_root=claude_root,
+        codex_root=codex_root,
+        gemini_root=gemini_root,
+        copilot_root=copilot_root,
+        opencode_root=opencode_root,
+    )
     known = {each.name: each for each in found}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")

@@ -509,6 +509,8 @@ def _action(call: ToolCall, asked: HookInput) -> Action:
 def _printed(said: str, asked: HookInput, agent: str) -> str:
     if agent == _CLAUDE_CODE and asked.event in _PLAIN_TEXT:
         return said
+    if agent == "copilot-cli":
+        return orjson.dumps({"additionalContext": said}).decode()
     return orjson.dumps({"hookSpecificOutput": {"hookEventName": asked.name, "additionalContext": said}}).decode()
 
 

@@ -37,11 +37,12 @@ def backups(config: Config) -> Path:
 
 def agents(config: Config) -> tuple[Agent, ...]:
     """Return the agents on this machine: Claude Code always, the others if their folder exists."""
-    codex, gemini = config.codex_root, config.gemini_root
+    codex, gemini, copilot = config.codex_root, config.gemini_root, config.copilot_root
     return registry.agents(
         claude_root=config.claude_root,
         codex_root=codex if codex is not None and codex.is_dir() else None,
         gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+        copilot_root=copilot if copilot is not None and copilot.is_dir() else None,
         opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
     )
 
@@ -182,7 +183,9 @@ PANEL = "Set-up"
 
 _BY_THE_PLUGIN = "  the plugin runs the hooks"
 
-AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli or opencode.")]
+AgentName = Annotated[
+    str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli or opencode.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -219,7 +222,12 @@ def _agent(name: str) -> "tuple[Agent, Config]":
     from kite_memory.agents import registry
 
     settings = configuration.load()
-    roots = {"codex_root": settings.codex_root, "gemini_root": settings.gemini_root, "opencode_root": opencode_folder()}
+    roots = {
+        "codex_root": settings.codex_root,
+        "gemini_root": settings.gemini_root,
+        "copilot_root": settings.copilot_root,
+        "opencode_root": opencode_folder(),
+    }
     return registry.agent(name, claude_root=settings.claude_root, **roots), settings
 
 

@@ -1,4 +1,4 @@
-"""Whether an agent has our plugin, and OpenCode's, which is a file of ours."""
+"""Whether an agent has our plugin, and the agents whose hooks are a file of ours."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory import assets
-from kite_memory.agents import opencode, plugins
+from kite_memory.agents import copilot_cli, opencode, plugins
 from kite_memory.agents.hook_command import BY_NAME
 from kite_memory.agents.settings_edit import Edit, Nothing
 
@@ -90,3 +90,34 @@ def test_the_file_is_javascript_whatever_the_path(tmp_path: Path) -> None:
     file.write_text(opencode.plugin(COMMAND), encoding="utf-8")
 
     assert subprocess.run(["node", "--check", str(file)], capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def test_copilots_hooks_come_update_and_go() -> None:
+    first = copilot_cli.plan_install(None, "kmem-hook")
+    assert isinstance(first, Edit)
+    second = copilot_cli.plan_install(first.after, COMMAND)
+    assert isinstance(second, Edit)
+
+    assert {hook.command for hook in copilot_cli.status(second.after).hooks} == {f"{COMMAND} --agent copilot-cli"}
+    assert copilot_cli.status(second.after).missing == ()
+    assert isinstance(copilot_cli.plan_install(second.after, COMMAND), Nothing)
+    gone = copilot_cli.plan_uninstall(second.after)
+    assert isinstance(gone, Edit)
+    assert gone.after is None
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "",
+        "{",
+        "[]",
+        '{"hooks": 7}',
+        '{"hooks": {"Stop": 7}}',
+        '{"hooks": {"Stop": [{"command": "beep"}], "SessionStart": [{"command": "kmem-hook"}]}}',
+    ],
+)
+def test_a_hooks_file_with_anything_else_in_it_stays(theirs: str) -> None:
+    assert isinstance(copilot_cli.plan_install(theirs, COMMAND), Nothing)
+    assert isinstance(copilot_cli.plan_uninstall(theirs), Nothing)
+    assert copilot_cli.status(theirs).hooks == ()

@@ -10,9 +10,7 @@ from tests.e2e.clients import installed, read_of, run
 from tests.e2e.kmem import Machine, eventually
 from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
 
-pytestmark = pytest.mark.skipif(
-    installed("opencode") is None, reason="OpenCode is not installed; `.ci/run` installs it"
-)
+pytestmark = pytest.mark.skipif(installed("opencode") is None, reason="OpenCode is not installed; `.ci/run` installs it")
 
 KNOWN = "The job queue uses PostgreSQL, not SQLite, because SQLite's single-writer lock stalled the workers."
 ASKS = "Which database does the job queue use, and why not SQLite?"
