@@ -48,7 +48,7 @@ def examine() -> Iterator[Finding]:
         yield from _as_far_as_it_goes(_machine(defaults))
         yield from _as_far_as_it_goes(_agents(defaults))
         return
-    for part in (_machine(settings), _agents(settings), _daemon(settings), _house()):
+    for part in (_machine(settings), _agents(settings), _extensions(settings), _daemon(settings), _house()):
         yield from _as_far_as_it_goes(part)
 
 
@@ -162,6 +162,18 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
     if not any(shutil.which("kmem-hook", path=path) for path in (None, str(Path.home() / ".local" / "bin"))):
         return Finding("problem", f"{agent.title}: the plugin does not find `kmem-hook` on the PATH", "`kmem up` links it")
     return Finding("ok", f"{agent.title}: the plugin runs the hooks")
+
+
+def _extensions(settings: Config) -> Iterator[Finding]:
+    from kite_memory.extensions import installed
+    from kite_memory.wiring.sources import PROVIDERS
+
+    for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
+        if each.problem:
+            what = f"the {each.kind} {each.name} of {each.package} is not used: {each.problem}"
+            yield Finding("problem", what, "update or remove that package, or set `extensions` to false")
+        else:
+            yield Finding("ok", f"extension: the {each.kind} {each.name} of {each.package} {each.version}")
 
 
 def _missing_parts(command: str) -> Iterator[str]:
