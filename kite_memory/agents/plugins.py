@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kite_memory import __version__
-from kite_memory.agents import claude_code
+from kite_memory.agents import claude_code, opencode
 from kite_memory.agents.hook_command import BY_NAME
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.mcp_entry import NAME
@@ -53,6 +53,7 @@ def files(codex: Dialect, gemini: Dialect) -> Mapping[str, str]:
         "gemini-cli/gemini-extension.json": _json(
             {"name": NAME, "version": __version__, "description": _DESCRIPTION, "mcpServers": {NAME: server}}
         ),
+        f"opencode/{opencode.FILE}": opencode.plugin(BY_NAME),
         "gemini-cli/hooks/hooks.json": _hooks(gemini.plan_install(None, BY_NAME)),
     }
 

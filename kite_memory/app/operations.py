@@ -23,9 +23,8 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_told, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
-from kite_memory.app.status_line import Figures
 from kite_memory.app.survey import Survey
-from kite_memory.app.usage_report import by_name, helping, occasion_told
+from kite_memory.app.usage_report import Figures, by_name, helping, occasion_told
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox

@@ -19,7 +19,8 @@ from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.app.operations import Operations
-from kite_memory.app.status_line import segment, session_of
+from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly

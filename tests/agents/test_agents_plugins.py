@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import assets
 from kite_memory.agents import copilot_cli, opencode, plugins
-from kite_memory.agents.hook_command import BY_NAME
 from kite_memory.agents.settings_edit import Edit, Nothing
 
 COMMAND = "/usr/bin/python3 -I -S '/opt/a \"b\"\\c/kite_memory/hook_client.py'"
@@ -76,12 +74,6 @@ def test_a_plugin_that_its_owner_has_changed_stays() -> None:
     assert isinstance(opencode.plan_install(theirs, COMMAND), Nothing)
     assert isinstance(opencode.plan_uninstall(theirs), Nothing)
     assert opencode.status(theirs).missing == ("chat.message",)
-
-
-def test_the_shipped_file_finds_the_client_by_its_name() -> None:
-    shipped = (assets.folder("hooks") / "opencode" / opencode.FILE).read_text(encoding="utf-8")
-
-    assert shipped == opencode.plugin(BY_NAME)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")

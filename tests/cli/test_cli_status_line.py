@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory import hook_client
-from kite_memory.app.status_line import Figures, segment, session_of
+from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.usage_report import Figures, segment
 from kite_memory.cli.status_line import snippet
 from kite_memory.errors import UsageError
 
