@@ -480,9 +480,9 @@ def statusline(
         str, typer.Option("--for", metavar="PROGRAM", help="Print the setting for claude-code, starship or tmux instead.")
     ] = "",
 ) -> None:
-    """Print a segment for a status line: notes given, time, spent today, paused.
+    """Print a segment for a status line.
 
-    Claude Code's JSON on standard input names the session; without it, it is the last one. Prints nothing without a daemon.
+    Notes given, how long the last answer took, spent today, and whether writing notes is paused. Claude Code's JSON on standard input names the session; without it, it is the last one. Prints nothing without a daemon.
 
     Example: kmem statusline --for tmux
     """
