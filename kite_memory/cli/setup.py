@@ -482,7 +482,8 @@ def statusline(
 ) -> None:
     """Print a segment for a status line.
 
-    Notes given, how long the last answer took, spent today, and whether writing notes is paused. Claude Code's JSON on standard input names the session; without it, it is the last one. Prints nothing without a daemon.
+    Notes given, how long the last answer took, spent today, and whether writing notes is paused. Claude Code's JSON on standard
+    input names the session; without it, it is the last one. Prints nothing without a daemon.
 
     Example: kmem statusline --for tmux
     """
