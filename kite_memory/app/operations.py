@@ -24,7 +24,7 @@ from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
-from kite_memory.app.usage_report import by_name, helping, occasion_json
+from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
@@ -378,6 +378,17 @@ class Operations:
                 for event in events
             ],
         }
+
+    def figures(self, session: str) -> Figures:
+        """Return what a status line shows of a session; without one, of the last that was given anything."""
+        if not session:
+            session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
+        waits = self._lack is not None or self._idle().until is not None
+        return Figures(
+            notes=len(self._recall.memory.shown(session)),
+            dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
+            paused=waits,
+        )
 
     def status(self) -> Json:
         now = self._clock()

@@ -239,3 +239,25 @@ def _named(name: str, note: Known | None) -> Json:
     gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
     title, path = (plain_line(note.title), note.path) if note else (gone, "")
     return {"id": name, "path": path, "title": title}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the segment shows. ``took_ms`` is ``None`` until the session had an answer; ``paused``: no notes are being written."""
+
+    notes: int
+    took_ms: float | None = None
+    dollars: float = 0.0
+    paused: bool = False
+
+
+def segment(figures: Figures) -> str:
+    """Return one short segment for a status line."""
+    parts = [f"kite: {figures.notes} note{'' if figures.notes == 1 else 's'}"]
+    if figures.took_ms is not None:
+        parts.append(f"{figures.took_ms:.0f} ms")
+    if figures.dollars >= 0.005:
+        parts.append(f"${figures.dollars:.2f}")
+    if figures.paused:
+        parts.append("paused")
+    return " · ".join(parts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, apply, diff
-from kite_memory.app.launch import link_command
+from kite_memory.app.launch import link_commands
 from kite_memory.cli import setup
 from kite_memory.cli.console import choose, complain, tell, watched
 from kite_memory.config import Config
@@ -34,7 +34,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
     edits: list[tuple[Agent, Edit]] = []
     for agent in setup.agents(settings):
         try:
-            plan = setup.plan_install(agent)
+            plan = setup.plan_install(agent, settings)
         except KiteError as error:
             complain(error)
             well = False
@@ -42,7 +42,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         if not isinstance(plan, Edit):
             tell(f"{agent.title}: {plan.because}")
         elif agent.name in declined and not yes:
-            tell(f"{agent.title}: no hooks, as you chose; `{_install(agent)}` adds them")
+            tell(f"{agent.title}: no hooks, as you chose; `{setup.install_line(agent.name)}` adds them")
         else:
             tell(f"{agent.title}: {plan.because}, in {agent.settings}")
             edits.append((agent, plan))
@@ -50,7 +50,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         return well
     if not yes and not _agreed(edits):
         for agent, _ in edits:
-            tell(f"{agent.title}'s settings were left alone; `{_install(agent)} --yes` adds the hooks")
+            tell(f"{agent.title}'s settings were left alone; `{setup.install_line(agent.name)} --yes` adds the hooks")
         if watched():
             _decline(settings, declined | {agent.name for agent, _ in edits})
         return well
@@ -74,10 +74,6 @@ def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:
     return answer in {"", "y", "yes"}
 
 
-def _install(agent: Agent) -> str:
-    return "kmem hooks install" + ("" if agent.name == "claude-code" else f" --agent {agent.name}")
-
-
 def _declined_file(settings: Config) -> Path:
     return settings.state / "hooks-declined.json"
 
@@ -97,12 +93,12 @@ def _decline(settings: Config, names: set[str]) -> None:
 def link_kmem() -> None:
     """Put `kmem` on the PATH if the installation did not, and print a message about it."""
     try:
-        link = link_command(Path.home())
+        links = link_commands(Path.home())
     except OSError as error:
         tell(f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory")
         return
-    if link is not None:
-        tell(f"linked {link}, so that `kmem` is a command; `kmem uninstall` removes it")
+    for link in links:
+        tell(f"linked {link}, so that `{link.name}` is a command; `kmem uninstall` removes it")
 
 
 def show_first_notes(services: "Services") -> None:

@@ -24,6 +24,11 @@ def run() -> None:
 
 def _answered(words: list[str]) -> bool:
     """Print the daemon's answer to one of the frequent commands. Return ``False`` for another command, or without an answer."""
+    if words == ["statusline"]:
+        from kite_memory.cli.status_line import print_segment
+
+        print_segment()
+        return True
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
         told = _asked("open", {"notes": words[1:]}, _SECONDS)
         if not told.get("missing", True) and (text := str(told.get("text", ""))):
