@@ -1,0 +1,282 @@
+"""Layout of the page's pictures: where each mark goes, as values. The templates write them as SVG."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+Json = Mapping[str, Any]
+
+WIDTH = 1_000
+_LABELLED = 120
+"""Width of the lanes' names."""
+_ROW, _GAP, _HEAD = 16, 22, 30
+_LEAST_BAR = 5.0
+_COLOURS = 6
+"""Colours of projects; with more projects, they are used again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A session. ``colour`` is a number of its project's colour."""
+
+    x: float
+    y: float
+    width: float
+    colour: int
+    session: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    name: str
+    y: float
+    height: float
+    bars: Sequence[Bar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """Sessions as bars over time, a lane for each agent. ``projects`` are those shown, with their colours."""
+
+    height: float
+    lanes: Sequence[Lane]
+    ticks: Sequence[Tick]
+    sessions: Sequence[Json]
+    projects: Sequence[tuple[str, int]]
+    start: datetime
+    end: datetime
+
+
+def lanes(sessions: Sequence[Json], *, start: datetime, end: datetime) -> Lanes:
+    """Lay out the sessions that lie in the span. Those at the same time get rows of their own in their agent's lane."""
+    within = [each for each in sessions if _at(each["last"]) >= start and _at(each["started"]) <= end]
+    projects = {name: place % _COLOURS for place, name in enumerate(sorted({each["project"] for each in within}))}
+    seconds = max(1.0, (end - start).total_seconds())
+
+    def across(at: datetime) -> float:
+        share = (at - start).total_seconds() / seconds
+        return round(_LABELLED + (WIDTH - _LABELLED) * min(1.0, max(0.0, share)), 1)
+
+    made: list[Lane] = []
+    y = float(_HEAD)
+    for provider in sorted({each["provider"] for each in within}):
+        rows: list[float] = []
+        bars: list[Bar] = []
+        for each in sorted((each for each in within if each["provider"] == provider), key=lambda each: str(each["started"])):
+            x = across(_at(each["started"]))
+            width = max(_LEAST_BAR, across(_at(each["last"])) - x)
+            x = min(x, WIDTH - width)
+            row = next((place for place, ends in enumerate(rows) if ends + 1.5 <= x), len(rows))
+            rows[row:] = [x + width, *rows[row + 1 :]]
+            bars.append(Bar(x=x, y=y + row * _ROW, width=width, colour=projects[each["project"]], session=each))
+        height = len(rows) * _ROW
+        made.append(Lane(name=provider, y=y, height=height, bars=bars))
+        y += height + _GAP
+    return Lanes(
+        height=y,
+        lanes=made,
+        ticks=_ticks(start, end, across),
+        sessions=within,
+        projects=sorted(projects.items()),
+        start=start,
+        end=end,
+    )
+
+
+def _ticks(start: datetime, end: datetime, across: Any) -> list[Tick]:
+    days = (end - start).days
+    step = timedelta(hours=4) if days <= 1 else timedelta(days=1) if days <= 10 else timedelta(days=5)
+    at = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    found: list[Tick] = []
+    while at <= end:
+        if at >= start:
+            label = f"{at:%H:%M}" if days <= 1 else f"{at:%a} {at.day} {at:%b}" if days <= 10 else f"{at.day} {at:%b}"
+            found.append(Tick(x=across(at), label=label if across(at) < WIDTH - 60 else ""))
+        at += step
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A note in a picture. ``side`` says where its label goes: left, right, below or, for the centre, none of these."""
+
+    x: float
+    y: float
+    radius: float
+    side: str
+    note: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    path: str
+    main: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    height: float
+    nodes: Sequence[Node]
+    curves: Sequence[Curve]
+
+
+_SPACE, _MARGIN, _REACH = 32, 60, 170
+
+
+def sides(around: Json) -> tuple[list[Json], list[Json]]:
+    """Return the notes that only link to the one in the middle, and those that it links to."""
+    centre = around["note"]["path"]
+    leads = {each["to"] for each in around["arrows"] if each["from"] == centre}
+    return [each for each in around["notes"] if each["path"] not in leads], [
+        each for each in around["notes"] if each["path"] in leads
+    ]
+
+
+def neighbourhood(around: Json) -> Picture:
+    """Lay out a note with what links to it on its left and what it links to on its right, each on an arc with room for labels."""
+    left, right = sides(around)
+    height = float(max(260, 2 * _MARGIN + _SPACE * (max(len(left), len(right)) - 1)))
+    middle = height / 2
+    centre = Node(x=WIDTH / 2, y=middle, radius=13, side="", note=around["note"])
+    nodes = [centre]
+    for side, notes in (("left", left), ("right", right)):
+        for place, note in enumerate(notes):
+            y = middle + (place - (len(notes) - 1) / 2) * _SPACE
+            bent = math.sqrt(max(0.0, 1 - (0.8 * (y - middle) / (height / 2)) ** 2))
+            x = WIDTH / 2 + (_REACH * bent if side == "right" else -_REACH * bent)
+            nodes.append(Node(x=round(x, 1), y=round(y, 1), radius=_radius(note), side=side, note=note))
+    return Picture(height=height, nodes=nodes, curves=_curves(around, nodes, around["note"]["path"]))
+
+
+def _radius(note: Json) -> float:
+    return round(min(11.0, 4 + 1.2 * math.sqrt(note["links"])), 1)
+
+
+def _curves(around: Json, nodes: Sequence[Node], centre: str) -> list[Curve]:
+    """Return the links as curves that bend towards the middle of the picture; those of the centre last, above the others."""
+    by_path = {node.note["path"]: node for node in nodes}
+    found: list[Curve] = []
+    for each in around["arrows"]:
+        one, to = by_path.get(each["from"]), by_path.get(each["to"])
+        if one is None or to is None:
+            continue
+        main = centre in (each["from"], each["to"])
+        x = (one.x + to.x) / 2 if main else (one.x + to.x) / 2 * 0.55 + WIDTH / 2 * 0.45
+        y = to.y if main and each["from"] == centre else one.y if main else (one.y + to.y) / 2
+        found.append(Curve(path=f"M{one.x:.1f} {one.y:.1f}Q{x:.1f} {y:.1f} {to.x:.1f} {to.y:.1f}", main=main))
+    return sorted(found, key=lambda curve: curve.main)
+
+
+_ROUNDS = 220
+_TALL = 620
+
+
+def overview(around: Json) -> Picture:
+    """Lay out the most linked notes by forces (Fruchterman and Reingold, 1991): links draw together, all push apart.
+
+    The beginning is a spiral in the order given, so the same notes always lie at the same places.
+    """
+    notes = around["notes"]
+    count = len(notes)
+    place = {note["path"]: number for number, note in enumerate(notes)}
+    links = [(place[each["from"]], place[each["to"]]) for each in around["arrows"]]
+    width, height = WIDTH - 180.0, _TALL - 80.0
+    points = [
+        [width / 2 + math.sqrt(n / max(1, count)) * width / 2.4 * math.cos(2.4 * n),
+         height / 2 + math.sqrt(n / max(1, count)) * height / 2.4 * math.sin(2.4 * n)]
+        for n in range(count)
+    ]  # fmt: skip
+    ideal = 0.75 * math.sqrt(width * height / max(1, count))
+    for step in range(_ROUNDS):
+        moved = [[0.0, 0.0] for _ in points]
+        for one in range(count):
+            for other in range(one):
+                x, y = points[one][0] - points[other][0], 1.8 * (points[one][1] - points[other][1])  # labels are wide and low
+                far = max(1.0, math.hypot(x, y))
+                push = ideal * ideal / far / far
+                for node, sign in ((one, 1), (other, -1)):
+                    moved[node][0] += sign * x * push
+                    moved[node][1] += sign * y * push / 1.8
+        for one, other in links:
+            x, y = points[one][0] - points[other][0], points[one][1] - points[other][1]
+            pull = math.hypot(x, y) / ideal / 2
+            for node, sign in ((one, -1), (other, 1)):
+                moved[node][0] += sign * x * pull
+                moved[node][1] += sign * y * pull
+        most = 60 * (1 - step / _ROUNDS) + 1
+        for point, (x, y) in zip(points, moved, strict=True):
+            x += (width / 2 - point[0]) * 0.15
+            y += (height / 2 - point[1]) * 0.25
+            far = max(1e-9, math.hypot(x, y))
+            point[0] = min(width, max(0.0, point[0] + x / far * min(far, most)))
+            point[1] = min(height, max(0.0, point[1] + y / far * min(far, most)))
+    nodes = [
+        Node(x=round(x + 90, 1), y=round(y + 30, 1), radius=_radius(note), side="below", note=note)
+        for note, (x, y) in zip(notes, points, strict=True)
+    ]
+    return Picture(height=float(_TALL), nodes=nodes, curves=_curves(around, nodes, ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A week's bar. ``parts`` are its pieces from the bottom: what they count, place, height and number."""
+
+    x: float
+    label: str
+    title: str
+    parts: Sequence[tuple[str, float, float, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    width: float
+    height: float
+    base: float
+    bar: float
+    most: int
+    stacks: Sequence[Stack]
+
+
+_PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_BASE = 420.0, 132.0, 112.0
+
+
+def weeks(told: Sequence[Json]) -> Plot:
+    """Lay out the weeks, oldest first, as bars of what was used, passed over, and not known."""
+    ordered = list(reversed(told))
+    most = max((each["shown"] for each in ordered), default=0)
+    step = _PLOT_WIDTH / max(1, len(ordered))
+    stacks: list[Stack] = []
+    for place, each in enumerate(ordered):
+        y, parts = _PLOT_BASE, []
+        for name, number in (
+            ("used", each["used"]),
+            ("ignored", each["ignored"]),
+            ("unknown", each["unknown"] + each["open"]),
+        ):
+            tall = (_PLOT_BASE - 16) * number / max(1, most)
+            y -= tall
+            if number:
+                parts.append((name, round(y, 1), round(tall, 1), number))
+        monday = datetime.fromisoformat(each["from"])
+        stacks.append(
+            Stack(
+                x=round(place * step + step * 0.18, 1),
+                label=f"{monday.day} {monday:%b}" if (len(ordered) - 1 - place) % 3 == 0 else "",
+                title=f"Week of {monday.day} {monday:%b}: {each['used']} used, {each['ignored']} passed over, "
+                f"{each['unknown'] + each['open']} not known; {each['prompts']} prompts",
+                parts=parts,
+            )
+        )
+    return Plot(width=_PLOT_WIDTH, height=_PLOT_HEIGHT, base=_PLOT_BASE, bar=round(step * 0.64, 1), most=most, stacks=stacks)
+
+
+def _at(text: str) -> datetime:
+    return datetime.fromisoformat(text)
