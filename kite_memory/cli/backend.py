@@ -79,24 +79,6 @@ _READING = frozenset(
     {"search", "recall", "why", "show", "open", "notes", "around", "helped", "status", "timeline", "resume", "threads"}
     | {"how", "fix", "blame", "became"}
 )
-    {
-        "search",
-        "recall",
-        "why",
-        "show",
-        "open",
-        "notes",
-        "around",
-        "helped",
-        "status",
-        "timeline",
-        "resume",
-        "threads",
-        "how",
-        "fix",
-        "blame",
-    }
-)
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
 """Rounds of making cards, newest first, if no daemon has made them: some two hundred milliseconds."""
