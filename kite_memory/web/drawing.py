@@ -132,12 +132,11 @@ _SPACE, _MARGIN, _REACH = 32, 60, 170
 
 
 def sides(around: Json) -> tuple[list[Json], list[Json]]:
-    """Return the notes that only link to the one in the middle, and those that it links to."""
+    """Return the notes that link to the one in the middle, and those that only it links to."""
     centre = around["note"]["path"]
-    leads = {each["to"] for each in around["arrows"] if each["from"] == centre}
-    return [each for each in around["notes"] if each["path"] not in leads], [
-        each for each in around["notes"] if each["path"] in leads
-    ]
+    lead = {each["from"] for each in around["arrows"] if each["to"] == centre}
+    notes = around["notes"]
+    return [each for each in notes if each["path"] in lead], [each for each in notes if each["path"] not in lead]
 
 
 def neighbourhood(around: Json) -> Picture:
@@ -175,54 +174,80 @@ def _curves(around: Json, nodes: Sequence[Node], centre: str) -> list[Curve]:
     return sorted(found, key=lambda curve: curve.main)
 
 
-_ROUNDS = 220
-_TALL = 620
+_ROUNDS = 240
+_TALL = 600
+_LABEL_WIDE, _LABEL_HIGH = 170.0, 44.0
 
 
 def overview(around: Json) -> Picture:
-    """Lay out the most linked notes by forces (Fruchterman and Reingold, 1991): links draw together, all push apart.
+    """Lay out the most linked notes by forces (Fruchterman and Reingold, 1991): links draw together, what is near pushes apart.
 
     The beginning is a spiral in the order given, so the same notes always lie at the same places.
     """
     notes = around["notes"]
-    count = len(notes)
     place = {note["path"]: number for number, note in enumerate(notes)}
     links = [(place[each["from"]], place[each["to"]]) for each in around["arrows"]]
-    width, height = WIDTH - 180.0, _TALL - 80.0
-    points = [
-        [width / 2 + math.sqrt(n / max(1, count)) * width / 2.4 * math.cos(2.4 * n),
-         height / 2 + math.sqrt(n / max(1, count)) * height / 2.4 * math.sin(2.4 * n)]
-        for n in range(count)
-    ]  # fmt: skip
-    ideal = 0.75 * math.sqrt(width * height / max(1, count))
+    points = [[math.sqrt(n + 0.5) * math.cos(2.4 * n), math.sqrt(n + 0.5) * math.sin(2.4 * n)] for n in range(len(notes))]
     for step in range(_ROUNDS):
-        moved = [[0.0, 0.0] for _ in points]
-        for one in range(count):
-            for other in range(one):
-                x, y = points[one][0] - points[other][0], 1.8 * (points[one][1] - points[other][1])  # labels are wide and low
-                far = max(1.0, math.hypot(x, y))
-                push = ideal * ideal / far / far
-                for node, sign in ((one, 1), (other, -1)):
-                    moved[node][0] += sign * x * push
-                    moved[node][1] += sign * y * push / 1.8
-        for one, other in links:
-            x, y = points[one][0] - points[other][0], points[one][1] - points[other][1]
-            pull = math.hypot(x, y) / ideal / 2
-            for node, sign in ((one, -1), (other, 1)):
-                moved[node][0] += sign * x * pull
-                moved[node][1] += sign * y * pull
-        most = 60 * (1 - step / _ROUNDS) + 1
-        for point, (x, y) in zip(points, moved, strict=True):
-            x += (width / 2 - point[0]) * 0.15
-            y += (height / 2 - point[1]) * 0.25
-            far = max(1e-9, math.hypot(x, y))
-            point[0] = min(width, max(0.0, point[0] + x / far * min(far, most)))
-            point[1] = min(height, max(0.0, point[1] + y / far * min(far, most)))
+        _move(points, links, most=1.2 * (1 - step / _ROUNDS) + 0.02)
     nodes = [
-        Node(x=round(x + 90, 1), y=round(y + 30, 1), radius=_radius(note), side="below", note=note)
-        for note, (x, y) in zip(notes, points, strict=True)
+        Node(x=round(x, 1), y=round(y, 1), radius=round(1.5 + 1.4 * _radius(note), 1), side="below", note=note)
+        for note, (x, y) in zip(notes, _fitted(points), strict=True)
     ]
-    return Picture(height=float(_TALL), nodes=nodes, curves=_curves(around, nodes, ""))
+    curves = [
+        Curve(path=_bow(nodes[one], nodes[other]), main=False)
+        for one, other in sorted({(min(link), max(link)) for link in links if link[0] != link[1]})
+    ]
+    return Picture(height=float(_TALL), nodes=nodes, curves=curves)
+
+
+def _move(points: list[list[float]], links: Sequence[tuple[int, int]], *, most: float) -> None:
+    """Move each point by the forces on it, at most so far. The natural length of a link is 1.6."""
+    forces = [[-0.04 * x, -0.09 * y] for x, y in points]
+    for one in range(len(points)):
+        for other in range(one):
+            x, y = points[one][0] - points[other][0], points[one][1] - points[other][1]
+            far = max(0.05, math.hypot(x, y))
+            push = 1.4 / far / far if far < 4 else 0.0
+            for node, sign in ((one, push), (other, -push)):
+                forces[node][0] += sign * x
+                forces[node][1] += sign * y
+    for one, other in links:
+        x, y = points[one][0] - points[other][0], points[one][1] - points[other][1]
+        pull = 0.25 * math.hypot(x, y)
+        for node, sign in ((one, -pull), (other, pull)):
+            forces[node][0] += sign * x
+            forces[node][1] += sign * y
+    for point, (x, y) in zip(points, forces, strict=True):
+        far = max(1e-9, math.hypot(x, y))
+        point[0] += x / far * min(far, most)
+        point[1] += y / far * min(far, most)
+
+
+def _fitted(points: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the points stretched over the picture, then apart until no label lies on another, as far as there is room."""
+    spans = [(min(values), max(values)) for values in zip(*points, strict=True)] if points else []
+    room = ((90.0, WIDTH - 90.0), (24.0, _TALL - 40.0))
+    fitted = [
+        [low + (high - low) * ((value - least) / (most - least) if most > least else 0.5)
+         for value, (least, most), (low, high) in zip(point, spans, room, strict=True)]
+        for point in points
+    ]  # fmt: skip
+    for _ in range(80):
+        for one in range(len(fitted)):
+            for other in range(one):
+                x, y = fitted[one][0] - fitted[other][0], fitted[one][1] - fitted[other][1]
+                if abs(x) >= _LABEL_WIDE or abs(y) >= _LABEL_HIGH:
+                    continue
+                by = (_LABEL_HIGH - abs(y)) / 4 * (1 if y >= 0 else -1)
+                fitted[one][1] = min(room[1][1], max(room[1][0], fitted[one][1] + by))
+                fitted[other][1] = min(room[1][1], max(room[1][0], fitted[other][1] - by))
+    return fitted
+
+
+def _bow(one: Node, to: Node) -> str:
+    x, y = (one.x + to.x) / 2 + (to.y - one.y) * 0.09, (one.y + to.y) / 2 - (to.x - one.x) * 0.09
+    return f"M{one.x:.1f} {one.y:.1f}Q{x:.1f} {y:.1f} {to.x:.1f} {to.y:.1f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from pathlib import PurePosixPath
 from typing import Any
 
 from starlette.requests import Request
@@ -105,6 +106,7 @@ class Pages:
             name=exact,
             evidence=evidence,
             links=[by_path[each["to"]] for each in arrows if each["from"] == shown["path"] and each["to"] in by_path],
+            titles={PurePosixPath(each["path"]).stem.casefold(): each["title"] for each in around["notes"]},
             linked=[by_path[each["from"]] for each in arrows if each["to"] == shown["path"] and each["from"] in by_path],
         )
 

@@ -1,6 +1,6 @@
 """Rendering of pages: templates, markdown, times and links. All text from notes and transcripts is escaped here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,14 @@ class Renderer:
             markdown=self.markdown, when=when, day=day, clock=clock, count=count, short=short, parsed=parsed
         )
 
-    def address(self, page: str, **query: object) -> str:
+    def address(self, page: str, /, **query: object) -> str:
         """Return the address of a page; empty values are left out."""
         given = {name: value for name, value in query.items() if value not in ("", None, 0)}
         return f"{self._base}/{page}" + (f"?{urlencode(given)}" if given else "")
 
-    def markdown(self, text: str) -> Markup:
-        return Markup(self._markdown.render(text[:_LONGEST_TEXT]))  # noqa: S704 - rendered with HTML off
+    def markdown(self, text: str, titles: Mapping[str, str] | None = None) -> Markup:
+        """Return markdown as HTML. Links without a label of their own show what ``titles`` has for their target, in lower case."""
+        return Markup(self._markdown.render(text[:_LONGEST_TEXT], {"titles": titles or {}}))  # noqa: S704 - rendered with HTML off
 
     def text(self, template: str, **values: object) -> str:
         return self._environment.get_template(template).render(values)
@@ -84,7 +85,7 @@ def markdown_renderer(link: Callable[[str], str]) -> MarkdownIt:
             target = place.partition("#")[0].strip()
             opening = state.push("link_open", "a", 1)
             opening.attrs = {"href": link(target), "class": "wikilink"}
-            state.push("text", "", 0).content = (label or place).strip()
+            state.push("text", "", 0).content = (label or state.env["titles"].get(target.casefold(), place)).strip()
             state.push("link_close", "a", -1)
         state.pos = end + 2
         return True
