@@ -119,8 +119,8 @@ def _cookie(header: bytes, name: str) -> str:
     return ""
 
 
-_OPENING = """<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={base}/"><title>Kite Memory</title>
-<p><a href="{base}/">Open the memory</a>"""
+_OPENING = """<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={base}/">
+<link rel="icon" href="{base}/static/kite.svg"><title>Kite Memory</title><p><a href="{base}/">Open the memory</a>"""
 """Page that goes on by itself: a redirect would count as coming from the program that opened the link, and not carry the cookie."""
 
 

@@ -1,7 +1,7 @@
 """Rendering of pages: templates, markdown, times and links. All text from notes and transcripts is escaped here."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -39,10 +39,9 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals.update(base=base, form=form, address=self.address, note_link=link, now=lambda: datetime.now(UTC))
-        self._environment.filters.update(
-            markdown=self.markdown, when=when, day=day, clock=clock, count=count, short=short, parsed=parsed
-        )
+        graph_link = note_link or (lambda name: self.address("graph", name=name))
+        self._environment.globals.update(base=base, form=form, address=self.address, note_link=link, graph_link=graph_link)
+        self._environment.filters.update(markdown=self.markdown, when=when, day=day, clock=clock, count=count, short=short)
 
     def address(self, page: str, /, **query: object) -> str:
         """Return the address of a page; empty values are left out."""

@@ -21,7 +21,8 @@ ENTITY, PREFERENCE, QUESTION = NoteKind.ENTITY, NoteKind.PREFERENCE, NoteKind.QU
 _NOTES: tuple[tuple[NoteKind, str, str, str, str, float], ...] = (
     (DECISION, "queue-in-postgres", "PostgreSQL over SQLite for the job queue", "orchard",
      "You chose [[postgresql|PostgreSQL]] over SQLite for the job queue: several workers write at once, and row locks keep "
-     "them apart. `SKIP LOCKED` hands each worker a row of its own.\n\n**Rejected:** SQLite. Its single writer stalled the workers in the load "
+     "them apart. `SKIP LOCKED` hands each worker a row of its own.\n\n"
+     "**Rejected:** SQLite. Its single writer stalled the workers in the load "
      "test of March.\n\n| | writes per second | longest wait |\n|---|---|---|\n| SQLite | 210 | 4.1 s |\n| PostgreSQL | 1,900 | "
      "0.2 s |\n\n**Related:** [[worker-retries]], [[load-test-in-march]], [[alembic-migrations]]", 0.1),
     (INSIGHT, "worker-retries", "A worker retries only 429 and 5xx", "orchard",
