@@ -128,7 +128,8 @@ class Picture:
     curves: Sequence[Curve]
 
 
-_SPACE, _MARGIN, _REACH = 32, 60, 170
+_LEAST_SPACE, _MARGIN, _REACH = 32.0, 60.0, 190.0
+_LEAST_TALL = 300.0
 
 
 def sides(around: Json) -> tuple[list[Json], list[Json]]:
@@ -142,13 +143,15 @@ def sides(around: Json) -> tuple[list[Json], list[Json]]:
 def neighbourhood(around: Json) -> Picture:
     """Lay out a note with what links to it on its left and what it links to on its right, each on an arc with room for labels."""
     left, right = sides(around)
-    height = float(max(260, 2 * _MARGIN + _SPACE * (max(len(left), len(right)) - 1)))
+    most = max(len(left), len(right), 2) - 1
+    space = max(_LEAST_SPACE, min(72.0, (_LEAST_TALL - 2 * _MARGIN) / most))
+    height = 2 * _MARGIN + space * max(most, 2)
     middle = height / 2
     centre = Node(x=WIDTH / 2, y=middle, radius=13, side="", note=around["note"])
     nodes = [centre]
     for side, notes in (("left", left), ("right", right)):
         for place, note in enumerate(notes):
-            y = middle + (place - (len(notes) - 1) / 2) * _SPACE
+            y = middle + (place - (len(notes) - 1) / 2) * space
             bent = math.sqrt(max(0.0, 1 - (0.8 * (y - middle) / (height / 2)) ** 2))
             x = WIDTH / 2 + (_REACH * bent if side == "right" else -_REACH * bent)
             nodes.append(Node(x=round(x, 1), y=round(y, 1), radius=_radius(note), side=side, note=note))

@@ -20,6 +20,7 @@ _EVENTS = 200
 _FIXES_ASKED = 12
 _SPANS = {"day": 1, "week": 7, "month": 30}
 _WEEKS = 12
+_PROMPTS = 25
 _MOST_PROMPTS = 1_000
 
 Handler = Callable[[Request], Response]
@@ -179,15 +180,15 @@ class Pages:
     def said(self, request: Request) -> Response:
         query = request.query_params
         page, silent = _number(query.get("page", ""), 1), query.get("silent", "") == "yes"
-        last = min(_MOST_PROMPTS, page * _PER_PAGE + 1)
+        last = min(_MOST_PROMPTS, page * _PROMPTS + 1)
         prompts = self._ask("why", last=last, silent=silent)["prompts"]
-        shown = prompts[(page - 1) * _PER_PAGE : page * _PER_PAGE]
+        shown = prompts[(page - 1) * _PROMPTS : page * _PROMPTS]
         helped = self._ask("helped", weeks=_WEEKS)
         return self._renderer.page(
             "said.html",
             here="said",
             days=[(name, list(group)) for name, group in groupby(shown, key=lambda each: day(each["at"]))],
-            more=len(prompts) > page * _PER_PAGE,
+            more=len(prompts) > page * _PROMPTS,
             page=page,
             silent=silent,
             helped=helped,
