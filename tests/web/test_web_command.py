@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends by a signal")
 
 
