@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
     "web": {"web", "errors"},
     "agents": {"agents", "errors", "system"},
+    "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
         "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
         *BASE,

@@ -400,6 +400,29 @@ def _told(value: object) -> str:
     return "(the dial's)" if value is None else str(value)
 
 
+@config.command("get", cls=Command)
+def get_config(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one setting as it is in force. What it does is said on standard error.
+
+    Example: kmem config get recall.dial
+    """
+    if name not in configuration.DESCRIPTIONS:
+        raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
+    settings = configuration.load()
+    section, _, key = name.rpartition(".")
+    fields = {"vault": ("vault", "path"), "projects": ("", "aider_roots")}
+    value = _in_force(settings, *fields.get(name, (section, key)))
+    if as_json:
+        say_json({"name": name, "value": value, "description": configuration.DESCRIPTIONS[name]})
+        return
+    tell(f"{name}: {configuration.DESCRIPTIONS[name]}")
+    for line in value if isinstance(value, tuple) else (value,):
+        say(_told(line))
+
+
 @config.command("set", cls=Command)
 def set_config(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],

@@ -238,6 +238,8 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "token list": (["token", "list"], []),
     "hooks status": (["hooks", "status"], HOOKS),
     "keys list": (["keys", "list"], KEYS),
+    "extensions list": (["extensions", "list"], []),
+    "config get": (["config", "get", "recall.dial"], {"name": str, "value": str, "description": str}),
     "config show": (["config", "show"], CONFIG),
 }
 

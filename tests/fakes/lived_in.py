@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
+from kite_memory.extensions.contract.events import START
 from kite_memory.model.event import Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.session_memory import Given, Occasion
 from kite_memory.recall.tallies import Standing
 from kite_memory.vault.notefile import render
 from kite_memory.wiring.services import Services, open_services
-from tests.fakes.events import START
 from tests.fakes.work import Work
 
 DECISION, INSIGHT, FACT = NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT

@@ -38,7 +38,7 @@ def enter(opened: "Browser", link: str, *, width: int = 1180, dark: bool = False
     page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(link)
-    page.wait_for_url(lambda url: not url.split("?")[0].endswith("/enter"))
+    page.wait_for_url(lambda url: not url.split("?")[0].endswith("/enter"))  # waits for the script, too
     return page, complaints
 
 
@@ -92,6 +92,7 @@ def test_the_review_goes_by_one_key_each(opened: "Browser", own: Services) -> No
         for key, said in (("a", "Accepted."), ("r", "Rejected.")):
             page.keyboard.press(key)
             page.wait_for_selector(f".flash:has-text('{said}')")
+            page.wait_for_load_state()  # only then does the script listen
 
         assert page.locator(".card").count() == before - 2
         assert complaints == []
