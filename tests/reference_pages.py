@@ -2,7 +2,6 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from typer.main import get_command
 
 from kite_memory import config as configuration
 from kite_memory.cli.main import app
+from kite_memory.cli.manual import every_help
 from kite_memory.mcp_server.declarations import TOOLS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -23,20 +23,8 @@ def pages() -> dict[str, str]:
 
 
 def _commands() -> str:
-    root = get_command(app)
-    parts = [f"# Commands\n\n{_MADE}\n`kmem COMMAND --help` says the same.\n"]
-    for name, command in _every(root, "kmem"):
-        with command.make_context(name, [], resilient_parsing=True) as context:
-            context.info_name = name
-            parts.append(f"## {name}\n\n```text\n{command.get_help(context).strip()}\n```\n")
-    return "\n".join(parts)
-
-
-def _every(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for inner_name, inner in getattr(command, "commands", {}).items():
-        if not inner.hidden:
-            yield from _every(inner, f"{name} {inner_name}")
+    helps = [f"## {name}\n\n```text\n{text}\n```\n" for name, text in every_help(get_command(app))]
+    return "\n".join([f"# Commands\n\n{_MADE}\n`kmem COMMAND --help` says the same.\n", *helps])
 
 
 def _settings() -> str:

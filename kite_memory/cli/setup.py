@@ -122,7 +122,7 @@ def change(name: str, value: str) -> str:
         raise KiteError(f"cannot write {file}: {error.strerror}") from error
     if value and now != told and str(now) != str(Path(value).expanduser()):
         return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
-    return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
+    return f"{name} is set in {file}"
 
 
 def _settings() -> configuration.Config:
@@ -428,12 +428,17 @@ def set_config(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="As it should be from now on.")],
 ) -> None:
-    """Change one setting in the configuration file. Comments and order stay.
+    """Change one setting in the configuration file. Comments and order stay. A running daemon is restarted.
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
+    from kite_memory.cli.backend import daemon_version
+    from kite_memory.cli.everyday import restart
 
     tell(change(name, value))
+    if daemon_version() is not None:
+        restart(configuration.load())
+        tell("the daemon was restarted with it")
 
 
 def daemon() -> None:
