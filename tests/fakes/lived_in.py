@@ -1,5 +1,6 @@
 """A memory that was lived in: some weeks of invented sessions by three agents, the notes of them, and what was shown."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -167,6 +168,7 @@ def _notes(vault: Path, sessions: list[str], now: datetime) -> None:
         )  # fmt: skip
         (vault / path).parent.mkdir(parents=True, exist_ok=True)
         (vault / path).write_text(render(note), encoding="utf-8")
+        os.utime(vault / path, (at.timestamp(), at.timestamp()))
 
 
 def _shown(services: Services, now: datetime) -> None:
