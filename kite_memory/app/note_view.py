@@ -140,7 +140,7 @@ class Showing:
             "notes": [_listed(each, self._vault.read(each.path)) for each in matching[start : start + limit]],
             "total": len(matching),
             "kinds": dict(sorted(Counter(each.kind for each in known).items())),
-            "projects": dict(sorted(Counter(plain_line(each.project) for each in known).items())),
+            "projects": {plain_line(name): number for name, number in sorted(Counter(each.project for each in known).items())},
             "statuses": dict(sorted(Counter(each.status for each in known).items())),
         }
 

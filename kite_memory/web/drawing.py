@@ -177,7 +177,7 @@ def _curves(around: Json, nodes: Sequence[Node], centre: str) -> list[Curve]:
     return sorted(found, key=lambda curve: curve.main)
 
 
-_ROUNDS = 240
+_ROUNDS = 120
 _TALL = 600
 _LABEL_WIDE, _LABEL_HIGH = 170.0, 44.0
 

@@ -168,7 +168,7 @@ class Pages:
 
     def graph(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
-        around = self._ask("around", note=name, limit=16 if name else 40)
+        around = self._ask("around", note=name, limit=16 if name else 30)
         return self._renderer.page(
             "graph.html",
             here="graph",
