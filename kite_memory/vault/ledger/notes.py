@@ -138,7 +138,7 @@ class NoteRows:
             limit,
         )
 
-    def dead_ends(self) -> list[str]:
+    def broken_link_targets(self) -> list[str]:
         """Return the targets of links, as `link_key` writes them, that no file has."""
         rows = self._database.run(
             "SELECT DISTINCT name FROM names WHERE role = 'link' AND name NOT IN (SELECT stem_key FROM files) ORDER BY name"
