@@ -20,7 +20,7 @@ from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
-from kite_memory.app.review import Review
+from kite_memory.app.review import Changed, Review
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
@@ -51,6 +51,8 @@ from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.store import Place
 from kite_memory.vault import Vault
+from kite_memory.vault.notefile import body_of
+from kite_memory.vault.pages.review_page import version
 
 Json = dict[str, Any]
 
@@ -59,9 +61,10 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
 _MOST_PROMPTS = 1_000
+_MOST_WEEKS = 53
 
 
-_CHANGING = frozenset({"remember", "forget", "consolidate", "undo", "import", "sort"})
+_CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "import", "sort"})
 """Operations after which another note may wait for the user's review."""
 
 
@@ -135,6 +138,8 @@ class Operations:
             "remember": self.remember,
             "forget": self.forget,
             "mute": self.mute,
+            "edit": self.edit,
+            "helped": self.helped,
             "why": self.why,
             "status": self.status,
             "bridge": self.bridge,
@@ -335,6 +340,32 @@ class Operations:
             muted = self._vault.mute(note, undo=undo)
             self._indexer.refresh({muted.path})
         return note_json(muted)
+
+    def edit(self, *, note: str, body: str, seen: str = "") -> Json:
+        """Replace a note's text by what a user wrote. From then on it is theirs; its properties stay.
+
+        With ``seen``, only if the note is still of that `version`.
+        """
+        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
+        if not words:
+            raise UsageError("a note without text says nothing", hint="to be rid of it, forget it")
+        with self._vault.lock:
+            found = self._note_view.found(note)
+            if seen and seen != version(found):
+                raise Changed(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
+            before = self._vault.text(found.path)
+            after = before[: len(before) - len(body_of(before))] + words + "\n"
+            if after != before and not self._vault.rewrite(found.path, before, after):
+                raise Changed(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
+            if found.id:
+                self._vault.disown(found.id)
+            self._indexer.refresh({found.path})
+            edited = self._note_view.found(found.path)
+        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
+
+    def helped(self, *, weeks: int = 12) -> Json:
+        """Return how the notes that were shown were used, week by week; see `helping`."""
+        return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.

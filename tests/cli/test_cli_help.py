@@ -15,11 +15,12 @@ from tests.e2e.kmem import PROJECT, Machine
 from tests.fakes.work import leave_work
 
 COMMANDS = dict(every_command())
-HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
+HEAVY = {"anthropic", "httpx", "jinja2", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
 
 NOT_PASTED = {
     "daemon": "stays",
     "serve": "stays",
+    "web": "stays",
     "service install": "asks the system's own service manager",
     "service uninstall": "asks the system's own service manager",
     "open": "starts what the desktop has",
