@@ -52,6 +52,10 @@ class LocalBridge:
 
     def ask(self, op: str, **arguments: Any) -> Any:
         """Perform an operation and return its JSON value, as `perform` below, with services that stay open."""
+        import orjson
+
+        from kite_memory.daemon import client
+
         asked = {name: _as_text(value) for name, value in arguments.items()}
         try:
             return orjson.loads(client.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))

@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import TypeVar
+from typing import TypeVar, cast
+
+import frontmatter
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
@@ -59,8 +61,9 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
 def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
     body = text_block(body_of(text))
     try:
-        sheet = properties.sheet_of(text)
-        given = properties.load(sheet.yaml) if sheet.body else {}
+        # Only what begins with a fence: python-frontmatter also accepts one after blank lines, where Obsidian does not.
+        fenced = properties.HANDLER.detect(text)
+        given = cast(dict[str, Property], frontmatter.parse(text, handler=properties.HANDLER)[0]) if fenced else {}
     except properties.Refused as refused:
         return Unreadable(path=path, reason=str(refused), body=body)
     place = PurePosixPath(path)
@@ -110,7 +113,9 @@ def render(note: Note) -> str:
 
     ``updated`` and ``links`` are not written: they follow from the file's time and its body.
     """
-    return properties.dump(written_properties(note), text_block(note.body))
+    post = frontmatter.Post(text_block(note.body), properties.HANDLER)
+    post.metadata = written_properties(note)
+    return frontmatter.dumps(post)
 
 
 def written_properties(note: Note) -> dict[str, object]:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import yaml
+from frontmatter import Post
+from frontmatter.default_handlers import YAMLHandler
 
 from kite_memory.vault.wording import one_line
 
@@ -54,6 +56,36 @@ class Sheet:
         return self.text[self.front]
 
 
+class PropertiesHandler(YAMLHandler):
+    """A handler for python-frontmatter that is safe for untrusted files.
+
+    Refuses anchors, aliases, tags, deep nesting and excessive size while the parser is still running, so a YAML bomb costs only
+    what was read of it. Values stay texts; nothing is ever constructed from YAML's own types.
+    """
+
+    def detect(self, text: str) -> bool:
+        return bool(sheet_of(text).body)
+
+    def split(self, text: str) -> tuple[str, str]:
+        sheet = sheet_of(text)
+        if not sheet.body:
+            raise ValueError("no frontmatter")
+        return sheet.yaml, text[sheet.body :]
+
+    def load(self, fm: str, **kwargs: object) -> dict[str, Property]:
+        return load(fm)
+
+    def export(self, metadata: Mapping[str, object], **kwargs: object) -> str:
+        return "\n".join(entry(key, value) for key, value in metadata.items())
+
+    def format(self, post: Post, **kwargs: object) -> str:
+        """Serialize without the blank line of python-frontmatter's template, and with a line break at the end."""
+        return f"---\n{self.export(post.metadata)}\n---\n" + (f"{post.content}\n" if post.content else "")
+
+
+HANDLER = PropertiesHandler()
+
+
 def sheet_of(text: str) -> Sheet:
     """Find the fences, as Obsidian does: ``---`` alone on the first line and on a later one. Never fails."""
     start = 1 if text.startswith("\ufeff") else 0
@@ -65,18 +97,8 @@ def sheet_of(text: str) -> Sheet:
 
 
 def load(front: str, *, loader: Any = _Loader) -> dict[str, Property]:
-    """Parse frontmatter. A property given twice has its last value. Raises `Refused`.
-
-    Safe for untrusted files: anchors, aliases, tags, deep nesting and excessive size are refused while the parser is still running,
-    so a YAML bomb costs only what was read of it. Values stay texts; nothing is ever constructed from YAML's own types.
-    """
+    """Parse frontmatter. A property given twice has its last value. Raises `Refused`."""
     return _walk(front, loader).values
-
-
-def dump(properties: Mapping[str, object], body: str) -> str:
-    """Return a file's text: the properties between their fences, then the body with a line break at its end."""
-    lines = "\n".join(entry(key, value) for key, value in properties.items())
-    return f"---\n{lines}\n---\n" + (f"{body}\n" if body else "")
 
 
 def entry(key: str, value: object) -> str:

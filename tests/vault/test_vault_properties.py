@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.properties import MAX_BYTES, Raw, Refused, dump, entry, load, sheet_of, with_properties
+from kite_memory.vault.properties import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, load, sheet_of, with_properties
 from kite_memory.vault.wording import one_line
 
 HOSTILE = [
@@ -90,11 +90,12 @@ def test_values_are_what_was_typed() -> None:
     }  # fmt: skip
 
 
-def test_a_file_is_written_as_python_frontmatter_reads_it() -> None:
-    text = dump({"title": "007", "tags": ["a", "b"]}, "The body.")
+def test_the_handler_serves_python_frontmatter() -> None:
+    post = frontmatter.loads("---\ntitle: 007\n---\n\nThe body.\n", handler=PropertiesHandler())
 
-    assert text == '---\ntitle: "007"\ntags: [a, b]\n---\nThe body.\n'
-    assert frontmatter.loads(text).to_dict() == {"title": "007", "tags": ["a", "b"], "content": "The body."}
+    assert (post["title"], post.content) == ("007", "The body.")
+    assert frontmatter.dumps(post, handler=PropertiesHandler()) == '---\ntitle: "007"\n---\nThe body.\n'
+    assert frontmatter.loads("No properties.", handler=PropertiesHandler()).content == "No properties."
 
 
 @pytest.mark.parametrize("text", HOSTILE)
