@@ -24,9 +24,10 @@ ALLOWED: dict[str, set[str]] = {
     "mcp_server": {"mcp_server", "tools", *BASE},
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
     "agents": {"agents", "errors", "system"},
+    "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
-        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
+        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "sync", "config",
         *BASE,
     },
     "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},

@@ -63,6 +63,8 @@ class LocalBridge:
 
 _PATIENCE = 90.0
 """Seconds to wait for a reply: a model may take sixty to answer a question."""
+_LONG = {"sync": 7_200.0}
+"""A first exchange may hold years, over a slow line."""
 _READING_PATIENCE = 10.0
 _READING = frozenset({"search", "recall", "why", "show", "open", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
@@ -82,14 +84,14 @@ def perform(op: str, **arguments: Any) -> Any:
 
     settings = config.load()
     asked = {name: _as_text(value) for name, value in arguments.items()}
-    patience = _READING_PATIENCE if op in _READING and not asked.get("polish") else _PATIENCE
+    patience = _READING_PATIENCE if op in _READING and not asked.get("polish") else _LONG.get(op, _PATIENCE)
     try:
         return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), patience))
     except DaemonUnreachable:
         if is_light(op, asked):
             return perform_light(settings, op, asked)
         with services() as here:
-            if op == "remember":
+            if op in ("remember", "sync"):
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
