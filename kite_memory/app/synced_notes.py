@@ -1,4 +1,4 @@
-"""The vault's notes in the exchange with a person's other machines: what changed here is noticed, what changed there is carried out."""
+"""The vault's notes, exchanged with a person's other machines: local changes are noticed, those of others are carried out."""
 
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -130,7 +130,7 @@ class SyncedNotes:
                 self._notice_file(file, before.version.key, before)
 
     def _carry_out(self, version: Version, text: str, before: Held | None, changes: Changes) -> str | None:
-        """Make the vault hold the version; return the path of its file, empty if it is gone, ``None`` if that cannot be done now."""
+        """Make the vault hold the version; return its file's path, empty if it is gone, ``None`` if that cannot be done now."""
         here = before.here if before is not None else ""
         if version.gone:
             self._remove(version, before, changes)

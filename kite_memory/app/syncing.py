@@ -177,7 +177,7 @@ class Syncing:
                 f"{target} is in use by other machines, with another key"
                 if key is not None
                 else f"{target} is in use by other machines",
-                hint="`kmem sync --status --key` on one of them shows the key; here: `kmem sync FOLDER --join KEY`",
+                hint="`kmem sync --key` on one of them shows the key; here: `kmem sync FOLDER --join KEY`",
             )
         if key is None:
             key, made = SyncKey.make(encrypted=encrypt), True
@@ -297,10 +297,10 @@ class Syncing:
         if ahead:  # before the events are there to be distilled
             self._pass_over(session.provider, session.id, first, last)
         added = self._timeline.commit([clean], session.provider)
-        if known is not None and added and (state := self._timeline.session_state(session.provider, session.id)) is not None:
-            if state.last_ordinal > max(known.last_ordinal, last.ordinal):  # they were put after what was here
-                ends = self._timeline.last_events(session.provider, session.id, 1)
-                self._pass_over(session.provider, session.id, *(ends * 2))
+        now = self._timeline.session_state(session.provider, session.id)
+        if known is not None and now is not None and now.last_ordinal > max(known.last_ordinal, last.ordinal):
+            ends = self._timeline.last_events(session.provider, session.id, 1)  # they were put after what was here
+            self._pass_over(session.provider, session.id, *(ends * 2))
         return added
 
     def _pass_over(self, provider: str, session: str, first: Event, last: Event) -> None:

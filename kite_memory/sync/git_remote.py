@@ -108,7 +108,7 @@ class GitRemote:
         environment = {**self._environment, "GIT_CEILING_DIRECTORIES": str(self.folder.parent)}
         try:
             ran = subprocess.run(
-                ["git", *_OPTIONS, *words],  # noqa: S607 - the person's own git
+                ["git", *_OPTIONS, *words],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -1,8 +1,8 @@
 """The shared folder: numbered files of rows, each written once by one machine, signed, and read by the others.
 
 ``kite-sync/<machine>/<number>.segment`` is a line (format, machine, number, signature) and a body: rows of JSON, compressed, and
-encrypted if the key encrypts. A machine writes in its own folder alone, so no two ever write one file. A segment is rewritten only to
-take out what was forgotten.
+encrypted if the key encrypts. A machine writes in its own folder alone, so no two ever write one file. A segment is rewritten only
+to take out what was forgotten.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Versions of a note on several machines, and what becomes of two that meet. Pure.
 
-Of any two contents every machine chooses the same one: the one of higher rank, in which a later version is always above the one that
-it was made from. A clock counts the changes of each machine. If neither clock holds the other's, both were changed without knowing of
+Of any two contents every machine chooses the same one: that of higher rank, in which a later version is always above the one it was
+made from. A clock counts the changes of each machine. If neither clock holds the other's, both were changed without knowing of
 each other, and the content that is not chosen is kept beside. A name has no such twin: the newer one is taken.
 """
 
@@ -28,10 +28,10 @@ _LONGEST_STEM = 120
 class Version:
     """What one machine has of a note.
 
-    ``key`` is its id, or `PATH_KEY` and its path. ``digest`` is of the file's content, empty if it is gone. ``at`` is when the content
-    was changed (Unix time), ``by`` on which machine, ``path_at`` when it was named. ``life`` counts how often it was put back after it
-    was gone. ``ours`` is whether Kite Memory wrote the body. ``titles`` are the digests of the titles of a forgotten note, which are
-    not to be made again in ``project``.
+    ``key`` is its id, or `PATH_KEY` and its path. ``digest`` is of the file's content, empty if it is gone. ``at`` is when the
+    content was changed (Unix time), ``by`` on which machine, ``path_at`` when it was named. ``life`` counts how often it came back
+    after it was gone. ``ours`` is whether Kite Memory wrote the body. ``titles`` are the digests of the titles of a forgotten
+    note, which are not to be made again in ``project``.
     """
 
     key: str
@@ -104,7 +104,7 @@ def renamed(before: Version, path: str, at: float) -> Version:
 
 
 def copy_path(version: Version) -> str:
-    """Return where a content that would be lost is kept: beside the note, under a name that says so and is the same on every machine."""
+    """Return where a content that would be lost is kept: beside the note, under the same telling name on every machine."""
     path = PurePosixPath(version.path)
     at = datetime.fromtimestamp(version.at, UTC)
     name = f"{path.stem[:_LONGEST_STEM]} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"

@@ -325,7 +325,7 @@ _VERSION_9 = (
         DELETE FROM amended WHERE event = new.seq;
         INSERT INTO amended (event) VALUES (new.seq);
     END
-    """,
+    """,  # noqa: S608 - ours
 )
 """Events that were changed after they were stored, in the order of their last change, for a person's other machines."""
 

@@ -216,7 +216,7 @@ class Files:
             folder.sync()
 
     def rename(self, path: str, new: str) -> None:
-        """Rename a file in one step. Raises `FileExistsError` where the name is taken, `FileNotFoundError` where the file is gone."""
+        """Rename a file in one step. Raises `FileExistsError` for a taken name, `FileNotFoundError` for a file that is gone."""
         (parent, name), (folder, called) = _split(path), _split(new)
         with self._failing_as_ours(), self.folder(folder, make=True) as target, self.folder(parent) as source:
             self._step("rename")
