@@ -52,7 +52,10 @@ class SyncedNotes:
                 if key in seen or before.version.gone:
                     continue
                 if self._files.grave(key) is not None or not listing.hides(before.here):
-                    self._notice_absence(before)
+                    self._notice_absence(before.version)
+            for id in self._files.graves():
+                if id not in held and id not in seen:
+                    self._notice_absence(_unknown(id, NO_PATH, 0.0))
 
     def _notice_file(self, file: SharedFile, key: str, before: Held | None) -> None:
         if (text := self._files.text(file.path)) is None:
@@ -60,8 +63,7 @@ class SyncedNotes:
         digest, at, path = content_digest(text), max(file.mtime_ns / 1e9, 0.0), _composed(file.path)
         ours = bool(file.id) and self._files.is_ours(file.id, text)
         if before is None:
-            new = Version(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="", project=file.project)
-            version = self._changed(new, at, digest)
+            version = self._changed(_unknown(key, path, at), at, digest)
         else:
             version = before.version
             if version.gone:
@@ -74,10 +76,9 @@ class SyncedNotes:
         sent = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
         self._state.keep(Held(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
 
-    def _notice_absence(self, before: Held) -> None:
-        key, now = before.version.key, self._clock().timestamp()
-        grave = self._files.grave(key)
-        version = self._changed(before.version, now, "", gone="removed" if grave is None else "forgotten")
+    def _notice_absence(self, before: Version) -> None:
+        grave = self._files.grave(before.key)
+        version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
         if grave is not None:
             version = replace(version, path=NO_PATH, project=grave.project, titles=grave.titles, ours=False)
         self._state.keep(Held(version=version, here=""))
@@ -137,6 +138,8 @@ class SyncedNotes:
             return ""
         id = "" if version.key.startswith(PATH_KEY) else version.key
         if before is None or before.version.gone:
+            if not id and self._files.text(version.path) == text:  # written before a crash
+                return version.path
             here = self._files.put(version.path, text, id=id, ours=version.ours)
             changes.written.add(here)
             return here
@@ -167,7 +170,12 @@ class SyncedNotes:
         path = copy_path(lost)
         if self._state.note(PATH_KEY + path) is not None or self._files.text(path) is not None:
             return
-        changes.copies.append(self._files.put(path, text, id="", ours=False))
+        kept = self._files.put(path, text, id="", ours=False)
+        changes.copies.append(kept)
+        size, mtime_ns = self._files.stamp(kept)
+        file = SharedFile(path=kept, id="", project="", size=size, mtime_ns=mtime_ns)
+        with self._state.changing():
+            self._notice_file(file, PATH_KEY + _composed(kept), None)
 
     def unsent(self) -> tuple[int, int]:
         """Return how many notes, and how many that are gone, the others do not know yet. Records nothing."""
@@ -197,6 +205,11 @@ class SyncedNotes:
 
 
 _ATTEMPTS = 3
+
+
+def _unknown(key: str, path: str, at: float) -> Version:
+    """Return what there was before the first version."""
+    return Version(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="")
 
 
 def _mark(held: Held) -> tuple[str, int, int]:

@@ -84,6 +84,10 @@ class SharedFiles:
     def is_ours(self, id: str, text: str) -> bool:
         return self._ledger.bodies.is_ours(id, digest(body_of(text)))
 
+    def graves(self) -> list[str]:
+        """Return the ids of all deleted notes."""
+        return self._ledger.tombstones.ids()
+
     def grave(self, id: str) -> Grave | None:
         """Return what is recorded of a deleted note; ``None`` for any other."""
         if not self._ledger.tombstones.is_buried(id):

@@ -30,6 +30,9 @@ class Tombstones:
             rows = [(title, project, id) for title in titles]
             self._database.run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
 
+    def ids(self) -> list[str]:
+        return [id for (id,) in self._database.run("SELECT id FROM tombstones ORDER BY id")]
+
     def titles(self, id: str) -> list[tuple[str, str]]:
         """Return the digests of a deleted note's titles that are not to be made again, each with its project."""
         rows = self._database.run("SELECT title_key, project FROM buried_titles WHERE id = ? ORDER BY title_key", id)
