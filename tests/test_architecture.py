@@ -27,8 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
-        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "sync", "config",
-        *BASE,
+        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "sync",
+        "config", *BASE,
     },
     "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},
     "hook_client": {"paths", "endpoint"},

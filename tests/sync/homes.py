@@ -106,7 +106,9 @@ def said(number: int, text: str, session: Session) -> Event:
 
 
 @contextmanager
-def open_home(root: Path, shared: Path, clock: Callable[[], datetime], step: Callable[[str], None] = lambda doing: None) -> Iterator[Home]:
+def open_home(
+    root: Path, shared: Path, clock: Callable[[], datetime], step: Callable[[str], None] = lambda doing: None
+) -> Iterator[Home]:
     with fake_house(root, ScriptedExtractor([]), step=step) as house:
         forgetting = Forgetting(
             timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
