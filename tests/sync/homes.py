@@ -147,7 +147,8 @@ def settle(*machines: Home) -> None:
     """Let all exchange until nothing goes any more."""
     for _ in range(8):
         told = [machine.sync() for machine in machines]
-        assert [each["problems"] for each in told] == [[]] * len(machines)
+        problems = [problem for each in told for problem in each["problems"]]
+        assert not problems, problems
         if not any(sum(each["went"].values()) or sum(each["came"].values()) for each in told):
             return
     raise AssertionError(f"they never come to rest: {told}")

@@ -225,3 +225,21 @@ def test_a_trial_changes_nothing(tmp_path: Path) -> None:
         assert laptop.sync()["went"]["notes"] == 1
         assert desk.sync(dry_run=True)["came"]["notes"] == 1
         assert desk.files() == {}
+
+
+def test_a_note_beside_its_copy_can_be_renamed_and_deleted(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        ids = [laptop.remember(text) for text in ("Frost covers come off in May.", "The press needs forty bar.")]
+        settle(laptop, desk)
+        for id in ids:
+            laptop.write(id, "Unless it freezes.")
+            desk.write(id, "Or in June, on the hill.")
+        settle(laptop, desk)
+        assert len(alike(laptop, desk)) == 4
+
+        laptop.rename(ids[0], "covers")
+        laptop.delete(ids[1])
+        settle(laptop, desk)
+
+        notes = [Path(path).name for path in alike(laptop, desk) if "conflicted copy" not in path]
+        assert notes == ["covers.md"]
