@@ -1,5 +1,6 @@
 """The command that exchanges the memory with a person's other machines."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,7 @@ def sync(
     Example: kmem sync --status
     """
     settings = configuration.load()
+    target = _absolute(target)
     where = target or settings.sync.target
     if status or show_key:
         told = perform("sync_status", target=where)
@@ -57,6 +59,13 @@ def sync(
         _say_exchange(told, dry_run=dry_run)
     if told["problems"]:
         raise FoundSomething(f"{counted(len(told['problems']), 'problem')}; the rest was exchanged", hint="`kmem sync` tries again")
+
+
+def _absolute(target: str) -> str:
+    """Return a folder's whole path: the daemon, and the next call, are in another folder."""
+    from kite_memory.sync.git_remote import is_remote
+
+    return target if not target or is_remote(target) else str(Path(target).expanduser().absolute())
 
 
 def _say_key(told: dict[str, Any]) -> None:
