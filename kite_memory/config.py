@@ -97,6 +97,13 @@ class TeamConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SyncConfig:
+    """Settings of the exchange with the person's other machines. ``target`` is a folder or the address of a git repository."""
+
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole configuration. All paths are absolute, since the daemon runs in another folder than the command that starts it.
 
@@ -114,6 +121,7 @@ class Config:
     recall: RecallConfig = field(default_factory=RecallConfig)
     daemon: DaemonConfig = field(default_factory=DaemonConfig)
     team: TeamConfig = field(default_factory=TeamConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
     judge: JudgeMode = "late"
     codex_root: Path | None = None
     gemini_root: Path | None = None
@@ -162,6 +170,7 @@ DESCRIPTIONS = {
     "team.prefix": "the beginning of the names of objects in the bucket",
     "team.bridge": "the address of the team's `kmem serve`, for its members",
     "team.ask": "when that server is asked as well: never, by `kmem search`, or also with each prompt",
+    "sync.target": "the folder or git repository through which `kmem sync` exchanges this memory with your other machines",
     "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
     "projects": "further folders in which to look for Aider's history",
     "own_histories": "folders in which Aider's history was yours before it was first read",
@@ -170,7 +179,7 @@ DESCRIPTIONS = {
 }
 """What each setting of the configuration file does, by its name in `kmem config`."""
 
-_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
+_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig, SyncConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
@@ -202,6 +211,7 @@ SETTINGS = (
     "recall",
     "daemon",
     "team",
+    "sync",
     "judge",
     "projects",
     "own_histories",
@@ -257,6 +267,7 @@ def check(content: bytes, file: Path) -> Config:
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
         team=_team(table.get("team", {}), file),
+        sync=_section(SyncConfig, table.get("sync", {}), "sync", file),
         judge=_choice(
             os.environ.get("KMEM_JUDGE") or judge,
             get_args(JudgeMode),

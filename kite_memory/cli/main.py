@@ -9,7 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import bridging, care, everyday, extending, help, history, memory, reviewing, setup, uninstalling, vault, web
+from kite_memory.cli import (
+    bridging,
+    care,
+    everyday,
+    extending,
+    help,
+    history,
+    memory,
+    reviewing,
+    setup,
+    syncing,
+    uninstalling,
+    vault,
+    web,
+)
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -24,7 +38,7 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, web, memory, history, bridging, vault, reviewing, setup, uninstalling, care, extending, help):
+for section in (everyday, web, memory, history, bridging, vault, syncing, reviewing, setup, uninstalling, care, extending, help):
     section.add_to(app)
 
 BUG = 70

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import platform
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
+from kite_memory.app.syncing import Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -164,6 +166,20 @@ def open_services(
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
             used=partial(use_of_notes, timeline, recall.memory),
         )
+        erase = partial(_erase, consolidating, store)
+        syncing = Syncing(
+            vault=vault,
+            timeline=timeline,
+            outbox=outbox,
+            memory=recall.memory,
+            indexer=indexer,
+            forgetting=forgetting,
+            erase=partial(erase, forgetting),
+            state=config.state,
+            name=platform.node(),
+            environment=os.environ,
+            clock=_now,
+        )
         operations = Operations(
             pipeline=pipeline,
             timeline=timeline,
@@ -177,9 +193,9 @@ def open_services(
             keep=store.keep,
             saved=store.evidence,
             forgot=store.forgot,
-            erase=partial(_erase, consolidating, store),
+            erase=erase,
             pages=pages,
-            more=consolidating.operations(),
+            more={**consolidating.operations(), **syncing.operations()},
             reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
             importer=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
