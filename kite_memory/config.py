@@ -135,6 +135,11 @@ class Config:
     cursor_root: Path | None = None
     cursor_cli_root: Path | None = None
     antigravity_root: Path | None = None
+    kilo_root: Path | None = None
+    pi_root: Path | None = None
+    qwen_root: Path | None = None
+    goose_roots: tuple[Path, ...] = ()
+    droid_root: Path | None = None
     git_history: bool = False
     extensions: bool = False
     vault_git: bool = False
@@ -285,6 +290,11 @@ def check(content: bytes, file: Path) -> Config:
         cursor_root=user_folder("Cursor", environment=os.environ, home=_whole("~"), platform=sys.platform),
         cursor_cli_root=_whole("~/.cursor"),
         antigravity_root=_whole("~/.gemini"),
+        kilo_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "kilo",
+        pi_root=_whole(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"),
+        qwen_root=_whole(os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME") or "~/.qwen"),
+        goose_roots=tuple(folder / "sessions" for folder in _goose_folders()),
+        droid_root=_whole("~/.factory"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
         extensions=_yes_or_no(table.get("extensions", True), f"`extensions` in {file}"),
     )
@@ -346,6 +356,19 @@ def _yes_or_no(told: object, name: str) -> bool:
 
 def _storages(extension: str) -> tuple[Path, ...]:
     return extension_storages(extension, environment=os.environ, home=_whole("~"), platform=sys.platform)
+
+
+def _goose_folders() -> tuple[Path, ...]:
+    """Return the folders that Goose may keep its data in. On macOS they differ between its versions."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return (root / "data",)
+    if sys.platform == "win32":
+        return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
+    folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
+    if sys.platform != "darwin":
+        return (folder,)
+    return (folder, _whole("~/Library/Application Support/Block/goose"))
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:
