@@ -2,7 +2,7 @@
 
     python -m bench.team_scale [--sizes 60000,120000,240000,480000] [--middle 25000] [--queries 60] [--minutes 40]
 
-The notes are those of `bench.bridge_postgres`. Besides the large tenant that grows there is a middle one of always the same size: its
+The notes are those of `bench.bridge_postgres`. Beside the large tenant that grows there is a middle one, always of one size: its
 share of the common vector index shrinks, as that of each of many tenants does. At the end the middle tenant gets a vector index of
 its own, as it would have as a partition, and is asked again. No size is begun that the minutes will hardly suffice for.
 Prints tables; asserts nothing.
@@ -69,7 +69,7 @@ def asked_of(url: str, world: World, tenant: str, count: int) -> dict[str, Cost]
             found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'kite-memory'").fetchall()
         pids = [pid for (pid,) in found]
         place = Place(scope=Scope.PROJECT, project="project007")
-        wanted = {
+        wanted: dict[str, list[Callable[[], object]]] = {
             "search, everything": [lambda text=text: store.search(OWNER, Asked(text=text)) for text, _ in questions(world, count)],
             "search, one project's token": [
                 lambda text=text: store.search(NARROW, Asked(text=text)) for text, _ in questions(world, count)
