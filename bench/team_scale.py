@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import psutil
 import psycopg
@@ -69,15 +70,12 @@ def asked_of(url: str, world: World, tenant: str, count: int) -> dict[str, Cost]
             found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'kite-memory'").fetchall()
         pids = [pid for (pid,) in found]
         place = Place(scope=Scope.PROJECT, project="project007")
+        asked = [Asked(text=text) for text, _ in questions(world, count)]
+        keys = [f"scale.{time.time_ns()}.{number}" for number in range(count)]
         wanted: dict[str, list[Callable[[], object]]] = {
-            "search, everything": [lambda text=text: store.search(OWNER, Asked(text=text)) for text, _ in questions(world, count)],
-            "search, one project's token": [
-                lambda text=text: store.search(NARROW, Asked(text=text)) for text, _ in questions(world, count)
-            ],
-            "write_memory": [
-                lambda number=number: store.write_memory(OWNER, f"scale.{time.time_ns()}.{number}", number, place)
-                for number in range(count)
-            ],
+            "search, everything": [partial(store.search, OWNER, each) for each in asked],
+            "search, one project's token": [partial(store.search, NARROW, each) for each in asked],
+            "write_memory": [partial(store.write_memory, OWNER, key, 1, place) for key in keys],
         }
         for calls in (wanted["search, everything"], wanted["search, one project's token"]):
             for call in calls:  # until what is asked for lies in memory: the first to ask waits for the disk

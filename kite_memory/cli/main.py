@@ -9,7 +9,20 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import bridging, care, everyday, extending, history, manual, memory, reviewing, setup, uninstalling, vault
+from kite_memory.cli import (
+    admin,
+    bridging,
+    care,
+    everyday,
+    extending,
+    history,
+    manual,
+    memory,
+    reviewing,
+    setup,
+    uninstalling,
+    vault,
+)
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -24,7 +37,7 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, memory, history, bridging, vault, reviewing, setup, uninstalling, care, extending, manual):
+for section in (everyday, memory, history, bridging, admin, vault, reviewing, setup, uninstalling, care, extending, manual):
     section.add_to(app)
 
 BUG = 70
