@@ -10,6 +10,7 @@ import typer
 
 from kite_memory import __version__
 from kite_memory.cli import (
+    admin,
     bridging,
     care,
     everyday,
@@ -38,7 +39,22 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, web, memory, history, bridging, vault, syncing, reviewing, setup, uninstalling, care, extending, help):
+for section in (
+    everyday,
+    web,
+    memory,
+    history,
+    bridging,
+    admin,
+    vault,
+    syncing,
+    reviewing,
+    setup,
+    uninstalling,
+    care,
+    extending,
+    help,
+):
     section.add_to(app)
 
 BUG = 70

@@ -15,7 +15,7 @@ from tests.e2e.kmem import Machine
 COMMANDS = [name for name, _ in every_command()]
 
 
-@pytest.mark.parametrize("group", ["hooks", "service", "keys", "config", "token", "extensions"])
+@pytest.mark.parametrize("group", ["hooks", "service", "keys", "config", "token", "extensions", "admin"])
 def test_a_group_without_a_command_shows_its_help(machine: Machine, group: str) -> None:
     alone = in_this_process(machine, [group], cwd=machine.home)
     helped = in_this_process(machine, [group, "--help"], cwd=machine.home)

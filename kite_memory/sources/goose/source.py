@@ -183,9 +183,7 @@ class _Reading:
         session = self._session(name) if rows else None
         kind = self._about.get("session_type") if rows else ""
         calls = self._mark.calls
-        builder = EventBuilder(
-            provider=PROVIDER, session=session.id if session else "", file=self._file, tools=TOOLS, calls=calls
-        )
+        builder = EventBuilder(provider=PROVIDER, session=session.id if session else "", file=self._file, tools=TOOLS, calls=calls)
         wanted = session is not None and not self._is_ours(session.cwd) and not self._is_our_extractors(name)
         size, last = 0, self._mark.row
         for row, owner in rows:
