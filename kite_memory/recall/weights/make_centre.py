@@ -1,6 +1,6 @@
 """Make `multilingual-e5-small-centre.npy`, the mean vector that `embedders.multilingual` subtracts, from invented notes.
 
-    python -m kite_memory.recall.weights.make_centre
+python -m kite_memory.recall.weights.make_centre
 """
 
 import numpy as np
