@@ -26,7 +26,7 @@ from typing import Any
 from bench.recall_quality import Pile
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.prose import stems
-from kite_memory.model.event import Event, EventType, Session
+from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.model.record import Chunk
 from kite_memory.recall.embedders.embedder import Embedder
@@ -65,6 +65,7 @@ def chunk(case: dict[str, Any]) -> Chunk:
             type=EventType.USER_MESSAGE if message["role"] == "user" else EventType.ASSISTANT_MESSAGE,
             role=message["role"],
             text=message["text"],
+            where=Where(file="languages.jsonl", start=at, end=at),
         )
         for at, message in enumerate(case["messages"])
     )
@@ -92,10 +93,8 @@ def extracted(cases: Sequence[dict[str, Any]], show: bool) -> None:
                 for item in found:
                     print(f"    {case['id']} + {type(item).__name__} {item.importance} {item.title}")
         sessions = sum(case["language"] == language for case in cases)
-        share = statistics.fmean(shares)
-        print(
-            f"{language:12} {sum(most):6}/{len(most):<5} {sum(every):5}/{len(every):<4} {share:10.2f} {items / max(1, sessions):6.1f}"
-        )
+        covered = f"{sum(most):6}/{len(most):<5} {sum(every):5}/{len(every):<4}"
+        print(f"{language:12} {covered} {statistics.fmean(shares):10.2f} {items / max(1, sessions):6.1f}")
 
 
 def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: Embedder, show: bool) -> None:

@@ -25,6 +25,7 @@ from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
 from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
+from kite_memory.recall.shelf import Shelf
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action
