@@ -3,7 +3,6 @@
 Their rules are fewer than the English ones. All of what a language needs is a file of cues in the folder `languages`, read when a
 text of that language is met. Each list of such a file holds fragments of regular expressions:
 
-- ``common``: frequent words, by which the language is recognised; languages with a script of their own need none
 - ``assent``: a person agrees; ``binding``, ``bounding``: an answer sets a rule, or a limit to what was proposed
 - ``wish``: how the person wants things done from now on; ``keep``: a fact that is to be remembered
 - ``cause``: an agent names a reason; ``recommends``: it proposes something, so that an answer decides
@@ -25,63 +24,20 @@ from kite_memory.distill.offline.people import MACHINE
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.distill.prose import bounded, clean, clip, one_line, stems
 from kite_memory.model.event import Event, EventType
+from kite_memory.text.language import language_of
 
-LATIN = ("de", "fr", "es", "pt")
-"""Languages that share a script with English, so that only frequent words tell them apart."""
 _READ = 4_000
 _TYPED = 700
 _MADE_OF_IT = 600
+_REQUEST = 200
+"""Most characters of a request that is quoted before what was decided on it."""
 _FEWEST_STEMS = 2
 _FEWEST_OF_A_CAUSE = 5
 _FIRM = 2
-_KANA = re.compile("[\u3040-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff]")
-_CYRILLIC = re.compile("[\u0400-\u04ff]")
-_LETTER = re.compile(r"[^\W\d_]")
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_CODE_PART = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
-_ENGLISH = frozenset(
-    re.findall(
-        "[a-z']+",
-        """
-        the and is are was were it's this that these those to of in on for with from as at by be have has had do does did don't not
-        it we you i they what which when where why how can could should would will if but or so there then than just also only use
-        need make let's an my our your please
-        """,
-    )
-)
-_SHARE = 0.15
-"""Share of an English text's words that are among the frequent ones; most have twice as much."""
-_SCRIPT_SHARE = 0.15
-"""Share of letters of another script from which a text is in that language: identifiers stay Latin."""
-
-
-def language_of(text: str) -> str:
-    """Return the language's code; empty for English, for another language, and for a text that does not tell."""
-    text = _CODE_PART.sub(" ", bounded(text, _READ))
-    letters = len(_LETTER.findall(text)) or 1
-    if text.isascii() or len(re.findall("[\u0400-\uffff]", text)) < _SCRIPT_SHARE * letters:
-        return _latin([word.lower() for word in _WORD.findall(text)])
-    if len(_CYRILLIC.findall(text)) >= _SCRIPT_SHARE * letters:
-        return "ru"
-    kana = len(_KANA.findall(text))
-    if kana + len(_HAN.findall(text)) < _SCRIPT_SHARE * letters:
-        return ""
-    return "ja" if kana >= _SCRIPT_SHARE * letters else "zh"
-
-
-def _latin(words: Sequence[str]) -> str:
-    english = sum(word in _ENGLISH for word in words)
-    if not words or english >= _SHARE * len(words):
-        return ""
-    counts = {code: sum(word in cues_of(code).common for word in words) for code in LATIN}
-    best = max(counts, key=counts.__getitem__)
-    return best if counts[best] >= max(2, english + 1, _SHARE * len(words)) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cues:
-    common: frozenset[str]
     assent: re.Pattern[str]
     binding: re.Pattern[str]
     bounding: re.Pattern[str]
@@ -105,8 +61,8 @@ def cues_of(code: str) -> Cues:
 
     between = r"(?:\W+|$)" if spaced else r"(?:[^\w]+|$)"
     assent = re.compile(rf"\W*(?:(?:{'|'.join(data['assent'])}){between})+", re.IGNORECASE)
-    patterns = {name: says(name) for name in Cues.__dataclass_fields__ if name not in ("common", "assent")}
-    return Cues(common=frozenset(data["common"]), assent=assent, **patterns)
+    patterns = {name: says(name) for name in Cues.__dataclass_fields__ if name != "assent"}
+    return Cues(assent=assent, **patterns)
 
 
 def foreign_drafts(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
@@ -114,7 +70,7 @@ def foreign_drafts(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draf
     code = language_of("\n".join(said_by_person(turn.asked) for turn in told if turn.asked)) or language_of(
         "\n".join(event.text for turn in told for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE)
     )
-    if not code:
+    if code in ("", "en"):
         return
     cues = cues_of(code)
     thread: list[_Answer] = []
@@ -133,10 +89,13 @@ def foreign_drafts(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What a person says that is worth a note. ``said`` is empty for a bare assent to ``offer``."""
+    """What a person says that is worth a note. ``request`` is their message before; ``said`` is empty for a bare assent to
+    ``offer``.
+    """
 
     kind: Literal["decision", "preference", "fact"]
     asked: Event
+    request: Event | None
     said: tuple[str, ...]
     weight: int
     offer: Event | None
@@ -168,7 +127,9 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
         kind = "preference"
     elif offer is None or not (weight or proposed):
         return None
-    return _Answer(kind=kind, asked=turn.asked, said=lasting, weight=weight, offer=offer, reply=reply)
+    return _Answer(
+        kind=kind, asked=turn.asked, request=before.asked if before else None, said=lasting, weight=weight, offer=offer, reply=reply
+    )
 
 
 def _settles(sentence: str, cues: Cues) -> bool:
@@ -213,6 +174,9 @@ def _draft(told: Sequence[_Answer], rule: Rule, kind: Literal["decision", "prefe
     best = max((sentence for each in told for sentence in each.said), key=lambda sentence: len(stems(sentence)))
     if kind == "fact" and told[0].offer is not None:
         made = f"{_made_of_it(_sentences(told[0].offer.text))} {made}".strip()
+    request = told[0].request
+    if kind == "decision" and request is not None and len(request.text) <= _REQUEST:
+        quoted = f"“{one_line(request.text)}” → {quoted}"
     return Draft(
         rule=rule,
         kind=kind,
