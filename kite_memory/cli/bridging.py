@@ -22,7 +22,7 @@ from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, app
 from kite_memory.app.launch import mcp_command, mcp_environment
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
-from kite_memory.cli.setup import backups
+from kite_memory.cli.setup import agents, backups
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.editors import extension_storages, user_folder
@@ -67,12 +67,21 @@ def places(config: Config) -> Places:
 def steps(
     agent: Connection, config: Config, *, remove: bool, lines: bool, project: Path | None, with_commands: bool = True
 ) -> list[Step]:
-    """Return the changes that connect or disconnect an agent, without making them. Raises `SettingsUnreadable`."""
+    """Return the changes that connect or disconnect an agent, without making them. Raises `SettingsUnreadable`.
+
+    Where our plugin is installed, it brings the server and the commands: those in the settings are removed.
+    """
+    remove_doubles = remove or plugin_of(agent, config)
     return [
-        _server(agent, config, remove=remove),
+        _server(agent, config, remove=remove_doubles),
         *_lines(agent, config, remove=remove, lines=lines, project=project),
-        *(_commands(agent, config, remove=remove) if with_commands or remove else []),
+        *(_commands(agent, config, remove=remove_doubles) if with_commands or remove_doubles else []),
     ]
+
+
+def plugin_of(agent: Connection, config: Config) -> bool:
+    """Return whether an agent has our plugin installed."""
+    return any(each.name == agent.name and each.has_plugin() for each in agents(config))
 
 
 def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
@@ -330,6 +339,8 @@ def connect(
     folder = None if project is None else project.expanduser().absolute()
     if folder is not None and not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
+    if not remove and plugin_of(chosen, settings):
+        tell(f"{chosen.title}: the plugin brings the server and the commands already")
     todo = steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
     if dry_run:
         show(chosen, todo)

@@ -19,6 +19,7 @@ from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
 from kite_memory.vault.notefile import FOLDERS
 
 if TYPE_CHECKING:
+    from kite_memory.agents.registry import Agent
     from kite_memory.wiring.services import Services
 
 Level = Literal["ok", "note", "problem"]
@@ -138,13 +139,29 @@ def _agents(settings: Config) -> Iterator[Finding]:
             yield Finding(
                 "problem", f"{agent.title}: disableAllHooks is set in {agent.settings}", "our hooks cannot run until it is unset"
             )
+        elif agent.has_plugin():
+            yield _of_the_plugin(agent, bool(status.hooks))
         elif status.missing:
-            which = "" if agent.name == "claude-code" else f" --agent {agent.name}"
-            yield Finding("note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`kmem hooks install{which}` adds it")
+            yield Finding(
+                "note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`{setup.install_line(agent.name)}` adds it"
+            )
         else:
             yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
-            yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem hooks install` mends it")
+            yield Finding(
+                "problem", f"{agent.title}: the hook starts {gone}, which is gone", f"`{setup.install_line(agent.name)}` mends it"
+            )
+
+
+def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
+    from kite_memory.cli.setup import install_line
+
+    if also_in_settings:
+        hint = f"`{install_line(agent.name)}` removes those in the settings"
+        return Finding("note", f"{agent.title}: hooks are wired twice, by the plugin and in {agent.settings}", hint)
+    if not any(shutil.which("kmem-hook", path=path) for path in (None, str(Path.home() / ".local" / "bin"))):
+        return Finding("problem", f"{agent.title}: the plugin does not find `kmem-hook` on the PATH", "`kmem up` links it")
+    return Finding("ok", f"{agent.title}: the plugin runs the hooks")
 
 
 def _extensions(settings: Config) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from kite_memory.timeline.fixes import find, fix_of, sign_backlog
 from kite_memory.timeline.rows import (
     SELECT_EVENT,
     SELECT_EVENT_FIRST,
+    SELECT_LAST_ORDINALS,
     SELECT_STATE,
     SELECT_STATE_PAGE,
     SessionState,
@@ -149,6 +150,10 @@ class Timeline:
         while rows := self._all(SELECT_STATE_PAGE, (last, size)):
             last = rows[-1][-1]
             yield [state_of(row) for row in rows]
+
+    def last_ordinals(self) -> dict[tuple[str, str], int]:
+        """Return ``{(provider, session): ordinal}``: the last event of each session, -1 for one without events."""
+        return {(provider, id): last for provider, id, last in self._all(SELECT_LAST_ORDINALS)}
 
     def session_state(self, provider: str, session: str) -> SessionState | None:
         row = self._one(SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))

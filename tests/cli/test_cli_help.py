@@ -15,11 +15,12 @@ from tests.e2e.kmem import PROJECT, Machine
 from tests.fakes.work import leave_work
 
 COMMANDS = dict(every_command())
-HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
+HEAVY = {"anthropic", "httpx", "jinja2", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
 
 NOT_PASTED = {
     "daemon": "stays",
     "serve": "stays",
+    "web": "stays",
     "service install": "asks the system's own service manager",
     "service uninstall": "asks the system's own service manager",
     "open": "starts what the desktop has",
@@ -96,6 +97,19 @@ def test_what_the_daemon_answers_loads_nothing_heavy_here(machine: Machine) -> N
     light = {"pydantic"}  # typer's own
     assert loaded(machine, "status") <= light
     assert loaded(machine, "search", "anything") <= light
+
+
+_OPENING = "import sys; from kite_memory.cli.opening import run; run(); print(*sys.modules, file=sys.stderr)"
+
+
+def test_status_of_a_running_daemon_takes_not_even_the_command_line(machine: Machine) -> None:
+    assert machine.kmem("up", "--no-hooks").code == 0
+
+    for options, begins in (([], "daemon     running, pid "), (["--json"], '{\n  "daemon": {\n    "running": true,')):
+        command = [sys.executable, "-c", _OPENING, "status", *options]
+        ran = subprocess.run(command, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+        assert not {"typer", "kite_memory.redaction", *HEAVY} & set(ran.stderr.splitlines()[-1].split())
+        assert ran.stdout.startswith(begins)
 
 
 def test_without_arguments_help_is_shown(machine: Machine) -> None:

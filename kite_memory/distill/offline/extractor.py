@@ -8,7 +8,8 @@ from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.drafts import Draft, Rule, drafts_of, of_command
+from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
 from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
@@ -101,8 +102,8 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "plan", "answer", "pick", "agreed", "conceded", "claim",
-    "cause", "command",
+    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "conceded", "claim", "cause", "manner", "command",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 

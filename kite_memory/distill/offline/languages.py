@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from kite_memory.distill.offline.cues import CODE
-from kite_memory.distill.offline.drafts import Draft, Rule
+from kite_memory.distill.offline.draft import Draft, Rule
 from kite_memory.distill.offline.passages import Turn, said_by_person
 from kite_memory.distill.offline.people import MACHINE
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
