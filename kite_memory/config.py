@@ -13,7 +13,7 @@ from kite_memory.errors import ConfigInvalid
 from kite_memory.system.editors import extension_storages, user_folder
 
 EXTRACTORS = ("auto", "anthropic", "claude-cli", "openai", "offline")
-EMBEDDERS = ("auto", "local", "voyage")
+EMBEDDERS = ("auto", "local", "multilingual", "voyage")
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
 AskTeam = Literal["off", "search", "prompt"]
@@ -167,7 +167,7 @@ DESCRIPTIONS = {
     "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
     "extractor.dollars_per_million_out": "the price of a million output tokens",
     "extractor.judge_share": "the part of both daily limits that the judge may use",
-    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, and the built-in model if not",
+    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, else the built-in model, which is English",
     "embedder.voyage_model": "the model for `voyage`",
     "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
     "recall.dial": "how readily notes are shown",

@@ -204,6 +204,16 @@ class Timeline:
         )
         return None if row is None else event_of(row)
 
+    def recent_prompts(self, limit: int, sessions: int = 50) -> list[str]:
+        """Return the beginnings of user messages of the sessions worked in last."""
+        rows = self._all(
+            "SELECT substr(e.text, 1, 600) FROM (SELECT key FROM sessions ORDER BY last_at DESC LIMIT ?) AS r"
+            " CROSS JOIN events AS e ON e.session = r.key AND e.type = 'user_message'"
+            " AND e.id NOT IN (SELECT event FROM let_go) LIMIT ?",
+            (sessions, limit),
+        )
+        return [text for (text,) in rows]
+
     def spoken(self, provider: str, session: str, most: int = 10) -> int:
         """Return the number of user messages in the session, counted up to ``most``."""
         row = self._one(
