@@ -409,9 +409,9 @@ def _goose_folders() -> tuple[Path, ...]:
     if sys.platform == "win32":
         return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
     folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
-    if sys.platform != "darwin":
-        return (folder,)
-    return (folder, _whole("~/Library/Application Support/Block/goose"))
+    if sys.platform == "darwin":
+        return (folder, _whole("~/Library/Application Support/Block/goose"))
+    return (folder,)
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:
