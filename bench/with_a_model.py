@@ -9,9 +9,9 @@ model is asked. ``cases`` passes items that a model may write, honest preference
 event that holds the quoted words as evidence, or (``--all``) with every event around it, as a careless model names them. A case is
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
 
-``recorded`` compares `with_a_model.jsonl` with the labels: it tells, by ids alone, of answers to twenty labelled sessions that a large
-model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested on, the
-labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
+``recorded`` compares `with_a_model.jsonl` with the labels: it tells, by ids alone, of answers to twenty labelled sessions that a
+large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested on,
+the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
 """
 
 import argparse
@@ -110,8 +110,8 @@ def recorded(gold: Path) -> None:
         matching, of, vital, of_vital, found, of_all = map(len, cells)
         verdicts = [sum(item.get("verdict") == verdict for item in made) for verdict in ("keep", "poor", "junk")]
         print(
-            f"{project.name:18} {len(sessions):>8} {of:>6} {f'{matching}/{of}':>9} {f'{vital}/{of_vital}':>13} {f'{found}/{of_all}':>9}"
-            + "".join(f" {count:>5}" for count in verdicts)
+            f"{project.name:18} {len(sessions):>8} {of:>6} {f'{matching}/{of}':>9}"
+            f" {f'{vital}/{of_vital}':>13} {f'{found}/{of_all}':>9}" + "".join(f" {count:>5}" for count in verdicts)
         )
 
 
