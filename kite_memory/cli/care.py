@@ -35,11 +35,13 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is, and what notes would cost.")] = False,
     distill: Annotated[bool, typer.Option("--distill/--no-distill", help="Make notes, or only read events.")] = True,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again about chunks that were set aside.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Send what waits in batches: half the price, within a day.")] = False,
 ) -> None:
     """Read every transcript there is, and make notes of them. What was read before is not read again.
 
     What an earlier --since passed over gets its notes, too, as far back as --since goes now. With --retry, chunks are asked about
-    again that were set aside because calls got no answer or cost too much; a running daemon does that.
+    again that were set aside because calls got no answer or cost too much; a running daemon does that. With --batch, Anthropic's
+    API answers within a day, mostly within an hour, at half the price; the daemon takes the answers.
 
     Example: kmem backfill --dry-run
     """
@@ -51,13 +53,18 @@ def backfill(
         providers = here.pipeline.providers()
         if source not in ("", *providers):
             raise UsageError(f"unknown source {source!r}", hint=f"known ones are: {', '.join(providers)}")
+        if batch and not backfilling.has_batches(here):
+            raise UsageError(
+                f"the extractor `{here.extractor.name}` answers no batches",
+                hint="`kmem config set extractor.name anthropic`, and a key: `kmem keys set anthropic`",
+            )
         if dry_run:
             found = backfilling.unread(here, source=source)
-            backfilling.announce(here, found, distill=distill)
+            backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
                 tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
             if distill:
-                backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source))
+                backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         if retry:
@@ -65,12 +72,16 @@ def backfill(
             if daemon_runs():
                 _wake_daemon()
                 return
+        if batch and daemon_runs():
+            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} to go in batches")
+            _wake_daemon()
+            return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
                 here.init_vault()
             except (VaultMissing, VaultReadOnly) as error:
                 remark(error)
-            backfilling.backfill(here, source=source, since=start, distill=distill, spend=True)
+            backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
             if not backfilling.sum_up(here):
                 tell(_nothing(here))
 

@@ -77,6 +77,7 @@ STATUS = {
         "cost_usd": Number,
         "budget_usd": Number,
         "backlog_chunks": int,
+        "chunks_in_batches": int,
         "open_sessions": int,
         "passed_over_sessions": int,
         "refused_chunks": int,
