@@ -367,8 +367,8 @@ class QuestionAnswering(TimelineQueries):
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
         """Return the conversation that answers and a later one on the same topic; empty if none surely does.
 
-        The few best conversations are compared as a whole with the question, since a whole conversation shows its topic better than
-        one turn.
+        The few best conversations are compared as a whole with the question, too: a turn says what was settled, and a whole
+        conversation shows its topic. The order is by both; either suffices to be sure.
         """
         first: dict[str, CardHit] = {}
         for hit in cards:
@@ -378,8 +378,8 @@ class QuestionAnswering(TimelineQueries):
         if self._meaning is not None and hits:
             talks = ["\n".join(event.text for event in self._timeline.conversation(hit.prompt.id))[:_TALK] for hit in hits]
             near = [float(each) for each in self._meaning.of_texts(talks) @ self._meaning.of_question(question)]
-        best = max(range(len(hits)), key=lambda at: near[at] + _BY_WORDS * hits[at].covered, default=None)
-        if best is None or not (near[best] >= _MEANT or hits[best].covered >= _COVERED):
+        best = max(range(len(hits)), key=lambda at: near[at] + hits[at].meaning + _BY_WORDS * hits[at].covered, default=None)
+        if best is None or not (max(near[best], hits[best].meaning) >= _MEANT or hits[best].covered >= _COVERED):
             return []
         chosen = hits[best]
         later = [hit for hit in hits if chosen.later is not None and hit.session.id == chosen.later.session]
