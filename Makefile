@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test test-slow test-all slow-tests schema lint lock wheel clean
+.PHONY: run test test-slow test-all slow-tests schema reference site lint lock wheel clean
 
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
@@ -30,6 +30,14 @@ slow-tests: $(VENV)/.test-ready
 schema: $(VENV)/.test-ready
 	$(BIN)/python -m tests.schema_page
 
+# Write docs/reference/ anew from the commands, the settings and the declarations of the MCP tools.
+reference: $(VENV)/.test-ready
+	$(BIN)/python -m tests.reference_pages
+
+# Build the documentation into site/. A dead link is an error.
+site: $(VENV)/.test-ready
+	$(BIN)/properdocs build --strict --quiet
+
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,7 +56,7 @@ lock:
 	$(LOCK) pyproject.toml --extra team --extra voyage --group dev -o requirements-dev.lock
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: kite-memory needs Python 3.11 or newer, this is " + sys.version.split()[0])'

@@ -12,12 +12,13 @@ from kite_memory import paths
 from kite_memory.errors import ConfigInvalid
 from kite_memory.system.editors import extension_storages, user_folder
 
-ExtractorName = Literal["auto", "anthropic", "claude-cli", "openai", "offline"]
-EmbedderName = Literal["auto", "local", "voyage"]
+EXTRACTORS = ("auto", "anthropic", "claude-cli", "openai", "offline")
+EMBEDDERS = ("auto", "local", "voyage")
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
 AskTeam = Literal["off", "search", "prompt"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+ExtensionKind = Literal["extractor", "embedder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class ExtractorConfig:
     model; ``judge_share`` is the part of both limits that it may use.
     """
 
-    name: ExtractorName = "auto"
+    name: str = "auto"
     model: str = "claude-haiku-4-5"
     openai_model: str = "gpt-4.1-mini"
     base_url: str = ""
@@ -41,7 +42,7 @@ class ExtractorConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbedderConfig:
-    name: EmbedderName = "auto"
+    name: str = "auto"
     voyage_model: str = "voyage-3-lite"
     voyage_base_url: str = ""
 
@@ -127,16 +128,55 @@ class Config:
     cursor_cli_root: Path | None = None
     antigravity_root: Path | None = None
     git_history: bool = False
+    extensions: bool = False
     vault_git: bool = False
 
+
+DESCRIPTIONS = {
+    "vault": "the folder of the notes",
+    "vault.git": "commit each consolidation of the vault on its own",
+    "extractor.name": "who writes the notes; `auto` is Claude Haiku if there is an Anthropic key, and the offline rules if not",
+    "extractor.model": "the model for `anthropic` and `claude-cli`",
+    "extractor.openai_model": "the model for `openai`",
+    "extractor.base_url": "the address of the model's service, if it is not the vendor's own",
+    "extractor.dollars_per_day": "the most that models may cost in a day (UTC)",
+    "extractor.calls_per_day": "the most calls to models in a day (UTC)",
+    "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
+    "extractor.dollars_per_million_out": "the price of a million output tokens",
+    "extractor.judge_share": "the part of both daily limits that the judge may use",
+    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, and the built-in model if not",
+    "embedder.voyage_model": "the model for `voyage`",
+    "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
+    "recall.dial": "how readily notes are shown",
+    "recall.threshold": "the least score of a note that is shown in full; replaces what the dial says",
+    "recall.notes_per_prompt": "the most notes shown in full with a prompt",
+    "recall.tokens_per_prompt": "the most tokens shown with a prompt",
+    "daemon.idle_seconds": "how long after the last line a stretch of work counts as over",
+    "daemon.compare_seconds": "the time between two full comparisons of vault, timeline and index",
+    "daemon.log_level": "the lowest level that is logged",
+    "team.store": "`postgresql://…` of a team's store, without a password, on the machine that serves it",
+    "team.tenant": "the team's name in that store",
+    "team.bucket": "the bucket for long transcripts",
+    "team.endpoint": "the address of that object storage, if it is not Amazon's",
+    "team.region": "its region",
+    "team.prefix": "the beginning of the names of objects in the bucket",
+    "team.bridge": "the address of the team's `kmem serve`, for its members",
+    "team.ask": "when that server is asked as well: never, by `kmem search`, or also with each prompt",
+    "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
+    "projects": "further folders in which to look for Aider's history",
+    "own_histories": "folders in which Aider's history was yours before it was first read",
+    "extensions": "use the sources that other installed packages add",
+    "git_history": "read the commits of the repositories that agents have worked in",
+}
+"""What each setting of the configuration file does, by its name in `kmem config`."""
 
 _Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
-_CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
-    (ExtractorConfig, "name"): get_args(ExtractorName),
-    (EmbedderConfig, "name"): get_args(EmbedderName),
+CHOICES: dict[tuple[type, str], tuple[str, ...]] = {
+    (ExtractorConfig, "name"): EXTRACTORS,
+    (EmbedderConfig, "name"): EMBEDDERS,
     (RecallConfig, "dial"): get_args(Dial),
     (TeamConfig, "ask"): get_args(AskTeam),
     (DaemonConfig, "log_level"): get_args(LogLevel),
@@ -149,9 +189,25 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
     (DaemonConfig, "compare_seconds"): (1, 86_400),  # less would be polling
     (DaemonConfig, "idle_seconds"): (0, 86_400),
 }
+_EXTENSIONS: dict[tuple[type, str], ExtensionKind] = {
+    (ExtractorConfig, "name"): "extractor",
+    (EmbedderConfig, "name"): "embedder",
+}
 _ANY_AMOUNT = (0.0, 1e9)
 
-_SETTINGS = ("vault", "extractor", "embedder", "recall", "daemon", "team", "judge", "projects", "own_histories", "git_history")
+SETTINGS = (
+    "vault",
+    "extractor",
+    "embedder",
+    "recall",
+    "daemon",
+    "team",
+    "judge",
+    "projects",
+    "own_histories",
+    "git_history",
+    "extensions",
+)
 
 
 def load() -> Config:
@@ -176,8 +232,8 @@ def check(content: bytes, file: Path) -> Config:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
         raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
-    if unknown := sorted(set(table) - set(_SETTINGS)):
-        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(_SETTINGS)}")
+    if unknown := sorted(set(table) - set(SETTINGS)):
+        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(SETTINGS)}")
     extractor = _section(ExtractorConfig, table.get("extractor", {}), "extractor", file)
     embedder = _section(EmbedderConfig, table.get("embedder", {}), "embedder", file)
     judge = table.get("judge", "late")
@@ -219,6 +275,7 @@ def check(content: bytes, file: Path) -> Config:
         cursor_cli_root=_whole("~/.cursor"),
         antigravity_root=_whole("~/.gemini"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
+        extensions=_yes_or_no(table.get("extensions", True), f"`extensions` in {file}"),
     )
 
 
@@ -301,8 +358,8 @@ def _section(kind: type[_Section], table: object, name: str, file: Path) -> _Sec
 
 
 def _value(kind: type, key: str, value: object, default: object, name: str) -> object:
-    if choices := _CHOICES.get((kind, key)):
-        return _choice(value, choices, name)
+    if choices := CHOICES.get((kind, key)):
+        return _choice(value, choices, name, extension=_EXTENSIONS.get((kind, key)))
     if isinstance(default, str):
         if not isinstance(value, str):
             raise ConfigInvalid(f"{name} should be like {default!r}, not {value!r:.60}")
@@ -320,10 +377,17 @@ def _named(section: _Chosen, variable: str) -> _Chosen:
     value = os.environ.get(variable)
     if not value:
         return section
-    return dataclasses.replace(section, name=_choice(value, _CHOICES[type(section), "name"], variable))
+    setting = (type(section), "name")
+    return dataclasses.replace(section, name=_choice(value, CHOICES[setting], variable, extension=_EXTENSIONS[setting]))
 
 
-def _choice(value: object, choices: tuple[str, ...], name: str) -> Any:
-    if value not in choices:
-        raise ConfigInvalid(f"{name} cannot be {value!r:.60}", hint=f"choose one of: {', '.join(choices)}")
-    return value
+def _choice(value: object, choices: tuple[str, ...], name: str, *, extension: ExtensionKind | None = None) -> Any:
+    if value in choices or (extension is not None and isinstance(value, str) and _is_installed(extension, value)):
+        return value
+    raise ConfigInvalid(f"{name} cannot be {value!r:.60}", hint=f"choose one of: {', '.join(choices)}")
+
+
+def _is_installed(kind: ExtensionKind, name: str) -> bool:
+    from kite_memory.extensions import installed  # imported here: looking at every installed package takes milliseconds
+
+    return any(each.name == name for each in installed.found(kind))

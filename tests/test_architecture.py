@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "mcp_server": {"mcp_server", "tools", *BASE},
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
     "agents": {"agents", "errors", "system"},
+    "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
         "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
         *BASE,

@@ -83,6 +83,7 @@ def test_without_a_file_everything_has_a_default(home: Path) -> None:
         cursor_cli_root=home / ".cursor",
         antigravity_root=home / ".gemini",
         git_history=True,
+        extensions=True,
     )
 
 

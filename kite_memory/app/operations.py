@@ -216,7 +216,9 @@ class Operations:
         cwd: str = "",
     ) -> Json:
         """Store a note. It is on disk and can be found when this returns."""
-        words = redact(drop_private(text)).strip()
+        public = drop_private(text)
+        words = redact(public).strip()
+        redacted = {"redacted": words != public.strip()}
         if not words:
             raise UsageError(
                 "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"
@@ -229,9 +231,8 @@ class Operations:
         clean = [redact(tag) for tag in tags or []]
         if key:
             place = Place(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
-            return note_told(
-                self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
-            )
+            kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
+            return note_told(kept) | redacted
         with self._vault.lock:
             note = self._vault.remember(
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
@@ -239,7 +240,7 @@ class Operations:
             self._indexer.refresh({note.path})
             if self._vault.relate(note, self._recall.nearest):
                 self._indexer.refresh({note.path})
-        return note_told(note)
+        return note_told(note) | redacted
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
         """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""

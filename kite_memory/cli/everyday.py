@@ -212,7 +212,8 @@ def up(
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
         if version != __version__:
-            _restart(settings, version)
+            tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
+            restart(settings)
         tell("the daemon is running")
     else:
         with alone(settings, instead=""), house() as here:
@@ -238,9 +239,8 @@ def up(
         raise typer.Exit(1)
 
 
-def _restart(settings: Config, version: str) -> None:
-
-    tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
+def restart(settings: Config) -> None:
+    """Stop the running daemon and start it again."""
     _stop(settings.state)
     if daemon_version() is None:  # otherwise its service manager has started it
         start(settings)

@@ -47,7 +47,7 @@ def examine() -> Iterator[Finding]:
         yield from _as_far_as_it_goes(_machine(defaults))
         yield from _as_far_as_it_goes(_agents(defaults))
         return
-    for part in (_machine(settings), _agents(settings), _daemon(settings), _house()):
+    for part in (_machine(settings), _agents(settings), _extensions(settings), _daemon(settings), _house()):
         yield from _as_far_as_it_goes(part)
 
 
@@ -145,6 +145,18 @@ def _agents(settings: Config) -> Iterator[Finding]:
             yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
             yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem hooks install` mends it")
+
+
+def _extensions(settings: Config) -> Iterator[Finding]:
+    from kite_memory.extensions import installed
+    from kite_memory.wiring.sources import PROVIDERS
+
+    for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
+        if each.problem:
+            what = f"the {each.kind} {each.name} of {each.package} is not used: {each.problem}"
+            yield Finding("problem", what, "update or remove that package, or set `extensions` to false")
+        else:
+            yield Finding("ok", f"extension: the {each.kind} {each.name} of {each.package} {each.version}")
 
 
 def _missing_parts(command: str) -> Iterator[str]:

@@ -31,6 +31,13 @@ class Command(TyperCommand):
 class Sections(TyperGroup):
     """Command group that lists commands under the headings of their sections, each with the first sentence of its help."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Without a command, show the help and end well."""
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self.get_params(ctx), ctx, formatter)
         self.format_commands(ctx, formatter)

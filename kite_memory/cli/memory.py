@@ -284,8 +284,11 @@ def remember(
     )
     if as_json:
         say_json(written)
-    else:
-        say(written["path"])
+        return
+    say(written["path"])
+    article = "an" if kind.value.startswith("i") else "a"
+    of = f"of {written['project']}" if written["project"] else "for every project"
+    tell(f"kept as {article} {kind.value} {of}" + ("; a secret was left out" if written["redacted"] else ""))
 
 
 def forget(

@@ -122,7 +122,7 @@ def change(name: str, value: str) -> str:
         raise KiteError(f"cannot write {file}: {error.strerror}") from error
     if value and now != told and str(now) != str(Path(value).expanduser()):
         return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
-    return f"{name} is set in {file}; a running daemon sees it after `kmem down` and `kmem up`"
+    return f"{name} is set in {file}"
 
 
 def _settings() -> configuration.Config:
@@ -400,17 +400,45 @@ def _told(value: object) -> str:
     return "(the dial's)" if value is None else str(value)
 
 
+@config.command("get", cls=Command)
+def get_config(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one setting as it is in force. What it does is said on standard error.
+
+    Example: kmem config get recall.dial
+    """
+    if name not in configuration.DESCRIPTIONS:
+        raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
+    settings = configuration.load()
+    section, _, key = name.rpartition(".")
+    fields = {"vault": ("vault", "path"), "projects": ("", "aider_roots")}
+    value = _in_force(settings, *fields.get(name, (section, key)))
+    if as_json:
+        say_json({"name": name, "value": value, "description": configuration.DESCRIPTIONS[name]})
+        return
+    tell(f"{name}: {configuration.DESCRIPTIONS[name]}")
+    for line in value if isinstance(value, tuple) else (value,):
+        say(_told(line))
+
+
 @config.command("set", cls=Command)
 def set_config(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="As it should be from now on.")],
 ) -> None:
-    """Change one setting in the configuration file. Comments and order stay.
+    """Change one setting in the configuration file. Comments and order stay. A running daemon is restarted.
 
     Example: kmem config set extractor.dollars_per_day 0.5
     """
+    from kite_memory.cli.backend import daemon_version
+    from kite_memory.cli.everyday import restart
 
     tell(change(name, value))
+    if daemon_version() is not None:
+        restart(configuration.load())
+        tell("the daemon was restarted with it")
 
 
 def daemon() -> None:

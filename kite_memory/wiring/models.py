@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from kite_memory import assets
 from kite_memory.app.launch import voyage_command
-from kite_memory.config import Config
+from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
 from kite_memory.distill.budget_ledger import Allowance
@@ -21,6 +21,7 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
 from kite_memory.distill.spending import Budget, Purpose
 from kite_memory.errors import ConfigInvalid
+from kite_memory.extensions import installed
 from kite_memory.keys import Keys
 from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 def extractor_of(config: Config, kept: Keys) -> Extractor:
     """Return the configured extractor. Vendor packages are only imported at its first call."""
+    if config.extractor.name not in EXTRACTORS:
+        extension: Extractor = installed.load("extractor", config.extractor.name)(config.extractor)
+        return extension
     backend = backend_of(config, kept)
     if backend is None:
         if hint := _WITHOUT_KEY.get(config.extractor.name):
@@ -156,9 +160,16 @@ def colleagues_of(config: Config, kept: Keys) -> TeamRecall | None:
 
 
 def second_embedder(config: Config, kept: Keys) -> Embedder | None:
-    """Return the Voyage embedder, used beside the local one; ``None`` without a key, or if the configuration excludes it."""
+    """Return the embedder used beside the local one: Voyage's, or an extension's.
+
+    ``None`` without a key, or if the configuration excludes it.
+    """
     if config.embedder.name == "local":
         return None
+    if config.embedder.name not in EMBEDDERS:
+        from kite_memory.outbound import RedactingEmbedder
+
+        return RedactingEmbedder(installed.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
         if config.embedder.name == "voyage":
@@ -207,8 +218,8 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             return RedactingBackend(
                 OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
             )
-        case _:
-            assert_never(settings.name)
+        case _:  # an extension's extractor, which asks by itself
+            return None
 
 
 def prices_of(config: Config) -> Prices:

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kite_memory.config import Config
+from kite_memory.extensions import installed
 from kite_memory.sources.aider.source import HISTORY, Aider
 from kite_memory.sources.antigravity.source import Antigravity
 from kite_memory.sources.claude_code.source import ClaudeCode
@@ -18,12 +18,14 @@ from kite_memory.sources.gemini_cli.source import Gemini
 from kite_memory.sources.git_history.source import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 
-if TYPE_CHECKING:
-    pass
+PROVIDERS = (
+    "claude-code", "codex", "gemini-cli", "copilot-cli", "cline", "roo-code", "aider", "opencode", "cursor", "antigravity", "git",
+)  # fmt: skip
+"""What an extension may not call its agent: the providers of our own sources, configured or not."""
 
 
 def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
-    """Return the source of every agent that has a root in the configuration.
+    """Return the source of every agent that has a root in the configuration, then those of extensions.
 
     ``projects`` returns the folders that agents are known to have worked in.
     """
@@ -40,7 +42,10 @@ def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple)
         Antigravity(config.antigravity_root) if config.antigravity_root else None,
         GitLog(projects, environment=os.environ, home=Path.home()) if config.git_history else None,
     )
-    return tuple(source for source in found if source is not None)
+    ours = tuple(source for source in found if source is not None)
+    if not config.extensions:
+        return ours
+    return (*ours, *installed.sources(Path.home(), own_state=config.state, taken=PROVIDERS))
 
 
 def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
+from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.note import Scope
 from kite_memory.model.plan import Create
 from kite_memory.recall.embedders.embedder import HashingEmbedder
@@ -25,7 +26,6 @@ from kite_memory.tools.wire import error_told
 from kite_memory.vault import Vault
 from tests.bridge.conversing import START, Conversing, conversing, tools_over
 from tests.counts import examples
-from tests.fakes.events import SESSION
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work, session
 from tests.vault.building import MEMORY_DISK, note

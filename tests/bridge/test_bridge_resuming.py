@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import EventType, Session
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind, Scope
@@ -25,7 +26,6 @@ from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cos
 from kite_memory.tools.store import Memory, Place, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.bridge.localhouse import START
-from tests.fakes.events import SESSION, event
 from tests.fakes.memory_store import MemoryStore
 
 HERE = Asker(grant=OWNER, project="orchard", session="now", ai="codex")

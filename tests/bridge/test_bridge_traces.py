@@ -10,6 +10,7 @@ import pytest
 
 from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
 from kite_memory.errors import KiteError
+from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Scope
 from kite_memory.timeline.store import Timeline
@@ -18,7 +19,6 @@ from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_state import working
 from tests.bridge.conversing import QUEUE, tools_over
-from tests.fakes.events import SESSION, START, event
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work
 

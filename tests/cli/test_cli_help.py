@@ -1,7 +1,6 @@
 """Help: a sentence, an example that works when pasted, and no heavy packages to show it."""
 
 import re
-import shlex
 import subprocess
 import sys
 from typing import Any
@@ -62,20 +61,6 @@ def test_an_example_works_when_pasted(machine: Machine, name: str) -> None:
     ran = player.carry_out(example)
 
     assert ran.code == 0, f"{example}\n{ran.out}{ran.err}"
-
-
-def test_what_the_readme_says_to_type_can_be_typed(machine: Machine) -> None:
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^\$ (kmem .+)$", readme, re.MULTILINE)
-    player = Player(machine)
-    player.carry_out("claude works")
-    player.carry_out("kmem backfill")
-    player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')
-
-    ran = {line: player.carry_out(shlex.join(shlex.split(line, comments=True))) for line in lines}
-
-    assert len(ran) >= 9
-    assert {line: each.err for line, each in ran.items() if each.code} == {}
 
 
 def test_every_option_says_what_it_does() -> None:

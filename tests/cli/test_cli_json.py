@@ -203,7 +203,7 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "recall, silent": (["recall", "write a haiku about the sea"], RECALL),
     "recall, explained": (["recall", "which database should the job queue migration target?", "--explain"], EXPLAINED),
     "show": (["show", "postgresql"], {**NOTE, "file": str, "text": str, "became": [str]}),
-    "remember": (["remember", "The gate code is changed in spring"], NOTE),
+    "remember": (["remember", "The gate code is changed in spring"], {**NOTE, "redacted": bool}),
     "mute": (["mute", "postgresql"], NOTE),
     "why": (["why", "postgresql"], EVIDENCE),
     "why, of prompts": (["why"], PROMPTS),
@@ -238,6 +238,8 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "token list": (["token", "list"], []),
     "hooks status": (["hooks", "status"], HOOKS),
     "keys list": (["keys", "list"], KEYS),
+    "extensions list": (["extensions", "list"], []),
+    "config get": (["config", "get", "recall.dial"], {"name": str, "value": str, "description": str}),
     "config show": (["config", "show"], CONFIG),
 }
 

@@ -132,6 +132,17 @@ def test_a_daemon_that_was_killed_leaves_nothing_in_the_way(machine: Machine) ->
     assert machine.kmem("up", "--no-hooks").code == 0
 
 
+def test_a_changed_setting_is_in_force_at_once(machine: Machine) -> None:
+    assert machine.kmem("up", "--no-hooks").code == 0
+    before = (machine.state / "daemon.lock").read_text()
+
+    changed = machine.kmem("config", "set", "recall.dial", "quiet")
+
+    assert "the daemon was restarted with it" in changed.err
+    assert (machine.state / "daemon.lock").read_text() != before
+    assert "running" in machine.kmem("status").out
+
+
 def test_up_restarts_a_daemon_of_another_version(machine: Machine) -> None:
     newer = {"PYTHONPATH": str(with_version(machine.home / "newer", "999.0"))}
     with running(machine, "daemon") as old:

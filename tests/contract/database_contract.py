@@ -10,11 +10,11 @@ from typing import Protocol
 
 import pytest
 
+from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
+from kite_memory.extensions.contract.wild_values import wild_rows
 from kite_memory.model.event import Event
 from kite_memory.model.look import ReadResult
 from kite_memory.sources.common.source import Compound, Source
-from tests.contract.source_contract import BUDGET, FileSourceContract, together
-from tests.contract.wild_values import wild_rows
 
 
 class Store(Protocol):

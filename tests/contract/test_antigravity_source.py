@@ -1,8 +1,8 @@
 from pathlib import Path
 
+from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources.antigravity.source import Antigravity
 from kite_memory.sources.common.source import Source
-from tests.contract.source_contract import AppendOnlySourceContract
 from tests.fakes.steps import a_morning
 
 

@@ -1,8 +1,8 @@
 from pathlib import Path
 
+from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.copilot_cli.source import CopilotCli
-from tests.contract.source_contract import AppendOnlySourceContract
 from tests.sources.copilot_session import SESSION, a_day
 
 

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from kite_memory.config import Config
+from kite_memory.extensions.contract.bad_input_contract import BadInputContract, watched
 from kite_memory.model.event import Event
 from kite_memory.wiring.services import open_services
-from tests.contract.bad_input_contract import BadInputContract, watched
 from tests.contract.held_sources import HELD
 from tests.fakes.cursor_store import EditorState
 from tests.fakes.opencode_store import OpenCodeStore

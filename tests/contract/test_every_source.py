@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kite_memory.config import Config
+from kite_memory.extensions.contract.source_contract import SourceContract
 from kite_memory.wiring.sources import sources_of
 from tests.contract.held_sources import HELD
-from tests.contract.source_contract import SourceContract
 
 
 def everything_in(folder: Path) -> Config:

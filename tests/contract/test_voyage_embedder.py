@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from kite_memory.errors import EmbedderUnavailable
+from kite_memory.extensions.contract.embedder_contract import EmbedderContract
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.recall.embedders.voyage import VoyageEmbedder
-from tests.contract.embedder_contract import EmbedderContract
 from tests.recall.voyage_server import KEY, Raw, VoyageServer, answer, voyage_server
 
 

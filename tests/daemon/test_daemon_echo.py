@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.session_context import before, said_about
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
@@ -19,7 +20,6 @@ from kite_memory.recall.rendering import block
 from kite_memory.recall.search import Query, search
 from kite_memory.recall.select import Situation
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import SESSION, event
 from tests.recall.notes import Pile
 
 SAID = "the blossom froze overnight, so the fleece goes over the espaliers now"

@@ -26,10 +26,10 @@ from kite_memory.distill.extractor import Usage
 from kite_memory.distill.polishing import Polisher
 from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import UsageError
+from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.event import EvidenceReference, evidence_reference
 from kite_memory.wiring.services import Services, open_services
 from tests.daemon.test_daemon_operations import config_in
-from tests.fakes.events import SESSION
 from tests.fakes.judges import ScriptedBackend
 from tests.fakes.work import Work, session
 

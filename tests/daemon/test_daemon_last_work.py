@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from kite_memory.app.session_context import last_work
+from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import Event, EventType, Status
-from tests.fakes.events import SESSION, START, event
 
 NOW = START + timedelta(days=1)
 PROMPT = event(1, "Move the job queue to PostgreSQL")

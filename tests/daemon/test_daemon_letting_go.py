@@ -15,6 +15,7 @@ from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.spending import Budget
 from kite_memory.errors import NoteNotFound
+from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.record import Fact, Record, Topic
 from kite_memory.system import sqlite
@@ -25,7 +26,6 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.vault.pages import memory_page
 from kite_memory.wiring.services import Services, open_services
 from tests.daemon.test_daemon_operations import config_in
-from tests.fakes.events import SESSION
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd

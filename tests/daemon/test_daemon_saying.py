@@ -14,11 +14,11 @@ from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Outcome
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.errors import VaultMissing
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.provenance import Trace
 from kite_memory.model.record import Chunk
 from kite_memory.recall.search import Query
-from tests.fakes.events import event
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import SESSION, Transcript

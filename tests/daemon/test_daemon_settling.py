@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
+from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind
@@ -18,7 +19,6 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 from kite_memory.recall.tallies import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import SESSION, START, event
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house
 from tests.recall.notes import Pile, note

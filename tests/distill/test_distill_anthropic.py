@@ -15,11 +15,11 @@ from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.transport import retry_after
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
+from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Record
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message
-from tests.fakes.conversations import about_the_queue, answer, chunk, item
-from tests.fakes.events import event
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
 GOOD = json.dumps(answer(item()))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
 from kite_memory.distill.offline.passages import turns
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import PLANNING, Event, EventType
-from tests.fakes.events import event
 
 SMALL = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0)
 

@@ -16,10 +16,10 @@ from kite_memory.distill.backends.backend import Prices
 from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
+from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
-from tests.fakes.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script with a first line")
 
@@ -242,7 +242,7 @@ def test_it_dies_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
                 from pathlib import Path
                 from tests.distill.test_distill_claude_cli import extractor_with
                 from tests.fakes.claude_command import ClaudeCommand
-                from tests.fakes.conversations import about_the_queue
+                from kite_memory.extensions.contract.conversations import about_the_queue
                 extractor_with(ClaudeCommand(folder=Path({str(tmp_path)!r}))).extract(about_the_queue())
             """),
         ],

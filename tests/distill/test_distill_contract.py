@@ -15,10 +15,10 @@ from kite_memory.distill.backends.openai_api import OpenAiBackend
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor
-from tests.contract.extractor_contract import ExtractorContract
+from kite_memory.extensions.contract.conversations import answer_to
+from kite_memory.extensions.contract.extractor_contract import ExtractorContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
-from tests.fakes.conversations import answer_to
 from tests.fakes.openai_server import completion, openai_server
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
@@ -62,7 +62,7 @@ class TestClaudeCli(ExtractorContract):
     def extractor(self, tmp_path: Path) -> Iterator[Extractor]:
         body = (
             f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-            "from tests.fakes.conversations import answer_to\n"
+            "from kite_memory.extensions.contract.conversations import answer_to\n"
             "answer = answer_to(asked)\n"
             "usage = {'input_tokens': (len(asked) + sum(map(len, sys.argv))) // 3, 'output_tokens': 100}\n"
             "dollars = (usage['input_tokens'] + 5 * 100) / 1_000_000\n"

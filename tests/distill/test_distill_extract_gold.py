@@ -8,9 +8,9 @@ import pytest
 
 from bench.extract_gold import live, main
 from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, answer_to
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
-from tests.fakes.conversations import DECIDED, EXPLAINED, answer_to
-from tests.fakes.events import event
 from tests.sources.transcript import SESSION, Transcript
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from kite_memory.distill import prompts
 from kite_memory.distill.gate import Verdict, judged, passed, shingles
+from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
-from tests.fakes.conversations import DECIDED, EXPLAINED
-from tests.fakes.events import event
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
 FIXED = shingles(f"{PROMPT.system}\n{json.dumps(PROMPT.schema)}")

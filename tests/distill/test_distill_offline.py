@@ -11,10 +11,10 @@ from kite_memory.distill.offline.people import stated_decisions, wishes
 from kite_memory.distill.offline.wording import entities_of, rejected_in, title_of
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.prose import sentences, stems
+from kite_memory.extensions.contract.conversations import DECIDED, chunk
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem, Rejected
-from tests.fakes.conversations import DECIDED, chunk
-from tests.fakes.events import event
 
 TALK = EventType.ASSISTANT_MESSAGE
 

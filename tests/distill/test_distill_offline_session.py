@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.drafts import joined
+from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, chunk
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Insight, Preference, RecordItem
-from tests.fakes.conversations import DECIDED, EXPLAINED, chunk
-from tests.fakes.events import event
 
 TALK = EventType.ASSISTANT_MESSAGE
 OFFER = event(

@@ -12,8 +12,8 @@ from kite_memory.distill.backends.backend import Inquiry, Prices, Reply
 from kite_memory.distill.backends.openai_api import OpenAiBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
+from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
 from tests.fakes.anthropic_server import Json, Raw
-from tests.fakes.conversations import about_the_queue, answer, item
 from tests.fakes.openai_server import OpenAiServer, completion, failure, openai_server
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])

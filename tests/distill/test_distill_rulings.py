@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.extensions.contract.conversations import chunk
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Decision, Preference, RecordItem
-from tests.fakes.conversations import chunk
-from tests.fakes.events import event
 
 CHATS: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("rulings.jsonl").read_text(encoding="utf-8").splitlines()

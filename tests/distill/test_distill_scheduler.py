@@ -15,8 +15,8 @@ from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.record import Chunk
-from tests.fakes.events import SESSION, event
 from tests.fakes.extractors import ScriptedExtractor, SharingExtractor, plain_answer
 
 NOON = 1_772_366_400.0

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.config import Config, ExtractorConfig, ExtractorName, JudgeMode
+from kite_memory.config import Config, ExtractorConfig, JudgeMode
 from kite_memory.distill.extractor import Answer, Misconfigured, Usage
 from kite_memory.distill.outbox import Outbox
+from kite_memory.extensions.contract.conversations import about_the_queue, answer_to
 from kite_memory.keys import Keys
 from kite_memory.model.hit import Judged
 from kite_memory.wiring.models import extractor_of, judge_of
 from tests.fakes.anthropic_server import anthropic_server, text_message
-from tests.fakes.conversations import about_the_queue, answer_to
 from tests.fakes.judges import question, verdict_on
 from tests.fakes.openai_server import completion, openai_server
 
@@ -32,7 +32,7 @@ def _no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def config_for(home: Path, name: ExtractorName = "auto", *, judge: JudgeMode = "late", base_url: str = "") -> Config:
+def config_for(home: Path, name: str = "auto", *, judge: JudgeMode = "late", base_url: str = "") -> Config:
     return Config(
         file=home / "config.toml",
         state=home / "state",
@@ -64,7 +64,7 @@ OPENAI = {"OPENAI_API_KEY": "sk-invented"}
     ],
 )
 def test_extractor_and_judge_ask_the_same_model_or_none(
-    tmp_path: Path, outbox: Outbox, name: ExtractorName, keys: dict[str, str], chosen: str
+    tmp_path: Path, outbox: Outbox, name: str, keys: dict[str, str], chosen: str
 ) -> None:
     config, kept = config_for(tmp_path, name), keys_with(tmp_path, **keys)
 
@@ -75,9 +75,7 @@ def test_extractor_and_judge_ask_the_same_model_or_none(
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
-def test_a_model_that_was_asked_for_but_has_no_key_answers_nothing_and_says_so(
-    tmp_path: Path, outbox: Outbox, name: ExtractorName
-) -> None:
+def test_a_model_that_was_asked_for_but_has_no_key_answers_nothing_and_says_so(tmp_path: Path, outbox: Outbox, name: str) -> None:
     config, kept = config_for(tmp_path, name), keys_with(tmp_path)
 
     extractor = extractor_of(config, kept)

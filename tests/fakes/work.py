@@ -4,9 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
-from tests.fakes.events import SESSION, START
 from tests.sources.transcript import Transcript
 
 

@@ -23,12 +23,12 @@ from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Asked, Scheduler
 from kite_memory.distill.spending import Budget
+from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
 from kite_memory.model.record import Chunk
 from tests.counts import how_many
 from tests.crash.harness import Places, Writer
 from tests.e2e.kmem import PROJECT
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, text_message
-from tests.fakes.conversations import about_the_queue, answer, item
 from tests.fakes.extractors import plain_answer
 from tests.fakes.house import fake_house
 from tests.goals.outage import Clock

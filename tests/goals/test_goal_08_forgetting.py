@@ -13,6 +13,7 @@ import pytest
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.spending import Budget
+from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.event import Event
 from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
@@ -20,7 +21,6 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
 from tests.counts import how_many
 from tests.daemon.test_daemon_operations import config_in
-from tests.fakes.events import SESSION
 from tests.fakes.work import Work
 
 TRIED = how_many(100)

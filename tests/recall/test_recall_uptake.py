@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
 from kite_memory.recall.uptake import Uptake, signs_of, telling, uptake
-from tests.fakes.events import event
 from tests.recall.notes import note
 
 LINT = note(

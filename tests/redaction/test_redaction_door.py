@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import drop_private, redact, redact_event
 from kite_memory.redaction.door import mark
-from tests.fakes.events import event
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.redaction import redact_event, redact_id
-from tests.fakes.events import event
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
 FIELDS = ("id", "session", "parent", "call", "tool")

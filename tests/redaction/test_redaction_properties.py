@@ -6,12 +6,12 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import redact, redact_event
 from kite_memory.redaction.cleaning import clean
 from kite_memory.redaction.door import KINDS, mark
 from tests.counts import examples
-from tests.fakes.events import event
 
 DASHES = "-" * 5
 PIECES = st.one_of(

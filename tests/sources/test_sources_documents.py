@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, Where
 from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.sources.common.documents import Known, Told, look_at, only_changed, read_document
-from tests.fakes.events import SESSION, event
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
 

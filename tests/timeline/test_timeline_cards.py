@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import CardHit, Timeline
-from tests.fakes.events import event
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=90)

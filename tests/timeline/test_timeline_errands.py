@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
@@ -20,7 +21,6 @@ from kite_memory.timeline.prompt_outcomes import PromptOutcome, errand
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
-from tests.fakes.events import SESSION, START
 from tests.fakes.work import Work
 
 HOME = SESSION.cwd

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.fix import Fix
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import SESSION, START
 
 LOCKED = "error: unable to open the gate: the depot at 10.0.0.7:9000 is closed"
 SIGNATURE = "error: unable to open the gate: the depot at <addr> is closed"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.provenance import Passage, Speaker, Trace
 from kite_memory.timeline import passages, schema
 from kite_memory.timeline.shingles import packed, pairs_of
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import event
 
 CLAIM = "Packages of the orchard are published through the old mirror since the registry was closed in March."
 OTHER = "The river rose over the wooden bridge while nobody watched the lantern on the northern meadow."

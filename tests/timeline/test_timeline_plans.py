@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import SESSION, START, event
 
 FAILED = "E       ConnectionRefusedError: could not connect to the ledger database"
 MEANING = Meaning(

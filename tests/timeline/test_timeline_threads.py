@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.extensions.contract.events import START
 from kite_memory.model.event import Session
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Work as Summary
 from kite_memory.timeline.threads import JOINED, SURE, Thread, joined, threads
-from tests.fakes.events import START
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"

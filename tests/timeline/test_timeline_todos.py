@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.timeline.open_todos import LISTS, left, todos
 from kite_memory.timeline.store import Timeline
-from tests.fakes.events import SESSION, event
 
 
 def call(number: int, tool: str, text: str, *, name: str = "") -> Event:

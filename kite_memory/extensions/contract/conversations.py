@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Chunk
-from tests.fakes.events import SESSION, event
 
 DECIDED = "Let's go with PostgreSQL instead of SQLite for the job queue, because concurrent writers need row-level locking."
 EXPLAINED = (

@@ -1,4 +1,4 @@
-"""Invented sessions, made by the yard."""
+"""Invented events for tests."""
 
 from datetime import UTC, datetime, timedelta
 

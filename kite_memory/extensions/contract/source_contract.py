@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kite_memory.extensions.contract.bad_input_contract import BUDGET, BadInputContract, watched
+from kite_memory.extensions.contract.wild_values import wild_documents, wild_lines
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, Problem, ReadResult
-from tests.contract.bad_input_contract import BUDGET, BadInputContract, watched
-from tests.contract.wild_values import wild_documents, wild_lines
 
 __all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "FileSourceContract", "SourceContract", "together"]
 

@@ -8,10 +8,10 @@ import pytest
 
 from kite_memory.distill.extractor import Answer, Extractor, Usage
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
+from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, about_the_queue, chunk
+from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Chunk, Decision, Insight, Preference, Record
-from tests.fakes.conversations import DECIDED, EXPLAINED, about_the_queue, chunk
-from tests.fakes.events import event
 
 TALK = EventType.ASSISTANT_MESSAGE
 

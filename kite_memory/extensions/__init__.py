@@ -1,0 +1,1 @@
+"""What packages of others build on: the interfaces, finding installed extensions, and the contracts they are held to."""

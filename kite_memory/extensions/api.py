@@ -1,0 +1,39 @@
+"""Names for packages that add sources, extractors or embedders; docs/extending.md explains them.
+
+They are stable within a version of the groups of entry points (`installed.VERSION`).
+"""
+
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
+from kite_memory.model.event import Event, EventType, Session, Where
+from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.record import Chunk, Record
+from kite_memory.recall.embedders.embedder import Embedder, Space
+from kite_memory.sources.common.event_builder import Toolbox
+from kite_memory.sources.common.line_source import Line, LineSource
+from kite_memory.sources.common.source import Compound, Source
+
+__all__ = [
+    "Answer",
+    "Busy",
+    "Chunk",
+    "Compound",
+    "Cursor",
+    "Embedder",
+    "Event",
+    "EventType",
+    "Extractor",
+    "Line",
+    "LineSource",
+    "Misconfigured",
+    "Outcome",
+    "Problem",
+    "ReadResult",
+    "Record",
+    "Refused",
+    "Session",
+    "Source",
+    "Space",
+    "Toolbox",
+    "Usage",
+    "Where",
+]

@@ -1,0 +1,264 @@
+"""Base class for agents that append JSON lines to one file per session: a source then only says what each line means."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Event, Session, Status
+from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.projects.project import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
+from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
+from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
+from kite_memory.sources.common.tool_text import PATH_LIMIT
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
+from kite_memory.system.private_files import is_file, is_text, names_in
+
+_VERSION = 1
+_DEEPEST = 8
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What is known of a session after the lines that were read; kept in the cursor between reads."""
+
+    started: datetime | None = None
+    last_at: datetime = field(default=datetime.fromtimestamp(0, UTC))
+    ordinal: int = 0
+    cwd: str = ""
+    branch: str = ""
+    title: str = ""
+    parent: str = ""
+    ours: bool = False
+    calls: OpenCalls = field(default_factory=OpenCalls)
+
+    def carried(self) -> str:
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "started": self.started,
+                "at": self.last_at,
+                "ordinal": self.ordinal,
+                "where": [self.cwd, self.branch, self.title, self.parent],
+                "ours": self.ours,
+                "calls": self.calls.carried(),
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "Progress | None":
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+        try:
+            known: dict[str, Any] = orjson.loads(carry)
+            if known["v"] != _VERSION:
+                return None
+            cwd, branch, title, parent = known["where"]
+            return Progress(
+                started=datetime.fromisoformat(known["started"]) if known["started"] else None,
+                last_at=datetime.fromisoformat(known["at"]),
+                ordinal=known["ordinal"],
+                cwd=cwd,
+                branch=branch,
+                title=title,
+                parent=parent,
+                ours=known["ours"],
+                calls=OpenCalls.resumed(known["calls"]),
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+class Line:
+    """The line being read. Its methods say what happened; whatever they are given is checked and bounded."""
+
+    def __init__(self, *, provider: str, file: str, session: str, tools: Toolbox, progress: Progress) -> None:
+        self._progress = progress
+        self._tools = tools
+        self._builder = EventBuilder(
+            provider=provider, session=session, file=file, tools=tools, calls=progress.calls, ordinal=progress.ordinal
+        )
+        self._start = 0
+
+    @property
+    def events(self) -> list[Event]:
+        return self._builder.events
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._builder.problems
+
+    def problem(self, position: int, reason: str) -> None:
+        self._builder.problem(position, reason)
+
+    def begin(self, name: str, at: datetime | None, start: int, end: int) -> None:
+        if at is not None:
+            self._progress.last_at = at
+            self._progress.started = self._progress.started or at
+        self._start = start
+        self._builder.record(name, self._progress.last_at, start, end)
+
+    def unknown(self, kind: object) -> None:
+        """Count the line as one of an unknown kind."""
+        self._builder.problem(self._start, f"unknown type {safe(kind)}")
+
+    def in_folder(self, cwd: object, branch: object = "") -> None:
+        """Set where the session runs, unless it is known."""
+        progress = self._progress
+        if not progress.cwd and isinstance(cwd, str):
+            progress.cwd = beginning(cwd, PATH_LIMIT)
+        if not progress.branch and isinstance(branch, str):
+            progress.branch = beginning(branch, TITLE_LIMIT)
+
+    def titled(self, title: object) -> None:
+        self._progress.title = title_of(title) or self._progress.title
+
+    def works_for(self, session: object) -> None:
+        """Set the session that this one is a sub-agent or a fork of."""
+        self._progress.parent = as_id(session)
+
+    def user(self, text: object) -> None:
+        """Add what the person wrote. A prompt of our own extractor marks the whole session as not to be read."""
+        if not isinstance(text, str):
+            return
+        if OWN_EXTRACTOR_MARK in text and not self.events:
+            self._progress.ours = True
+        self._builder.said(text)
+
+    def assistant(self, text: object) -> None:
+        """Add what the agent wrote."""
+        if isinstance(text, str):
+            self._builder.answered(text)
+
+    def called(self, call: object, tool: object, arguments: object) -> None:
+        """Add a tool call under the agent's own id for it."""
+        if (name := short(call)) and (named := short(tool)) and name not in self._progress.calls.by_name:
+            self._builder.called(name, named, arguments if isinstance(arguments, dict) else {})
+
+    def returned(self, call: object, text: object, status: Status = "ok") -> None:
+        """Add the result of a call."""
+        name = short(call)
+        self._builder.returned(name, self._progress.calls.close(name), text if isinstance(text, str) else "", status)
+
+    def summary(self, text: object) -> None:
+        """Add the summary with which the agent compacted or handed over the session."""
+        if isinstance(text, str):
+            self._builder.resume_point(text)
+
+    def end(self) -> None:
+        self._progress.ordinal = self._builder.ordinal
+
+
+class LineSource(ABC):
+    """Source of an agent that appends JSON lines to ``folder/**/<session>.jsonl``, ``depth`` folders down.
+
+    A subclass sets ``provider`` and ``tools`` and implements `line`.
+    """
+
+    provider: str
+    tools: Toolbox = Toolbox()
+    suffix = ".jsonl"
+    depth = 0
+
+    def __init__(self, folder: Path, *, own_state: Path | None = None, line_limit: int = LINE_LIMIT) -> None:
+        self._folder = folder
+        self._own_folders = (own_state, own_state.resolve()) if own_state else ()
+        self._line_limit = line_limit
+
+    @abstractmethod
+    def line(self, row: Mapping[str, Any], line: Line) -> None:
+        """Say what one object of the transcript means. Must not raise, whatever ``row`` holds: match its shape."""
+
+    def time_of(self, row: Mapping[str, Any]) -> datetime | None:
+        """Return when the line was written; ``None`` if it does not say."""
+        return moment(row.get("timestamp"))
+
+    def id_of(self, row: Mapping[str, Any]) -> str:
+        """Return the agent's own id for the line; empty if it has none."""
+        return as_id(row.get("id"))
+
+    def session_of(self, path: Path) -> str:
+        """Return the session's id, by the path alone."""
+        return path.name.removesuffix(self.suffix)
+
+    def roots(self) -> tuple[Path, ...]:
+        return (self._folder,)
+
+    def transcripts(self) -> Iterator[Path]:
+        yield from self._below(self._folder, self.depth)
+
+    def _below(self, folder: Path, depth: int) -> Iterator[Path]:
+        for name in names_in(folder):
+            path = folder / name
+            if depth:
+                yield from self._below(path, depth - 1)
+            elif self.owns(path) and is_file(path):
+                yield path
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        return sorted(paths)
+
+    def owns(self, path: Path) -> bool:
+        if not path.is_relative_to(self._folder) or not is_text(path):
+            return False
+        parts = path.relative_to(self._folder).parts
+        return ".." not in parts and len(parts) == self.depth + 1 <= _DEEPEST and path.name.endswith(self.suffix)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
+        return look_at(
+            path,
+            cursor,
+            within=self._folder,
+            line_limit=self._line_limit,
+            look=lambda file: self._read(path, file, cursor, budget),
+        )
+
+    def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+        position, progress, changed = resumed(file, cursor, Progress, Progress.resumed)
+        name = short(self.session_of(path))
+        line = Line(provider=self.provider, file=str(path), session=name, tools=self.tools, progress=progress)
+        if changed:
+            line.problem(0, changed)
+
+        def tell(found: Found, at: int, text: bytes) -> None:
+            row, data = found.row, text[found.start : found.end]
+            line.begin(self.id_of(row) or digest(data), self.time_of(row), at + found.start, at + found.end)
+            if not progress.ours:
+                self.line(row, line)
+            progress.ours = progress.ours or self._is_ours(progress.cwd)
+            line.end()
+
+        position, more = read_on(file, position, line, tell, budget=budget, wanted=not progress.ours)
+        return looked(
+            path,
+            file,
+            line,
+            session=self._session(name, progress),
+            position=position,
+            carry=progress.carried(),
+            more=more,
+            wanted=not progress.ours,
+        )
+
+    def _is_ours(self, cwd: str) -> bool:
+        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+
+    def _session(self, name: str, progress: Progress) -> Session | None:
+        if progress.started is None:
+            return None
+        return Session(
+            id=name,
+            provider=self.provider,
+            started=progress.started,
+            project=project_of(progress.cwd),
+            cwd=progress.cwd,
+            branch=progress.branch,
+            parent=progress.parent,
+            title=progress.title,
+        )
