@@ -27,6 +27,7 @@ from typing import Any
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -138,7 +139,7 @@ def replay(gold: Path, transcripts: Path, folder: Path) -> Tally:
         index.refresh(pile)
         for call in calls([event for look in looks for event in look.events]):
             ask(recall, call, session, gold.name, tally, number)
-        timeline.commit([_of_project(look, gold.name) for look in looks], session.provider)
+        timeline.commit([RedactedResult(_of_project(look, gold.name)) for look in looks], session.provider)
         for row in notes:
             if row["session"] == number:
                 pile.add(gold_note(row, gold.name))
@@ -210,7 +211,7 @@ def timeline_speed(folder: Path, events: int) -> None:
     timeline.close()
 
 
-def _made_up(number: int, chance: random.Random) -> ReadResult:
+def _made_up(number: int, chance: random.Random) -> RedactedResult:
     """A session of a thousand calls, one in ten of which fails; those of one kind never succeed."""
     session = Session(id=f"s{number}", provider="made-up", started=_BEGAN + timedelta(hours=number), project=f"p{number % 20}")
     events: list[Event] = []
@@ -247,7 +248,7 @@ def _made_up(number: int, chance: random.Random) -> ReadResult:
                 )
             )
     cursor = Cursor(position=number, size=number, mtime_ns=number)
-    return ReadResult(path=f"made-up/{number}", session=session, events=tuple(events), problems=(), cursor=cursor)
+    return RedactedResult(ReadResult(path=f"made-up/{number}", session=session, events=tuple(events), problems=(), cursor=cursor))
 
 
 def main() -> None:

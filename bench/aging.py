@@ -79,7 +79,7 @@ class House:
     recall: Recall
     pipeline: Pipeline
     consolidating: Consolidation
-    gardening: VaultPages
+    pages: VaultPages
     reviewing: Review
     source: ClaudeCode
     clock: Clock
@@ -148,11 +148,11 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
         policy=FREE,
         clock=clock.seconds,
     )
-    gardening = VaultPages(vault=vault, clock=clock.moment)
+    pages = VaultPages(vault=vault, clock=clock.moment)
     consolidating = Consolidation(
         vault=vault,
         refresh=indexer.refresh,
-        gardening=gardening,
+        pages=pages,
         folder=state,
         clock=clock.moment,
         used=lambda: use_of_notes(timeline, recall.memory),
@@ -165,7 +165,7 @@ def opened(stack: ExitStack, folder: Path, roots: Path, clock: Clock) -> House:
         recall=recall,
         pipeline=pipeline,
         consolidating=consolidating,
-        gardening=gardening,
+        pages=pages,
         reviewing=reviewing,
         source=source,
         clock=clock,
@@ -222,7 +222,7 @@ def tidied(house: House, until: float, row: Row) -> None:
     """Once on each day up to ``until``."""
     while house.clock.now + _DAY <= until:
         house.clock.now += _DAY
-        row.steps += house.consolidating.tend(quiet_for=_QUIET)
+        row.steps += house.consolidating.maintain(quiet_for=_QUIET)
     house.clock.now = max(house.clock.now, until)
 
 

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
@@ -86,7 +87,7 @@ class Speech:
         return self.words[self._chance.randrange(first, last)]
 
 
-def session(number: int, chance: random.Random, speech: Speech) -> ReadResult:
+def session(number: int, chance: random.Random, speech: Speech) -> RedactedResult:
     agent = _AGENTS[number % len(_AGENTS)]
     told = Session(
         id=f"{number:08x}-5e55-4000-8000-000000000000",
@@ -97,7 +98,9 @@ def session(number: int, chance: random.Random, speech: Speech) -> ReadResult:
     )
     path = f"/t/{told.id}.jsonl"
     events = tuple(_events(told, path, chance, speech))
-    return ReadResult(path=path, session=told, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    return RedactedResult(
+        ReadResult(path=path, session=told, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    )
 
 
 def _events(told: Session, path: str, chance: random.Random, speech: Speech) -> Iterator[Event]:

@@ -48,6 +48,7 @@ from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
 from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -155,7 +156,7 @@ class Bench:
                     session = replace(session, project=project.name)
                     commit(timeline, session, read)
                     whole = replace(whole_look(self.transcripts, file), session=session)
-                    timeline.commit([whole], session.provider)
+                    timeline.commit([RedactedResult(whole)], session.provider)
                     events = timeline.events(session.provider, session.id)
                     cards += cards_of(number, events)
                     order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
@@ -297,7 +298,7 @@ def _gate_on_labels_of(project: Labelled, transcripts: Path, timeline: Timeline,
     looks = {number: whole_look(transcripts, file) for number, file in files.items()}
     for look in looks.values():
         assert look.session is not None
-        timeline.commit([replace(look, session=replace(look.session, project=project.name))], look.session.provider)
+        timeline.commit([RedactedResult(replace(look, session=replace(look.session, project=project.name)))], look.session.provider)
     provenance = timeline.provenance(project.name)
     for number, look in looks.items():
         labels = [row for row in project.rows("notes.jsonl") if row["session"] == number]

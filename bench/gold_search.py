@@ -22,6 +22,7 @@ from pathlib import Path
 from bench.recall_gold import Labelled, events_of, labelled
 from kite_memory.model.event import Event
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
@@ -47,7 +48,8 @@ def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -
         cursor = Cursor(position=1, size=1, mtime_ns=1)
         told = replace(session, project=project.name)
         timeline.commit(
-            [ReadResult(path=f"/t/{file}", session=told, events=tuple(events), problems=(), cursor=cursor)], told.provider
+            [RedactedResult(ReadResult(path=f"/t/{file}", session=told, events=tuple(events), problems=(), cursor=cursor))],
+            told.provider,
         )
     while timeline.make_cards():
         pass

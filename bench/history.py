@@ -27,6 +27,7 @@ from rich.table import Table
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.tui.rows import rows
 from kite_memory.wiring.services import Services, open_services
 
@@ -37,7 +38,7 @@ WORDS = _WORDS.split(" ")
 HOME = "/home/ada/orchard"
 
 
-def invented(number: int, events: int, chance: random.Random, files: list[str]) -> ReadResult:
+def invented(number: int, events: int, chance: random.Random, files: list[str]) -> RedactedResult:
     """Turns of a prompt, some calls, a test run and an answer."""
     session = Session(
         id=f"{number:08x}-0000-4000-8000-000000000000",
@@ -100,12 +101,14 @@ def invented(number: int, events: int, chance: random.Random, files: list[str]) 
                 tell(EventType.TEST_RESULT, "tool", "1 failed" if failed else "9 passed", command=command, status=status, call=call)
         tell(EventType.ASSISTANT_MESSAGE, "assistant", f"The {words(60)} works. Shall I go on?")
     told = [replace(event, ordinal=place) for place, event in enumerate(told)]
-    return ReadResult(
-        path=f"/t/{session.id}.jsonl",
-        session=session,
-        events=tuple(told),
-        problems=(),
-        cursor=Cursor(position=len(told), size=len(told), mtime_ns=1),
+    return RedactedResult(
+        ReadResult(
+            path=f"/t/{session.id}.jsonl",
+            session=session,
+            events=tuple(told),
+            problems=(),
+            cursor=Cursor(position=len(told), size=len(told), mtime_ns=1),
+        )
     )
 
 

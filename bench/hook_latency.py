@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from kite_memory import hook_client
 from kite_memory.agents.hook_command import real_interpreter
+from kite_memory.model.redacted import RedactedResult
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -48,7 +49,7 @@ from bench.hook_latency import furnished
 from kite_memory.daemon.protocol import Ok
 from kite_memory.daemon.server import Server
 with furnished(Path(sys.argv[1])) as house:
-    with Server(house.config.state, lambda asked: Ok(body=house.moments.answer(asked.body).encode()), report=print):
+    with Server(house.config.state, lambda asked: Ok(body=house.hooks.answer(asked.body).encode()), report=print):
         print("up", flush=True)
         sys.stdin.read()
 """
@@ -103,7 +104,7 @@ def furnished(home: Path) -> "Iterator[Services]":
             tree = _TREES[number % 10]
             house.vault.remember(f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
         house.recall.refresh(house.vault)
-        house.timeline.commit([look], "claude-code")
+        house.timeline.commit([RedactedResult(look)], "claude-code")
         yield house
 
 

@@ -36,10 +36,10 @@ def distilled(transcripts: Path, home: Path) -> Path:
     (home / "claude").symlink_to(transcripts.absolute())
     with fake_house(home, OfflineExtractor()) as house:
         house.walk()
-        gardening = VaultPages(vault=house.vault, clock=later)
-        gardening.synthesize()
+        pages = VaultPages(vault=house.vault, clock=later)
+        pages.synthesize()
         before = (house.vault.root / "MEMORY.md").read_bytes()
-        gardening.synthesize()
+        pages.synthesize()
         if (house.vault.root / "MEMORY.md").read_bytes() != before:
             raise SystemExit("MEMORY.md of an unchanged vault has changed")
         return house.vault.root

@@ -22,6 +22,7 @@ from typing import Any
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.timeline.conversations import CardQuery
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 PROVIDER = "claude-code"
 
 
-def look_of(project: str, chat: Json) -> ReadResult:
+def look_of(project: str, chat: Json) -> RedactedResult:
     """One chat, as a transcript would bring it."""
     began = datetime.fromisoformat(chat["date"]).replace(tzinfo=UTC, hour=9)
     session = Session(id=chat["id"], provider=PROVIDER, started=began, project=project, cwd=f"/home/ada/{project}")
@@ -51,7 +52,9 @@ def look_of(project: str, chat: Json) -> ReadResult:
         )
         for number, message in enumerate(chat["messages"])
     )
-    return ReadResult(path=path, session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    return RedactedResult(
+        ReadResult(path=path, session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+    )
 
 
 def filled(folder: Path, cases: Sequence[Json]) -> Timeline:

@@ -30,6 +30,7 @@ from kite_memory.model.event import Event, EvidenceReference, Session, evidence_
 from kite_memory.model.hit import Injection, Judged, Question, Verdict
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
@@ -322,7 +323,7 @@ def commit(timeline: Timeline, session: Session, events: Sequence[Event]) -> Non
             problems=(),
             cursor=Cursor(position=end, size=end, mtime_ns=1),
         )
-        timeline.commit([look], session.provider)
+        timeline.commit([RedactedResult(look)], session.provider)
 
 
 def scored(project: Labelled, predictions: Path) -> str:

@@ -18,13 +18,14 @@ from typing import Any
 
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.threads import Joined, joined
 
 HOME = "/home/ada/work"
 
 
-def look(number: int, project: str, told: dict[str, Any]) -> ReadResult:
+def look(number: int, project: str, told: dict[str, Any]) -> RedactedResult:
     began = datetime.fromisoformat(told["date"]).replace(tzinfo=UTC)
     name = f"{number:08x}-0000-4000-8000-000000000000"
     session = Session(id=name, provider="claude-code", started=began, project=project, cwd=HOME, branch=told["branch"])
@@ -63,7 +64,7 @@ def look(number: int, project: str, told: dict[str, Any]) -> ReadResult:
         tell(EventType.TOOL_RESULT, f"[{told['branch']} {number:05x}{place:02x}] {subject}", call=f"commit-{place}")
     tell(EventType.ASSISTANT_MESSAGE, told["outcome"])
     cursor = Cursor(position=len(events), size=len(events), mtime_ns=1)
-    return ReadResult(path=f"/t/{name}", session=session, events=tuple(events), problems=(), cursor=cursor)
+    return RedactedResult(ReadResult(path=f"/t/{name}", session=session, events=tuple(events), problems=(), cursor=cursor))
 
 
 def between(found: Joined, first: Session, second: Session) -> str:

@@ -4,11 +4,11 @@ Events were redacted before they were stored. Notes and questions were not, sinc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kite_memory.distill.backends.backend import Backend, Ending, Inquiry
+from kite_memory.distill.backends.backend import Ending, Inquiry, RedactedInquiry, SendingBackend
 from kite_memory.distill.extractor import Usage
-from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
+from kite_memory.recall.embedders.embedder import Purpose, SendingEmbedder, Space, Vectors
 from kite_memory.redaction import drop_private, redact
 
 
@@ -16,7 +16,7 @@ from kite_memory.redaction import drop_private, redact
 class RedactingBackend:
     """Language model backend that redacts secrets in what it sends."""
 
-    inner: Backend
+    inner: SendingBackend
 
     @property
     def name(self) -> str:
@@ -30,14 +30,22 @@ class RedactingBackend:
         return self.inner.estimate(inquiry)
 
     def ask(self, inquiry: Inquiry) -> Ending:
-        return self.inner.ask(replace(inquiry, user=redact(inquiry.user)))
+        return self.inner.ask(
+            RedactedInquiry(
+                system=inquiry.system,
+                user=redact(inquiry.user),
+                schema=inquiry.schema,
+                max_tokens=inquiry.max_tokens,
+                seconds=inquiry.seconds,
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RedactingEmbedder:
     """Embedder that redacts secrets and drops text marked as private before sending."""
 
-    inner: Embedder
+    inner: SendingEmbedder
 
     @property
     def space(self) -> Space:

@@ -15,7 +15,7 @@ SLOW_FOLDERS = ("tests/goals/", "tests/e2e/", "tests/crash/")
 ALWAYS_FAST = (
     "tests/e2e/test_e2e_claude_code.py::test_a_decision_of_one_session_is_known_in_the_next",
     "tests/e2e/test_e2e_write_through.py::test_what_is_said_to_be_kept_is_known_to_the_next_prompt",
-    "tests/daemon/test_daemon_pipeline.py::test_what_was_said_becomes_a_note_that_the_next_prompt_is_given",
+    "tests/app/test_app_pipeline.py::test_what_was_said_becomes_a_note_that_the_next_prompt_is_given",
     "tests/test_architecture.py",
 )
 """The tests that prove the main job run each time, however long they take."""

@@ -17,13 +17,11 @@ from typing import Literal, Protocol
 import orjson
 
 from kite_memory.app.judge_queue import JudgeQueue, Report
-from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
-from kite_memory.app.session_context import ABOUT, before, last_work
+from kite_memory.app.prompt_hook import TOOL_EVENTS, ToolCall, read_hook_input
+from kite_memory.app.session_context import ABOUT, HookContext, last_work
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
-from kite_memory.projects.project import project_of
-from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
@@ -31,8 +29,7 @@ from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_
 from kite_memory.recall.select import Prompt, bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.sources.common.words import Approved, Said, utterances
-from kite_memory.team.recall import TeamRecall, Telling
+from kite_memory.team.recall import TeamQuery, TeamRecall
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 
@@ -102,13 +99,13 @@ def _nothing_left(project: str, session: str) -> Sequence[str]:
     return ()
 
 
-class Hear(Protocol):
-    def __call__(self, text: str, *, agent: str, session: str, cwd: str) -> None:
-        """Same as `prompt_capture.PromptCapture.hear`."""
+class Capture(Protocol):
+    def __call__(self, text: str, *, agent: str, session: str, project: str) -> None:
+        """Same as `prompt_capture.PromptCapture.capture`."""
         ...
 
 
-def _nobody_hears(text: str, *, agent: str, session: str, cwd: str) -> None:
+def _capture_nothing(text: str, *, agent: str, session: str, project: str) -> None:
     pass
 
 
@@ -129,21 +126,21 @@ class HookHandler:
         report: Report,
         patience: float = PATIENCE,
         left_to_do: LeftToDo = _nothing_left,
-        hear: Hear = _nobody_hears,
-        colleagues: TeamRecall | None = None,
+        capture: Capture = _capture_nothing,
+        team: TeamRecall | None = None,
         clock: Callable[[], datetime] = _now,
-        ticking: Callable[[], float] = monotonic,
+        monotonic_clock: Callable[[], float] = monotonic,
     ) -> None:
         self._recall = recall
-        self._colleagues = colleagues
-        self._ticking = ticking
+        self._team = team
+        self._monotonic = monotonic_clock
         self._left_to_do = left_to_do
-        self._hear = hear
+        self._capture = capture
         self._timeline = timeline
-        self._desk = None
+        self._judges = None
         if judge is not None and mode != "off":
-            self._desk = JudgeQueue(_Door(judged_by=judge), report=report, heard=recall.heard, instead=recall.likely)
-        self.patience = patience if mode == "wait" and self._desk is not None else 0.0
+            self._judges = JudgeQueue(_RedactingJudge(inner=judge), report=report, log=recall.log_verdicts, fallback=recall.likely)
+        self.patience = patience if mode == "wait" and self._judges is not None else 0.0
         self._clock = clock
         self._lock = threading.Lock()
         self._left: OrderedDict[str, int] = OrderedDict()
@@ -151,14 +148,14 @@ class HookHandler:
         self._unopened: OrderedDict[str, None] = OrderedDict()
 
     def close(self) -> None:
-        if self._desk is not None:
-            self._desk.close()
+        if self._judges is not None:
+            self._judges.close()
 
     def answer(self, body: bytes, agent: str = "") -> str:
         """Answer as `prepare` does, and record the answer as delivered at once."""
-        said, delivery = self.prepare(body, agent)
+        text, delivery = self.prepare(body, agent)
         delivery.arrived()
-        return said
+        return text
 
     def prepare(self, body: bytes, agent: str = "") -> tuple[str, Delivery]:
         """Return the exact text for the agent's hook to print, and its delivery.
@@ -168,49 +165,52 @@ class HookHandler:
         """
         delivery = Delivery()
         try:
-            return self._said(body, agent or _CLAUDE_CODE, delivery), delivery
+            return self._reply(body, agent or _CLAUDE_CODE, delivery), delivery
         except BaseException:
             delivery.lost()
             raise
 
-    def _said(self, body: bytes, agent: str, delivery: Delivery) -> str:
-        asked = read_hook_input(body)
-        if asked is None or asked.is_subagent:
+    def _reply(self, body: bytes, agent: str, delivery: Delivery) -> str:
+        call = read_hook_input(body)
+        if call is None or call.is_subagent:
             return ""
-        match asked.event:
+        context = HookContext(call, agent, self._timeline)
+        match call.event:
             case "SessionStart":
-                said = self._started(asked, agent, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
+                text = self._started(context, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
-                said = self._prompted(asked, agent, delivery)
-                self._hear(_typed(asked.prompt), agent=agent, session=asked.session, cwd=asked.cwd)  # last: the agent waits
+                text = self._prompted(context, delivery)
+                if context.typed:  # last: the agent waits
+                    self._capture(context.typed, agent=agent, session=context.session, project=context.project)
             case "Stop" | "SessionEnd":
-                self._end_turn(asked.session)
+                self._end_turn(context.session)
                 return ""
             case event if event in _REACHES_THE_MODEL.get(agent, _REACHES_ANY_MODEL):
-                said = self._acted(asked, agent, delivery)
+                text = self._acted(context, delivery)
             case _:
                 return ""
-        return _printed(said, asked, agent) if said else ""
+        return _printed(text, context) if text else ""
 
-    def _started(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
-        self._take_unopened(asked.session)  # the opening block is given again
-        if asked.source != "compact":  # a compaction often comes in the middle of a turn
-            self._end_turn(asked.session)
-        if asked.source in ("compact", "clear"):
-            self._recall.forget_session(asked.session)
-        if asked.source == "fork":
+    def _started(self, context: HookContext, delivery: Delivery) -> str:
+        session, source = context.session, context.call.source
+        self._take_unopened(session)  # the opening block is given again
+        if source != "compact":  # a compaction often comes in the middle of a turn
+            self._end_turn(session)
+        if source in ("compact", "clear"):
+            self._recall.forget_session(session)
+        if source == "fork":
             return ""  # its context already holds all this
-        return self._opening(asked, agent, delivery)
+        return self._opening(context, delivery)
 
-    def _opening(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
-        project = project_of(asked.cwd)
-        brief = self._recall.brief(session=asked.session, project=project, branch=branch_of(asked.cwd), delivery=delivery)
+    def _opening(self, context: HookContext, delivery: Delivery) -> str:
+        session = context.session
+        brief = self._recall.brief(session=session, project=context.project, branch=context.branch, delivery=delivery)
         room = _START_TOKENS - (brief.tokens or likely_tokens(brief.block))
-        lines = () if room <= 0 else self._last_work(asked, agent, project)
-        said = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
-        if said and asked.session:
-            delivery.when(lost=partial(self._open_later, asked.session))
-        return said
+        lines = () if room <= 0 else self._last_work(context)
+        text = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
+        if text and session:
+            delivery.when(lost=partial(self._open_later, session))
+        return text
 
     def _open_later(self, session: str) -> None:
         """Give the session's opening block with its next prompt, since its delivery at the start failed."""
@@ -226,28 +226,29 @@ class HookHandler:
             self._unopened.pop(session, None)
             return found
 
-    def _last_work(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
+    def _last_work(self, context: HookContext) -> tuple[str, ...]:
         """Return lines about the last work in the project.
 
         After a compaction they are about this very session, whose work has left the context. A resumed or forked session gets none,
         since its context still holds it.
         """
-        if not project or asked.source in ("resume", "fork"):
+        source = context.call.source
+        if not context.project or source in ("resume", "fork"):
             return ()
         try:
-            left = tuple(self._left_to_do(project, asked.session if asked.source == "compact" else ""))
+            left = tuple(self._left_to_do(context.project, context.session if source == "compact" else ""))
         except (KiteError, sqlite3.Error):
             left = ()
-        told = self._last_session(asked, agent, project)
-        lines = (*told[:1], *left, *told[1:])
-        return lines if asked.source == "compact" else lines[:_LAST_WORK_LINES]
+        last = self._last_session(context)
+        lines = (*last[:1], *left, *last[1:])
+        return lines if source == "compact" else lines[:_LAST_WORK_LINES]
 
-    def _last_session(self, asked: HookInput, agent: str, project: str) -> tuple[str, ...]:
+    def _last_session(self, context: HookContext) -> tuple[str, ...]:
         try:
-            if asked.source == "compact":
-                session = self._timeline.session(agent, asked.session)
+            if context.call.source == "compact":
+                session = self._timeline.session(context.agent, context.session)
             else:
-                session = self._timeline.last_session(project, besides=asked.session)
+                session = self._timeline.last_session(context.project, besides=context.session)
             if session is None:
                 return ()
             events = self._timeline.offered(self._timeline.last_events(session.provider, session.id, _EVENTS))
@@ -257,41 +258,41 @@ class HookHandler:
             return ()  # `kmem status` and the daemon's other threads report it
         return last_work(session, events, prompt, self._clock())
 
-    def _prompted(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
-        began = self._ticking()
-        text = _said_by_a_person(asked.prompt)
-        if asked.prompt and not text:
-            return ""  # an automatic message in the user's place continues the turn
-        self._end_turn(asked.session)
-        self._take_over(asked.session, agent)
-        telling = self._ask_the_team(text, asked, until=began + TEAM_SECONDS)
-        begins = self._take_unopened(asked.session) or (agent in _STARTS_WITH_A_PROMPT and self._begins(asked.session, agent))
-        opening = self._opening(asked, agent, delivery) if begins else ""
-        left = self._spend(asked.session, estimated_tokens(opening), delivery)
-        prompt = self._prompt(text, asked, agent, left)
+    def _prompted(self, context: HookContext, delivery: Delivery) -> str:
+        began = self._monotonic()
+        if context.is_automatic:
+            return ""  # a message in the user's place continues the turn
+        session, agent = context.session, context.agent
+        self._end_turn(session)
+        self._take_over(session, agent)
+        query = self._ask_the_team(context, until=began + TEAM_SECONDS)
+        begins = self._take_unopened(session) or (agent in _STARTS_WITH_A_PROMPT and self._begins(session, agent))
+        opening = self._opening(context, delivery) if begins else ""
+        left = self._spend(session, estimated_tokens(opening), delivery)
+        prompt = _prompt(context, left)
         injection = self._recall.answer(prompt, delivery=delivery)
-        left = self._spend(asked.session, _cost(injection), delivery)
-        said = "\n".join(filter(None, (opening, injection.block)))
-        if telling is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
-            theirs = self._recall.from_the_team(prompt, telling.hits(), beside=injection, tokens=left, delivery=delivery)
-            left = self._spend(asked.session, _cost(theirs), delivery)
-            said = "\n".join(filter(None, (said, theirs.block)))
-        if self._desk is None or injection.question is None or not asked.session or left < _LEAST_TOKENS:
-            return said
-        self._desk.ask(_fit_to_leave(injection.question))
+        left = self._spend(session, _cost(injection), delivery)
+        text = "\n".join(filter(None, (opening, injection.block)))
+        if query is not None and left >= _LEAST_TOKENS and len(injection.hits) < self._recall.notes_per_prompt:
+            of_team = self._recall.from_the_team(prompt, query.hits(), beside=injection, tokens=left, delivery=delivery)
+            left = self._spend(session, _cost(of_team), delivery)
+            text = "\n".join(filter(None, (text, of_team.block)))
+        if self._judges is None or injection.question is None or not session or left < _LEAST_TOKENS:
+            return text
+        self._judges.ask(_fit_to_leave(injection.question))
         if not self.patience:
-            return said
-        more = self._ruling(asked.session, delivery, within=max(0.001, began + self.patience - self._ticking()))
-        return "\n".join(filter(None, (said, more)))
+            return text
+        more = self._ruling(session, delivery, within=max(0.001, began + self.patience - self._monotonic()))
+        return "\n".join(filter(None, (text, more)))
 
-    def _ask_the_team(self, text: str, asked: HookInput, *, until: float) -> Telling | None:
+    def _ask_the_team(self, context: HookContext, *, until: float) -> TeamQuery | None:
         """Start a query to the team's server; its answer is read last.
 
         The query holds only what the index would search for, redacted as in the timeline.
         """
-        if self._colleagues is None or needless(bounded(text := drop_private(text))) or not (project := project_of(asked.cwd)):
+        if self._team is None or needless(bounded(context.text)) or not context.project:
             return None
-        return self._colleagues.ask(essence(_fit_text(text)), project, until=until)
+        return self._team.ask(redact(essence(_fit_text(context.text))), context.project, until=until)
 
     def _begins(self, session: str, agent: str) -> bool:
         """Return whether this is the first prompt of a session without any known reply."""
@@ -321,53 +322,41 @@ class HookHandler:
             while len(self._forks) > _MOST_TURNS:
                 self._forks.popitem(last=False)
 
-    def _prompt(self, text: str, asked: HookInput, agent: str, left: int) -> Prompt:
-        text = drop_private(text)
-        return Prompt(
-            text=text,
-            session=asked.session,
-            project=project_of(asked.cwd),
-            head=kept_head(text),
-            situation=before(self._timeline, agent, asked.session, text),
-            tokens=left,
-            branch=branch_of(asked.cwd),
-        )
-
-    def _acted(self, asked: HookInput, agent: str, delivery: Delivery) -> str:
-        for call in asked.calls:
+    def _acted(self, context: HookContext, delivery: Delivery) -> str:
+        session = context.session
+        for call in context.call.calls:
             if call.notes:
-                delivery.when(arrived=partial(self._recall.opened, asked.session, call.notes, project=project_of(asked.cwd)))
-        begins = self._take_unopened(asked.session)
-        opening = self._opening(asked, agent, delivery) if begins else ""
-        return "\n".join(filter(None, (opening, self._ruling(asked.session, delivery), self._known_of(asked, delivery))))
+                delivery.when(arrived=partial(self._recall.opened, session, call.notes, project=context.project))
+        opening = self._opening(context, delivery) if self._take_unopened(session) else ""
+        return "\n".join(filter(None, (opening, self._ruling(session, delivery), self._advice(context, delivery))))
 
     def _ruling(self, session: str, delivery: Delivery, *, within: float = 0.0) -> str:
         """Return the block of notes that the judge found. If its delivery is lost, it is given with the next tool's result."""
-        ruling = self._desk.collect(session, within=within) if self._desk is not None else None
-        if self._desk is None or ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
+        ruling = self._judges.collect(session, within=within) if self._judges is not None else None
+        if self._judges is None or ruling is None or (left := self._tokens_left(session)) < _LEAST_TOKENS:
             return ""
         injection = self._recall.judged(ruling.question, ruling.judged, tokens=left, delivery=delivery)
         if not injection.silent:
-            delivery.when(lost=partial(self._desk.put_back, ruling))
+            delivery.when(lost=partial(self._judges.put_back, ruling))
         self._spend(session, _cost(injection), delivery)
         return injection.block
 
-    def _known_of(self, asked: HookInput, delivery: Delivery) -> str:
+    def _advice(self, context: HookContext, delivery: Delivery) -> str:
         until = monotonic() + _TO_LOOK
-        for call in asked.calls:
-            if call.tool not in _ACTS or self._tokens_left(asked.session) < _LEAST_TOKENS:
+        for call in context.call.calls:
+            if call.tool not in _ACTS or self._tokens_left(context.session) < _LEAST_TOKENS:
                 continue
             if monotonic() > until:
                 break
-            injection = self._recall.act(_action(call, asked), branch=branch_of(asked.cwd), delivery=delivery)
+            injection = self._recall.act(_action(call, context), branch=context.branch, delivery=delivery)
             if not injection.silent:
-                self._spend(asked.session, _cost(injection), delivery)
+                self._spend(context.session, _cost(injection), delivery)
                 return injection.block
         return ""
 
     def _end_turn(self, session: str) -> None:
-        if self._desk is not None:
-            self._desk.withdraw(session)
+        if self._judges is not None:
+            self._judges.withdraw(session)
         with self._lock:
             self._left.pop(session, None)
 
@@ -394,20 +383,16 @@ def _cost(injection: Injection) -> int:
     return injection.tokens or estimated_tokens(injection.block)
 
 
-def _said_by_a_person(text: str) -> str:
-    """Return the user's words and approved plans without what the agent puts around them.
-
-    Empty for messages that no person wrote, such as the news that a task has ended.
-    """
-    pieces = (
-        piece.text if isinstance(piece, Said) else piece.plan for piece in utterances(text) if isinstance(piece, Said | Approved)
+def _prompt(context: HookContext, left: int) -> Prompt:
+    return Prompt(
+        text=context.text,
+        session=context.session,
+        project=context.project,
+        head=kept_head(context.text),
+        situation=context.situation,
+        tokens=left,
+        branch=context.branch,
     )
-    return "\n".join(pieces)
-
-
-def _typed(text: str) -> str:
-    """Return only the user's own words, without approved plans."""
-    return "\n".join(piece.text for piece in utterances(text) if isinstance(piece, Said))
 
 
 def _fit_to_leave(question: Question) -> Question:
@@ -433,17 +418,17 @@ def _shortened(hit: Hit) -> Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Door:
+class _RedactingJudge:
     """Judge that gets redacted notes, since users write freely into their vault."""
 
-    judged_by: Judge
+    inner: Judge
 
     @property
     def name(self) -> str:
-        return self.judged_by.name
+        return self.inner.name
 
     def judge(self, question: Question, *, seconds: float) -> Judged | Unjudged:
-        return self.judged_by.judge(replace(question, candidates=tuple(map(_redacted, question.candidates))), seconds=seconds)
+        return self.inner.judge(replace(question, candidates=tuple(map(_redacted, question.candidates))), seconds=seconds)
 
 
 def _redacted(hit: Hit) -> Hit:
@@ -451,11 +436,11 @@ def _redacted(hit: Hit) -> Hit:
     return replace(hit, note=replace(hit.note, title=title, body=body))
 
 
-def _action(call: ToolCall, asked: HookInput) -> Action:
+def _action(call: ToolCall, context: HookContext) -> Action:
     return Action(
-        session=asked.session,
-        project=project_of(asked.cwd),
-        cwd=asked.cwd,
+        session=context.session,
+        project=context.project,
+        cwd=context.call.cwd,
         tool=call.tool,
         command=redact(drop_private(call.command)),
         error=redact(drop_private(call.error)),
@@ -463,10 +448,10 @@ def _action(call: ToolCall, asked: HookInput) -> Action:
     )
 
 
-def _printed(said: str, asked: HookInput, agent: str) -> str:
-    if agent == _CLAUDE_CODE and asked.event in _PLAIN_TEXT:
-        return said
-    return orjson.dumps({"hookSpecificOutput": {"hookEventName": asked.name, "additionalContext": said}}).decode()
+def _printed(text: str, context: HookContext) -> str:
+    if context.agent == _CLAUDE_CODE and context.call.event in _PLAIN_TEXT:
+        return text
+    return orjson.dumps({"hookSpecificOutput": {"hookEventName": context.call.name, "additionalContext": text}}).decode()
 
 
 def kept_head(prompt: str) -> str:

@@ -79,23 +79,23 @@ def backlog(
     def length(chunk: Chunk) -> int:
         return len(condense(chunk, limit_chars=limit_chars).text)
 
-    told = (each for source, path, _ in by_size[step // 2 :: step] for each in _told(source, path, timeline))
+    told = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline))
     lengths = [length(chunk) for session, events in told for chunk in _chunks(session, events, policy)]
     there = (*_waiting(pipeline, outbox), *_in_no_chunk([*passed_over, *pipeline.open_stretches()], timeline, policy))
     return Backlog(lengths=[*lengths, *map(length, there)], each=step if lengths else 1.0)
 
 
-def _told(source: Source, path: Path, timeline: Timeline) -> Iterator[tuple[Session, list[Event]]]:
+def _read(source: Source, path: Path, timeline: Timeline) -> Iterator[tuple[Session, list[Event]]]:
     cursor = timeline.cursor(str(path))
     events: list[Event] = []
     session: Session | None = None
     while True:
-        look = source.read(path, cursor, budget=READ_BUDGET)
-        session = look.session or session
-        events += look.events
-        if not look.more or look.cursor == cursor:
+        read_result = source.read(path, cursor, budget=READ_BUDGET)
+        session = read_result.session or session
+        events += read_result.events
+        if not read_result.more or read_result.cursor == cursor:
             break
-        cursor = look.cursor
+        cursor = read_result.cursor
     if session is not None and events:
         yield session, events
 

@@ -164,7 +164,7 @@ class CodeAnchors:
         self._merged: dict[tuple[str, str, str], bool] = {}
         self._repositories: dict[str, list[str]] = {}
 
-    def tend(self, *, quiet_for: float) -> list[str]:
+    def maintain(self, *, quiet_for: float) -> list[str]:
         """Run a round if one is due, and return the paths of the notes that were marked."""
         if quiet_for < _AT_REST or self._monotonic() < self._next or self._vault.frozen:
             return []

@@ -113,7 +113,7 @@ class Consolidation:
         *,
         vault: Vault,
         refresh: Callable[[set[str]], object],
-        gardening: VaultPages,
+        pages: VaultPages,
         folder: Path,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
@@ -121,7 +121,7 @@ class Consolidation:
     ) -> None:
         self._vault = vault
         self._refresh = refresh
-        self._gardening = gardening
+        self._pages = pages
         self._file = folder / "consolidated.json"
         self._lock = vault.lock
         self._clock = clock
@@ -188,12 +188,12 @@ class Consolidation:
                     touched.update(paths)
             if touched:
                 self._refresh(touched)
-            page = self._gardening.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
+            page = self._pages.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
             self._file.unlink(missing_ok=True)
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
-    def let_go(self) -> None:
+    def forget_undo(self) -> None:
         """Delete the undo record of the last consolidation, and with it the earlier text of the notes."""
         with self._lock:
             self._file.unlink(missing_ok=True)
@@ -242,7 +242,7 @@ class Consolidation:
             self._vault.annotate(note.id, {split.PROPERTY: ""})
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
-    def tend(self, *, quiet_for: float) -> bool:
+    def maintain(self, *, quiet_for: float) -> bool:
         """Consolidate once a day, after a time without activity. Return whether any step was carried out."""
         now = self._clock()
         last = self._vault.pages.noted(_LAST)
@@ -366,13 +366,13 @@ class Consolidation:
 
     def _page_would_change(self) -> bool:
         try:
-            return bool(self._gardening.synthesize(check=True)["changed"])
+            return bool(self._pages.synthesize(check=True)["changed"])
         except KiteError:
             return False
 
     def _rewrite_page(self) -> bool:
         try:
-            return bool(self._gardening.synthesize()["changed"])
+            return bool(self._pages.synthesize()["changed"])
         except KiteError as error:  # a user has edited it; `kmem synthesize` reports that
             log.info("%s was left alone: %s", PAGE, error)
             return False
@@ -383,7 +383,7 @@ class Consolidation:
             "version": _VERSION,
             "at": self._clock().isoformat(),
             "page_before": self._vault.pages.read(PAGE),
-            "noted": self._gardening.noted(),
+            "noted": self._pages.noted(),
         }
         with self._written_down():
             make_private_folder(self._file.parent)

@@ -59,7 +59,7 @@ class Forgetting:
         text = evidence_reference(reference.provider, reference.session, reference.event)
         return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
 
-    def let_go(self, grounds: Iterable[Ground], *, blank: bool) -> None:
+    def forget_events(self, grounds: Iterable[Ground], *, blank: bool) -> None:
         """Exclude the events from recall, and delete their text with ``blank``. Can be repeated.
 
         Events that another note cites too are excluded only with ``blank``.
@@ -71,7 +71,7 @@ class Forgetting:
         told = {(event.provider, event.session, event.ordinal) for event in events}
         if blank:
             self._outbox.drop_answers(told)
-        self._timeline.let_go(events, blank=blank)
+        self._timeline.forget_events(events, blank=blank)
         if blank:
             self._outbox.drop_answers(told)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
@@ -83,7 +83,7 @@ class Forgetting:
         heads = [(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"]
         self._recall.forget_words(heads, {event.session for event in events})
 
-    def leave_nothing(self, more: Mapping[str, Callable[[], bool]]) -> list[str]:
+    def purge_files(self, more: Mapping[str, Callable[[], bool]]) -> list[str]:
         """Purge deleted text from every database, including those that ``more`` purges.
 
         Return one sentence for each that cannot be purged now.

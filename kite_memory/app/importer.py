@@ -61,7 +61,7 @@ class Importer:
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
             actions = self._vault.plan(made)
-            told = [_told(action) for action in actions]
+            told = [_action_json(action) for action in actions]
             if not dry_run:
                 outcomes = self._vault.carry_out(actions)
                 told = [_outcome(outcome, line) for outcome, line in zip(outcomes, told, strict=True)]
@@ -192,7 +192,7 @@ def _sort(named: str) -> Sort:
         raise UsageError(f"unknown memory {named!r}", hint=f"choose one of: {', '.join(Sort)}") from None
 
 
-def _told(action: Create | Amend | Supersede | Skip) -> Json:
+def _action_json(action: Create | Amend | Supersede | Skip) -> Json:
     match action:
         case Create(note=note):
             return {"doing": "create", "title": note.title, "path": note.path, "because": "", "status": note.status.value}

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from kite_memory.model.hit import Judge, Judged, Question, Unjudged
 
 Report = Callable[[BaseException], None]
-Heard = Callable[[Question, Judged], None]
-Instead = Callable[[Question], Judged]
+Log = Callable[[Question, Judged], None]
+Fallback = Callable[[Question], Judged]
 
 
-def _unheard(question: Question, judged: Judged) -> None:
+def _log_nothing(question: Question, judged: Judged) -> None:
     pass
 
 
@@ -36,8 +36,8 @@ class _Case:
 class JudgeQueue:
     """At most one question for each session: a newer one replaces the older. A ruling is returned once, unless put back.
 
-    ``heard`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
-    network, ``instead`` gives the ruling. Threads start when there is a question and end when there is none; `close` does not wait
+    ``log`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
+    network, ``fallback`` gives the ruling. Threads start when there is a question and end when there is none; `close` does not wait
     for them, since a model may be slow.
     """
 
@@ -46,8 +46,8 @@ class JudgeQueue:
         judge: Judge,
         *,
         report: Report,
-        heard: Heard = _unheard,
-        instead: Instead = _nothing,
+        log: Log = _log_nothing,
+        fallback: Fallback = _nothing,
         seconds: float = 10.0,
         threads: int = 2,
         waiting: int = 16,
@@ -55,8 +55,8 @@ class JudgeQueue:
     ) -> None:
         self._judge = judge
         self._report = report
-        self._heard = heard
-        self._instead = instead
+        self._log = log
+        self._fallback = fallback
         self._seconds = seconds
         self._most_threads = threads
         self._most_waiting = waiting
@@ -152,9 +152,9 @@ class JudgeQueue:
         try:
             answer = self._judge.judge(question, seconds=self._seconds)
             if isinstance(answer, Unjudged):
-                return self._instead(question)
+                return self._fallback(question)
             if not self._closed:
-                self._heard(question, answer)
+                self._log(question, answer)
             return answer
         except Exception as error:  # noqa: BLE001 - the edge of a thread
             if not self._closed:

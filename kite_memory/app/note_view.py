@@ -28,7 +28,7 @@ def _nothing_said(reference: EvidenceReference) -> str:
     return ""
 
 
-class Showing:
+class NoteView:
     """Thread-safe."""
 
     def __init__(self, *, vault: Vault, clock: Callable[[], datetime], conversation: Conversation = _nothing_said) -> None:
@@ -45,8 +45,8 @@ class Showing:
         try:
             return self._vault.find(note)
         except NoteNotFound as error:
-            if hindrances := self.hindrances():
-                raise VaultMissing(hindrances[0], hint="bring it back, or see `kmem doctor`") from error
+            if index_problems := self.index_problems():
+                raise VaultMissing(index_problems[0], hint="bring it back, or see `kmem doctor`") from error
             raise
 
     def in_force(self, note: str) -> Note:
@@ -57,7 +57,7 @@ class Showing:
             )
         return found
 
-    def hindrances(self) -> list[str]:
+    def index_problems(self) -> list[str]:
         """Return why results may be outdated or missing."""
         if frozen := self._vault.frozen:
             return [f"the vault is frozen: {frozen}"]
@@ -92,7 +92,7 @@ class Showing:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        told = {**note_told(found), "file": str(file), "text": plain(text), "became": became_of(found)}
+        told = {**note_json(found), "file": str(file), "text": plain(text), "became": became_of(found)}
         if history:
             told["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}
@@ -114,7 +114,7 @@ def became_of(note: Note) -> list[str]:
     return [plain_line(line, 500) for line in lines]
 
 
-def note_told(note: Note) -> Json:
+def note_json(note: Note) -> Json:
     return {
         "id": note.id,
         "path": note.path,

@@ -17,14 +17,14 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import Showing, became_of, note_told
+from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import Searching, hit_told, known_project
+from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
-from kite_memory.app.usage_report import by_name, helping, occasion_told
+from kite_memory.app.usage_report import by_name, helping, occasion_json
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
@@ -88,8 +88,8 @@ class Operations:
         indexer: NoteIndexer,
         forgetting: Forgetting,
         history: QuestionAnswering,
-        gardening: VaultPages,
-        taking_in: Importer,
+        pages: VaultPages,
+        importer: Importer,
         reviewing: Review,
         more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
         extractor: str,
@@ -99,7 +99,7 @@ class Operations:
         keep: Keep,
         saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
         forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.leave_nothing({}),
+        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
         budget_dollars: float,
         daemon: Callable[[], Json],
         idle: Callable[[], Idle],
@@ -111,16 +111,16 @@ class Operations:
         self._vault = vault
         self._recall = recall
         self._indexer = indexer
-        self._showing = Showing(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-        self.show = self._showing.show
-        self._letting_go = forgetting
+        self._note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
+        self.show = self._note_view.show
+        self._forgetting = forgetting
         self._extractor = extractor
         self._lack = lack
         self.search = Searching(
-            timeline=timeline, vault=vault, recall=recall, meaning=meaning, showing=self._showing, clock=clock
+            timeline=timeline, vault=vault, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
         ).search
         self._bridge = bridge
-        self._gardening = gardening
+        self._pages = pages
         self._keep = keep
         self._saved = saved
         self._forgot = forgot
@@ -138,10 +138,10 @@ class Operations:
             "why": self.why,
             "status": self.status,
             "bridge": self.bridge,
-            **self._showing.operations(),
+            **self._note_view.operations(),
             **history.operations(),
-            **gardening.operations(),
-            **taking_in.operations(),
+            **pages.operations(),
+            **importer.operations(),
             **reviewing.operations(),
             **more,
         }
@@ -180,16 +180,16 @@ class Operations:
             "took_ms": _since(began),
             "block": injection.block,
             "tokens": injection.tokens,
-            "notes": [{**hit_told(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
+            "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
             "pointers": [_pointer(pointer) for pointer in injection.pointers],
             "quotes": [_quote(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
-            "problems": self._showing.hindrances(),
+            "problems": self._note_view.index_problems(),
         }
         if explain:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
-            told["candidates"] = [hit_told(hit) for hit in weighed.candidates]
+            told["candidates"] = [hit_json(hit) for hit in weighed.candidates]
             told["explained"] = _explained(asked, weighed)
         return told
 
@@ -232,7 +232,7 @@ class Operations:
         if key:
             place = Place(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
             kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
-            return note_told(kept) | redacted
+            return note_json(kept) | redacted
         with self._vault.lock:
             note = self._vault.remember(
                 words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
@@ -240,7 +240,7 @@ class Operations:
             self._indexer.refresh({note.path})
             if self._vault.relate(note, self._recall.nearest):
                 self._indexer.refresh({note.path})
-        return note_told(note) | redacted
+        return note_json(note) | redacted
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
         """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
@@ -265,17 +265,17 @@ class Operations:
         """
         remarks: list[str] = []
         with self._vault.lock:
-            cited = self._letting_go.ground(note) if ids is None else []
+            cited = self._forgetting.ground(note) if ids is None else []
             if note and not cited and ids is None and not self._is_note(note):
-                cited = self._letting_go.ground(self._timeline.citation(note))
+                cited = self._forgetting.ground(self._timeline.citation(note))
                 if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
                     note, session = "", note
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
-            chosen = named if ids is None else [self._showing.found(each) for each in ids]
-            grounds = cited or self._letting_go.grounds(chosen)
+            chosen = named if ids is None else [self._note_view.found(each) for each in ids]
+            grounds = cited or self._forgetting.grounds(chosen)
             told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
-                self._letting_go.let_go(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
+                self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
                 self._recall.forget_notes([name(each) for each in chosen])
                 changed = {each.path for each in chosen}
                 try:
@@ -289,24 +289,24 @@ class Operations:
                     self._indexer.refresh(changed)
                 self._forgot(chosen)
                 if with_evidence:
-                    self._letting_go.forget_words(grounds)
+                    self._forgetting.forget_words(grounds)
         if not dry_run:  # of a large vault the page takes seconds: outside the lock
-            remarks += filter(None, [self._gardening.let_go(chosen, wording=with_evidence)])
+            remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
-                remarks += self._erase(self._letting_go)
+                remarks += self._erase(self._forgetting)
         evidence = [forgetting.told(ground, blank=with_evidence) for ground in grounds]
         return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
 
     def _is_note(self, name: str) -> bool:
         try:
-            self._showing.found(name)
+            self._note_view.found(name)
         except NoteNotFound:
             return False
         return True
 
     def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
         if note:
-            return [self._showing.found(note)]
+            return [self._note_view.found(note)]
         if not (session or since or matching):
             raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
         start = age(since, self._clock())
@@ -331,10 +331,10 @@ class Operations:
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
         with self._vault.lock:
-            self._showing.found(note)
+            self._note_view.found(note)
             muted = self._vault.mute(note, undo=undo)
             self._indexer.refresh({muted.path})
-        return note_told(muted)
+        return note_json(muted)
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
@@ -345,12 +345,12 @@ class Operations:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._vault.known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
-            return {"prompts": [occasion_told(occasion, known) for occasion in occasions], "silent": passed}
+            return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
             return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
-        found = self._showing.in_force(note)
+        found = self._note_view.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
-        return {**note_told(found), "became": became_of(found), "evidence": evidence}
+        return {**note_json(found), "became": became_of(found), "evidence": evidence}
 
     def _turn(self, citation: str) -> list[Json]:
         """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
@@ -402,7 +402,7 @@ class Operations:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
         if notes:  # without notes, a missing vault is no problem
             problems = [
-                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._showing.hindrances()
+                {"reason": each, "count": 1, "where": str(self._vault.root)} for each in self._note_view.index_problems()
             ] + problems
         problems += [
             {
@@ -492,7 +492,7 @@ class Operations:
         try:
             notes = filter(None, (self._vault.read(known.path) for known in paths))
             kept = [note for note in notes if not note.has_expired(self._clock())]
-            return [note_told(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
+            return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # reported among the problems
             return []
 

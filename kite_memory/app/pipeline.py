@@ -10,12 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import orjson
 
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.prompt_capture import attested, heard_before
+from kite_memory.app.prompt_capture import already_captured, attested
 from kite_memory.app.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
@@ -29,9 +26,10 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
 from kite_memory.model.provenance import Passage, Speaker
 from kite_memory.model.record import Chunk, Remembered
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
-from kite_memory.redaction import drop_private, redact, redact_event, redact_id
+from kite_memory.redaction import redact_result
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history.source import PROVIDER as GIT
@@ -152,52 +150,54 @@ class Pipeline:
         added = 0
         while True:
             cursor = self._timeline.cursor(str(path))
-            look = source.read(path, cursor, budget=READ_BUDGET)
-            nothing_read = cursor is not None and look.cursor == cursor and not look.events
-            if nothing_read and not look.problems:
+            read_result = source.read(path, cursor, budget=READ_BUDGET)
+            nothing_read = cursor is not None and read_result.cursor == cursor and not read_result.events
+            if nothing_read and not read_result.problems:
                 return added
-            look = self._in_time(redacted(look), source.provider)
+            read_result = self._in_time(redacted(read_result), source.provider)
             if nothing_read:
-                look = replace(look, problems=self._untold(look))
-                if not look.problems:
+                read_result = replace(read_result, problems=self._new_problems(read_result))
+                if not read_result.problems:
                     return added
-            fresh = self._timeline.commit([look], source.provider)
+            fresh = self._timeline.commit([read_result], source.provider)
             added += fresh
-            log.debug("read %s to %d: %d new events, %d problems", path, look.cursor.position, fresh, len(look.problems))
-            self._attest(look)
-            if look.session is not None and look.events:
-                key, soon = (source.provider, look.session.id), self._clock() + _PATIENCE
+            log.debug(
+                "read %s to %d: %d new events, %d problems", path, read_result.cursor.position, fresh, len(read_result.problems)
+            )
+            self._attest(read_result)
+            if read_result.session is not None and read_result.events:
+                key, soon = (source.provider, read_result.session.id), self._clock() + _PATIENCE
                 self._ripe[key] = min(self._ripe.get(key, soon), soon)
-            progress(max(0, look.cursor.position - (cursor.position if cursor else 0)))
-            if not look.more or stop():
+            progress(max(0, read_result.cursor.position - (cursor.position if cursor else 0)))
+            if not read_result.more or stop():
                 return added
 
-    def _in_time(self, look: ReadResult, provider: str) -> ReadResult:
+    def _in_time(self, read_result: RedactedResult, provider: str) -> RedactedResult:
         """Correct events dated in the future. Commits are returned unchanged.
 
         Events written while the clock was ahead are dated by their file, too.
         """
-        if provider == GIT or look.session is None:
-            return look
-        now = max(self._clock(), min(look.cursor.mtime_ns / 1e9, self._clock() + _AHEAD))
+        if provider == GIT or read_result.session is None:
+            return read_result
+        now = max(self._clock(), min(read_result.cursor.mtime_ns / 1e9, self._clock() + _AHEAD))
         latest = datetime.fromtimestamp(min(now, _LAST_SECOND) + _DAY, UTC)
-        if all(EARLIEST <= at <= latest for at in (look.session.started, *(event.at for event in look.events))):
-            return look
-        known = self._timeline.session_state(provider, look.session.id)
+        if all(EARLIEST <= at <= latest for at in (read_result.session.started, *(event.at for event in read_result.events))):
+            return read_result
+        known = self._timeline.session_state(provider, read_result.session.id)
         before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
-        return in_time(look, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
+        return in_time(read_result, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
-    def _untold(self, look: ReadResult) -> tuple[Problem, ...]:
+    def _new_problems(self, read_result: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
-        told = {each.reason for each in self._timeline.problems(file=look.path)}
-        return tuple(problem for problem in look.problems if problem.reason not in told)
+        told = {each.reason for each in self._timeline.problems(file=read_result.path)}
+        return tuple(problem for problem in read_result.problems if problem.reason not in told)
 
-    def _attest(self, look: ReadResult) -> None:
+    def _attest(self, read_result: ReadResult) -> None:
         """Add the lines as evidence to notes captured from prompts.
 
         What cannot be written now is added when the chunk is extracted.
         """
-        actions = attested(look.events, self._vault)
+        actions = attested(read_result.events, self._vault)
         if not actions:
             return
         with self._vault.lock, contextlib.suppress(KiteError):
@@ -419,8 +419,8 @@ class Pipeline:
     def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
         """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
-            left, heard = heard_before(drafts, chunk, self._vault)
-            if paths := {outcome.path for outcome in self._vault.carry_out(heard) if isinstance(outcome, Amended)}:
+            left, actions = already_captured(drafts, chunk, self._vault)
+            if paths := {outcome.path for outcome in self._vault.carry_out(actions) if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
         return left
 
@@ -481,31 +481,14 @@ def _both_hold(drafts: Sequence[Draft], weighed: Sequence[str]) -> Rulings:
     return dict.fromkeys((*pairs, *((other, one) for one, other in pairs)), "neither")
 
 
-def redacted(look: ReadResult) -> ReadResult:
-    """Redact everything that was read, including the cursor's state. All that is stored passes through here."""
-    session = look.session
-    known: dict[str, str] = {}
-    if session is not None:
-        session = replace(
-            session,
-            id=redact_id(session.id),
-            parent=redact_id(session.parent),
-            title=_clean(session.title),
-            branch=_clean(session.branch),
-            cwd=_clean(session.cwd),
-            project=_clean(session.project),
-        )
-    return replace(
-        look,
-        session=session,
-        events=tuple(redact_event(_without_echo(event), known) for event in look.events),
-        passages=tuple(_heard(look)),
-        problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in look.problems),
-        cursor=replace(look.cursor, carry=_clean_json(look.cursor.carry)),
+def redacted(read_result: ReadResult) -> RedactedResult:
+    """Redact everything that was read, without what Kite Memory gave to the agent. All that is stored passes through here."""
+    return redact_result(
+        replace(read_result, events=tuple(map(_without_echo, read_result.events)), passages=tuple(_passages(read_result)))
     )
 
 
-def _heard(look: ReadResult) -> Iterator[Passage]:
+def _passages(read_result: ReadResult) -> Iterator[Passage]:
     """Yield everything that was written or read in the session, whole. Only hashes of it are stored."""
     said = (
         Passage(
@@ -515,10 +498,10 @@ def _heard(look: ReadResult) -> Iterator[Passage]:
             start=event.where.start,
             tool=event.tool,
         )
-        for event in look.events
+        for event in read_result.events
         if event.type in _TELLING and not (event.type is EventType.TOOL_CALL and event.text.count(" ") < _FEWEST_BLANKS)
     )
-    for passage in (*look.passages, *said):
+    for passage in (*read_result.passages, *said):
         if passage.text and not _OUR_TOOLS.search(passage.tool):
             ours = any(mark in passage.text for mark in _PERHAPS_OURS)
             yield replace(passage, text=without_echo(passage.text)) if ours else passage
@@ -561,30 +544,6 @@ def _without_echo(event: Event) -> Event:
 
 _OUR_TOOLS = re.compile(r"kite[-_. ]?memory", re.IGNORECASE)
 """Name of the MCP server, as it appears in agents' names of its tools."""
-
-
-def _clean(text: str) -> str:
-    return redact(drop_private(text)) if text else text
-
-
-def _clean_json(carry: str) -> str:
-    """Redact each string by itself: the ids of calls and events among them do not look like secrets when alone."""
-    try:
-        return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
-    except orjson.JSONDecodeError:
-        return _clean(carry)
-
-
-def _clean_value(value: Any) -> Any:
-    match value:
-        case str():
-            return _clean(value)
-        case list():
-            return [_clean_value(each) for each in value]
-        case dict():
-            return {key: _clean_value(each) for key, each in value.items()}
-        case _:
-            return value
 
 
 def _within(events: Iterable[Event], span: Span) -> list[Event]:

@@ -16,7 +16,6 @@ from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.plan import Amend, Skip
 from kite_memory.model.provenance import Provenance, Trace
 from kite_memory.model.record import Chunk, Origin
-from kite_memory.projects.project import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
@@ -47,7 +46,7 @@ class _Prompt:
     text: str
     agent: str
     session: str
-    cwd: str
+    project: str
 
 
 class PromptCapture:
@@ -73,7 +72,7 @@ class PromptCapture:
         self._working = False
         self._closed = False
 
-    def hear(self, text: str, *, agent: str, session: str, cwd: str) -> None:
+    def capture(self, text: str, *, agent: str, session: str, project: str) -> None:
         """Queue a user's prompt and return at once. What it asks to remember is on disk and found a moment later."""
         from kite_memory.distill.asked_to_keep import may_ask  # imported here: its long expressions are slow to compile
 
@@ -82,12 +81,12 @@ class PromptCapture:
         with self._lock:
             if self._closed or len(self._waiting) == _MOST_WAITING:
                 return  # the note is made from the transcript later
-            self._waiting.append(_Prompt(text=text, agent=agent, session=session, cwd=cwd))
+            self._waiting.append(_Prompt(text=text, agent=agent, session=session, project=project))
             if self._working:
                 return
             self._working = True
         try:
-            threading.Thread(target=self._work, name="kmem-saying", daemon=True).start()
+            threading.Thread(target=self._work, name="kmem-capture", daemon=True).start()
         except RuntimeError as error:  # no thread available: the prompt is answered without capture
             with self._lock:
                 self._working = False
@@ -121,15 +120,14 @@ class PromptCapture:
         asked = asked_to_keep(redact(drop_private(prompt.text)))
         if not asked:
             return
-        project = project_of(prompt.cwd)
-        origins = self._whose(asked, project)
+        origins = self._whose(asked, prompt.project)
         with self._vault_lock:
             if self._closed:
                 return
             kept: dict[str, Note] = {}
             try:
                 for each, origin in zip(asked, origins, strict=True):
-                    note = self._keep_one(each, prompt, project, origin)
+                    note = self._keep_one(each, prompt, origin)
                     kept[note.path] = note
             finally:
                 if kept:
@@ -146,11 +144,11 @@ class PromptCapture:
         traces = known.traces([each.text for each in asked]) if known else [Trace(pairs=0)] * len(asked)
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
 
-    def _keep_one(self, asked: "Asked", prompt: _Prompt, project: str, origin: Origin) -> Note:
+    def _keep_one(self, asked: "Asked", prompt: _Prompt, origin: Origin) -> Note:
         return self._vault.remember(
             asked.text,
             kind=_kind(asked),
-            project="" if asked.everywhere else project,
+            project="" if asked.everywhere else prompt.project,
             scope=Scope.GLOBAL if asked.everywhere else None,
             tags=[TAG],
             importance=3,
@@ -175,7 +173,7 @@ def attested(events: Iterable[Event], vault: Vault) -> list[Amend]:
     return found
 
 
-def heard_before(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[list[Draft], list[Amend | Skip]]:
+def already_captured(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tuple[list[Draft], list[Amend | Skip]]:
     """Return the drafts that were not captured already, and actions for the others.
 
     The captured note gets the draft's evidence and keeps its text. A note that its owner has deleted since is not written again.

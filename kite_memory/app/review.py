@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from kite_memory.app.note_view import note_told
+from kite_memory.app.note_view import note_json
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
@@ -101,7 +101,7 @@ class Review:
     def review(self, *, limit: int = 200) -> Json:
         """Return the waiting notes, the most important first. ``version`` identifies the text that was judged."""
         queue, more = self._queue(self._vault.known.to_review())
-        told = [self._told(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
+        told = [self._waiting_json(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
         return {"notes": told, "waiting": len(queue) + more}
 
     def judge(self, *, note: str, verdict: str, into: str = "", seen: str = "") -> Json:
@@ -148,7 +148,7 @@ class Review:
         ]
         found.sort(key=lambda note: (strength(note), note.created, note.path))
         told = [
-            {**note_told(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
+            {**note_json(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
             for note in found[: max(1, min(limit, _MOST_READ))]
         ]
         return {"notes": told, "left": len(found)}
@@ -391,10 +391,10 @@ class Review:
             return ""
         return plain_line(events[0].text, _QUOTED) if events else ""
 
-    def _told(self, waiting: Waiting) -> Json:
+    def _waiting_json(self, waiting: Waiting) -> Json:
         note = waiting.note
         return {
-            **note_told(note),
+            **note_json(note),
             "origin": note.origin,
             "importance": note.importance,
             "body": plain(note.body),

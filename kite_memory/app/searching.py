@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from kite_memory.app.note_view import Showing, note_told
+from kite_memory.app.note_view import NoteView, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import UsageError
 from kite_memory.model.event import Event, EventType, evidence_reference
@@ -130,7 +130,7 @@ class Searching:
     vault: Vault
     recall: Recall
     meaning: Meaning | None
-    showing: Showing
+    note_view: NoteView
     clock: Callable[[], datetime]
 
     def search(
@@ -150,8 +150,8 @@ class Searching:
             "query": query,
             "mode": mode,
             "took_ms": since_began(began),
-            "hits": [hit_told(hit) | {"rank": rank} for hit, rank in zip(hits, ranks.notes, strict=True)],
-            "events": [passage_told(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
+            "hits": [hit_json(hit) | {"rank": rank} for hit, rank in zip(hits, ranks.notes, strict=True)],
+            "events": [passage_json(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
             "problems": self._problems(asked),
         }
 
@@ -205,7 +205,7 @@ class Searching:
         return passages(cards, events, asked.most)
 
     def _problems(self, asked: "_Asked") -> list[str]:
-        problems = [*self.showing.hindrances(), *(problem.reason for problem in self.recall.status().problems)]
+        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
         within = asked.within
         if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
@@ -246,8 +246,8 @@ def _mode(text: str) -> Mode:
     raise UsageError(f"unknown mode {text!r}", hint=f"choose one of: {', '.join(get_args(Mode))}")
 
 
-def hit_told(hit: Hit) -> Json:
-    return {**note_told(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
+def hit_json(hit: Hit) -> Json:
+    return {**note_json(hit.note), "id": name(hit.note), "score": hit.score, "snippet": hit.snippet, "why": hit.why}
 
 
 def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -302,15 +302,15 @@ def mixed(query: str, notes: Sequence[Hit], found: Sequence[CardHit | EventHit])
     )
 
 
-def passage_told(hit: CardHit | EventHit) -> dict[str, Any]:
-    return card_told(hit) if isinstance(hit, CardHit) else event_told(hit)
+def passage_json(hit: CardHit | EventHit) -> dict[str, Any]:
+    return card_json(hit) if isinstance(hit, CardHit) else event_json(hit)
 
 
-def card_told(hit: CardHit) -> dict[str, Any]:
+def card_json(hit: CardHit) -> dict[str, Any]:
     """Return a card as its more telling event, with the prompt as ``asked``, and as ``later`` what followed on its topic."""
     later = hit.later
     telling = EventHit(event=hit.telling, session=hit.session, score=hit.score, snippet=hit.snippet, near=not is_sure(hit))
-    return event_told(telling) | {
+    return event_json(telling) | {
         "tier": "card" if is_sure(hit) else "nearest",
         "asked": plain_line(hit.prompt.text, _SNIPPET),
         "card": plain_line(_reference(hit.prompt)),
@@ -319,7 +319,7 @@ def card_told(hit: CardHit) -> dict[str, Any]:
     }
 
 
-def event_told(hit: EventHit) -> dict[str, Any]:
+def event_json(hit: EventHit) -> dict[str, Any]:
     """Return an event with ``where`` it is in the transcript, and the evidence ``reference`` that notes use."""
     event = hit.event
     return {

@@ -1,16 +1,22 @@
-"""Context that recall gets from the timeline: the evidence of a note, and the events before a prompt."""
+"""Context of what recall is asked: where a hook's call comes from, the events before a prompt, and the evidence of a note."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import takewhile
 
+from kite_memory.app.prompt_hook import HookInput
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session, opens_turn
 from kite_memory.model.note import Note
+from kite_memory.projects.project import project_of
+from kite_memory.projects.repositories import branch_of
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Situation, situation_of
+from kite_memory.redaction import drop_private
+from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.timeline.resume import Part, brief, changed_files, cut
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
@@ -140,3 +146,52 @@ def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situ
         return situation_of(events, prompt, spoken=timeline.spoken(provider, session))
     except _UNREADABLE:
         return Situation()
+
+
+@dataclass(frozen=True)
+class HookContext:
+    """A hook's call, and what is known of the place and the moment it comes from. Each part is found when first needed, once."""
+
+    call: HookInput
+    agent: str
+    timeline: Timeline
+
+    @property
+    def session(self) -> str:
+        return self.call.session
+
+    @cached_property
+    def project(self) -> str:
+        return project_of(self.call.cwd)
+
+    @cached_property
+    def branch(self) -> str:
+        return branch_of(self.call.cwd)
+
+    @cached_property
+    def utterances(self) -> tuple[Utterance, ...]:
+        return utterances(self.call.prompt)
+
+    @cached_property
+    def typed(self) -> str:
+        """The user's own words, without approved plans."""
+        return "\n".join(piece.text for piece in self.utterances if isinstance(piece, Said))
+
+    @cached_property
+    def _spoken(self) -> str:
+        pieces = (piece for piece in self.utterances if isinstance(piece, Said | Approved))
+        return "\n".join(piece.text if isinstance(piece, Said) else piece.plan for piece in pieces)
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether no person wrote the prompt: it is, for example, the news that a task has ended."""
+        return bool(self.call.prompt) and not self._spoken
+
+    @cached_property
+    def text(self) -> str:
+        """The user's words and approved plans, without what the agent puts around them and without private text."""
+        return drop_private(self._spoken)
+
+    @cached_property
+    def situation(self) -> Situation:
+        return before(self.timeline, self.agent, self.session, self.text)

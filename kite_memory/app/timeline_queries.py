@@ -74,14 +74,14 @@ class NoShelf:
         return iter(())
 
 
-def _nobody() -> None:
+def _no_polisher() -> None:
     return None
 
 
 class TimelineQueries:
     """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _nobody) -> None:
+    def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline
         self._vault = vault
         self._polisher = polisher
@@ -120,7 +120,7 @@ class TimelineQueries:
         events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
         page = _page(events, most)
         return {
-            **self._told(chosen, page, edges=edges),
+            **self._session_json(chosen, page, edges=edges),
             "next": page[-1].ordinal if len(page) < len(events) else None,
         }
 
@@ -131,9 +131,9 @@ class TimelineQueries:
             raise SessionNotFound("the timeline does not hold that event", hint="its transcript may be gone, or not read yet")
         events = self._timeline.events(session.provider, session.id)
         place = next(place for place, event in enumerate(events) if event.id == named[0].id)
-        return {**self._told(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
+        return {**self._session_json(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
 
-    def _told(self, session: Session, events: Sequence[Event], *, edges: bool = True) -> Json:
+    def _session_json(self, session: Session, events: Sequence[Event], *, edges: bool = True) -> Json:
         shown = {event.id for event in events}
         return {
             "session": _session(session),

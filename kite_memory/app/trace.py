@@ -388,15 +388,15 @@ class Requests:
         """
         session = self.tracer.find(named)
         return [
-            *self._told("extract", "once for each finished chunk", self._extract(session)),
-            *self._told("extract", "once for short chunks of several sessions; here those of this one", self._shared(session)),
-            *self._told("judge", "with a prompt that the gate is in doubt about", self._judge(session)),
-            *self._told("ask", "by `kmem ask`, here with the last prompt as the question", self._ask(session)),
-            *self._told("polish", "by `kmem resume --polish`", self._polish(session)),
+            *self._recorded("extract", "once for each finished chunk", self._extract(session)),
+            *self._recorded("extract", "once for short chunks of several sessions; here those of this one", self._shared(session)),
+            *self._recorded("judge", "with a prompt that the gate is in doubt about", self._judge(session)),
+            *self._recorded("ask", "by `kmem ask`, here with the last prompt as the question", self._ask(session)),
+            *self._recorded("polish", "by `kmem resume --polish`", self._polish(session)),
             *self._embed(session),
         ]
 
-    def _told(self, task: str, when: str, asking: Iterator[None]) -> Iterator[Json]:
+    def _recorded(self, task: str, when: str, asking: Iterator[None]) -> Iterator[Json]:
         for _ in asking:
             for inquiry in self.askers.recorder.asked:
                 yield {

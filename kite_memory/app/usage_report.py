@@ -185,7 +185,7 @@ def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime) -> Jso
     }
 
 
-def occasion_told(occasion: Occasion, known: Mapping[str, Known]) -> Json:
+def occasion_json(occasion: Occasion, known: Mapping[str, Known]) -> Json:
     return {
         "at": occasion.at.isoformat(),
         "moment": occasion.moment,

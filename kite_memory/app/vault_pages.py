@@ -39,7 +39,7 @@ class Asked:
     remark: str = ""
 
 
-def nobody() -> "Polisher | None":
+def no_polisher() -> "Polisher | None":
     return None
 
 
@@ -50,7 +50,7 @@ class PageWording:
         self,
         *,
         vault: Vault,
-        polisher: "Callable[[], Polisher | None]" = nobody,
+        polisher: "Callable[[], Polisher | None]" = no_polisher,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = vault
@@ -124,7 +124,9 @@ _MOST_HOPS, _MOST_NOTES = 6, 20_000
 class VaultPages:
     """Thread-safe."""
 
-    def __init__(self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = nobody) -> None:
+    def __init__(
+        self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = no_polisher
+    ) -> None:
         self._vault = vault
         self._wording = PageWording(vault=vault, polisher=polisher)
         self._lock = vault.lock
@@ -184,7 +186,7 @@ class VaultPages:
                     return told
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
-    def let_go(self, notes: Sequence[Note], *, wording: bool) -> str:
+    def remove_notes(self, notes: Sequence[Note], *, wording: bool) -> str:
         """Remove forgotten notes from the page; with ``wording``, also the rewordings of sentences no longer on it.
 
         Return the reason if the page still names them because a user has edited it, else an empty string. A page that the user has

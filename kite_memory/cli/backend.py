@@ -88,7 +88,7 @@ def perform(op: str, **arguments: Any) -> Any:
     except DaemonUnreachable:
         if is_light(op, asked):
             return perform_light(settings, op, asked)
-        with house() as here:
+        with services() as here:
             if op == "remember":
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
@@ -124,7 +124,7 @@ def daemon_version() -> str | None:
 
 
 @contextmanager
-def house() -> "Iterator[Services]":
+def services() -> "Iterator[Services]":
     """Open all services in this process, and close them again."""
     from kite_memory.wiring.services import open_services
 

@@ -24,39 +24,39 @@ _WORTH_WAITING = 30.0
 """Seconds that a user at the terminal may be kept waiting for a busy model."""
 
 
-def unread(house: "Services", *, source: str = "") -> Unread:
-    return [each for each in house.pipeline.unread() if source in ("", each[0].provider)]
+def unread(services: "Services", *, source: str = "") -> Unread:
+    return [each for each in services.pipeline.unread() if source in ("", each[0].provider)]
 
 
-def announce(house: "Services", found: Unread, *, distill: bool) -> None:
+def announce(services: "Services", found: Unread, *, distill: bool) -> None:
     """Print how much there is to read, and what notes of it would cost."""
     if not found:
         return
     size = sum(length for _, _, length in found)
     tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
     if distill:
-        _tell_cost(house, found, ())
+        _tell_cost(services, found, ())
 
 
-def announce_passed_over(house: "Services", found: "Sequence[PassedOver]") -> None:
+def announce_passed_over(services: "Services", found: "Sequence[PassedOver]") -> None:
     """Print what an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
-        _tell_cost(house, (), found)
+        _tell_cost(services, (), found)
 
 
-def announce_the_rest(house: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
+def announce_the_rest(services: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """Print what is read already but has no notes yet, and what a backfill would leave so."""
-    if waiting := house.pipeline.open_count():
+    if waiting := services.pipeline.open_count():
         tell(f"{counted(waiting, 'session')} that notes are still to be made of")
-    if waiting := house.outbox.states().get("waiting", 0):
+    if waiting := services.outbox.states().get("waiting", 0):
         tell(f"{counted(waiting, 'chunk')} waiting to become notes")
     if since is None:
         return
     if older := [path for _, path, _ in found if path.exists() and path.stat().st_mtime < since.timestamp()]:
         tell(f"{counted(len(older), 'transcript')} of them would be read but passed over: nothing was added since {since:%Y-%m-%d}")
-    left = house.pipeline.passed_over(provider=source)
-    taken_up = house.pipeline.passed_over(since=since, provider=source)
+    left = services.pipeline.passed_over(provider=source)
+    taken_up = services.pipeline.passed_over(since=since, provider=source)
     if left := [each for each in left if each not in taken_up]:
         tell(f"{_sessions(left)} would stay passed over")
 
@@ -65,29 +65,31 @@ def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
-    if not house.costs:
+def _tell_cost(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
+    if not services.costs:
         return
-    bill = bill_of(house, found, passed_over)
+    bill = bill_of(services, found, passed_over)
     if bill.calls:
         from kite_memory.wiring.models import prices_of
 
-        dollars, limit = bill.dollars(prices_of(house.config)), house.config.extractor.dollars_per_day
+        dollars, limit = bill.dollars(prices_of(services.config)), services.config.extractor.dollars_per_day
         tell(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
-def bill_of(house: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
+def bill_of(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
     """Return the cost of notes for everything without any, for the model that would be asked."""
     from kite_memory.app.backlog import backlog
     from kite_memory.wiring.models import chunk_policy, fixed_part
 
-    policy = chunk_policy(house.config, costs=True)
-    ahead = backlog(found, passed_over, pipeline=house.pipeline, timeline=house.timeline, outbox=house.outbox, policy=policy)
-    return ahead.bill(fixed_part(house.config))
+    policy = chunk_policy(services.config, costs=True)
+    ahead = backlog(
+        found, passed_over, pipeline=services.pipeline, timeline=services.timeline, outbox=services.outbox, policy=policy
+    )
+    return ahead.bill(fixed_part(services.config))
 
 
 def backfill(
-    house: "Services",
+    services: "Services",
     *,
     source: str = "",
     since: datetime | None = None,
@@ -100,47 +102,47 @@ def backfill(
     Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
     far back as ``since``.
     """
-    house.outbox.recover()
-    found = unread(house, source=source)
-    announce(house, found, distill=distill)
-    read_events(house, found)
-    read_events(house, unread(house, source=source))  # also in the folders of the sessions just read
+    services.outbox.recover()
+    found = unread(services, source=source)
+    announce(services, found, distill=distill)
+    read_events(services, found)
+    read_events(services, unread(services, source=source))  # also in the folders of the sessions just read
     if distill:
-        house.pipeline.open_sessions(skip_before=since, provider=source)
+        services.pipeline.open_sessions(skip_before=since, provider=source)
         if take_up:
-            passed_over = house.pipeline.passed_over(since=since, provider=source)
-            announce_passed_over(house, passed_over)
-            house.pipeline.take_up(passed_over)
-        house.pipeline.form_chunks()
-        if left := house.pipeline.passed_over(provider=source):
+            passed_over = services.pipeline.passed_over(since=since, provider=source)
+            announce_passed_over(services, passed_over)
+            services.pipeline.take_up(passed_over)
+        services.pipeline.form_chunks()
+        if left := services.pipeline.passed_over(provider=source):
             tell(f"{_sessions(left)} passed over as too old; `kmem backfill` without --since makes notes of them too")
     with working("indexing") as progress:
-        house.pipeline.compare_vault(progress=progress)
-    waiting = house.outbox.states().get("waiting", 0)
-    if distill and (spend or not house.costs):
-        _distil(house)
-        _bring_pages_up_to_date(house)
-    elif distill and isinstance(house.extractor, Keyless):
-        remark(KiteError(house.extractor.lack.reason, hint=house.extractor.lack.hint))
+        services.pipeline.compare_vault(progress=progress)
+    waiting = services.outbox.states().get("waiting", 0)
+    if distill and (spend or not services.costs):
+        _distil(services)
+        _bring_pages_up_to_date(services)
+    elif distill and isinstance(services.extractor, Keyless):
+        remark(KiteError(services.extractor.lack.reason, hint=services.extractor.lack.hint))
     elif distill and waiting:
         tell("the daemon will make notes from them, within its daily budget")
     elif not distill:
         tell("no notes were made: `kmem backfill` makes them, and so does the daemon")
 
 
-def sum_up(house: "Services") -> bool:
+def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
-    counts = [count for count in house.timeline.counts() if count.sessions]
+    counts = [count for count in services.timeline.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
     if counts:
-        notes = sum(bool(note.kind) and not note.problem for note in house.vault.known.all())
-        tell(f"{counted(notes, 'note')} in {house.config.vault}")
+        notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())
+        tell(f"{counted(notes, 'note')} in {services.config.vault}")
     return bool(counts)
 
 
-def read_events(house: "Services", found: Unread) -> None:
+def read_events(services: "Services", found: Unread) -> None:
     with working("reading") as told:
         total, done = sum(size for _, _, size in found), 0
 
@@ -149,14 +151,14 @@ def read_events(house: "Services", found: Unread) -> None:
             done += size
             told(done, total)
 
-        house.pipeline.ingest_many([(source, path) for source, path, _ in found], progress=advance)
+        services.pipeline.ingest_many([(source, path) for source, path, _ in found], progress=advance)
 
 
-def _distil(house: "Services") -> None:
+def _distil(services: "Services") -> None:
     with working("making notes") as told:
-        total, done = house.outbox.states().get("waiting", 0), 0
+        total, done = services.outbox.states().get("waiting", 0), 0
         while True:
-            match house.pipeline.distil():
+            match services.pipeline.distil():
                 case Asked():
                     done += 1
                     told(done, total)
@@ -169,11 +171,11 @@ def _distil(house: "Services") -> None:
                     time.sleep(max(0.0, pause))
 
 
-def _bring_pages_up_to_date(house: "Services") -> None:
+def _bring_pages_up_to_date(services: "Services") -> None:
     """Update the vault's review page and page of contents, which otherwise the daemon does."""
     for page in ("review_page", "synthesize"):
         try:
-            house.operations.perform(page, {})
+            services.operations.perform(page, {})
         except VaultMissing:
             return  # reported when the vault was opened
         except KiteError as error:

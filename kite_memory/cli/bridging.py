@@ -387,7 +387,7 @@ def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     finally:
         tokens.close()
     if as_json:
-        say_json([_told(kept) for kept in known])
+        say_json([_token_json(kept) for kept in known])
         return
     for kept in known:
         say(f"{kept.name}  {_reach(kept)}, {_end(kept)}")
@@ -466,7 +466,7 @@ def _end(kept: "Kept") -> str:
     return f"{'ended' if kept.expires <= datetime.now(UTC) else 'until'} {kept.expires:%Y-%m-%d %H:%M} UTC"
 
 
-def _told(kept: "Kept") -> dict[str, Any]:
+def _token_json(kept: "Kept") -> dict[str, Any]:
     return {
         "id": kept.id,
         "name": kept.name,

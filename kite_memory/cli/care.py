@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.backend import alone, catch_up, daemon_runs, house
+from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
 from kite_memory.cli.console import counted, finish, remark, say, say_json, say_json_line, tell
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
@@ -47,7 +47,7 @@ def backfill(
 
     settings = configuration.load()
     start = age(since, datetime.now(UTC))
-    with house() as here:
+    with services() as here:
         providers = here.pipeline.providers()
         if source not in ("", *providers):
             raise UsageError(f"unknown source {source!r}", hint=f"known ones are: {', '.join(providers)}")
@@ -63,7 +63,7 @@ def backfill(
         if retry:
             tell(f"{counted(here.outbox.retry(), 'chunk')} set aside before, now to ask about again")
             if daemon_runs():
-                _rouse_the_daemon()
+                _wake_daemon()
                 return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
@@ -117,13 +117,13 @@ def verify(
     state = configuration.load().state
     found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in checksums.broken(state)]
     try:
-        with house() as here:
+        with services() as here:
             if accept_missing:
                 for path in here.vault.accept_disappearance().deleted:
                     tell(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
-            _rouse_the_daemon()
+            _wake_daemon()
             more, hint = _findings(here)
             found += [*_databases(state), *more]
     except StateDamaged as error:
@@ -151,7 +151,7 @@ def _unlike_its_seal(path: Path) -> str:
     return "it is not what it was when it was closed, and nobody wrote to it"
 
 
-def _rouse_the_daemon() -> None:
+def _wake_daemon() -> None:
     from kite_memory.daemon import client
 
     try:
@@ -230,7 +230,7 @@ def rebuild(
         kept = _put_aside(database) if timeline else None
         if kept:
             otherwise.callback(_put_back, kept, database)
-        with house() as here:
+        with services() as here:
             if timeline:
                 read_events(here, unread(here))
                 here.pipeline.follow_timeline()
@@ -254,7 +254,7 @@ def _is_whole() -> bool:
     import sqlite3
 
     try:
-        with house() as here:
+        with services() as here:
             if here.timeline.damage():
                 return False
             _must_have_notes(here)

@@ -16,7 +16,7 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.app.launch import daemon_command, daemon_environment
-from kite_memory.cli.backend import alone, daemon_runs, daemon_version, house, perform
+from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import complain, counted, say, say_json, tell
 from kite_memory.cli.first_run import hook_agents, link_kmem, show_first_notes
 from kite_memory.cli.help import add
@@ -83,23 +83,23 @@ def play() -> None:
         leave_transcripts(config.claude_root, project)
         for role, text in (*_FIRST, *_SECOND):
             say(f"   {role:>9}: {text}")
-        with open_services(config) as house:
-            house.init_vault()
-            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-            house.pipeline.open_sessions()
-            house.pipeline.form_chunks()
-            while isinstance(house.pipeline.distil(), Asked):
+        with open_services(config) as services:
+            services.init_vault()
+            services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+            services.pipeline.open_sessions()
+            services.pipeline.form_chunks()
+            while isinstance(services.pipeline.distil(), Asked):
                 pass
             say()
             say("2. Notes appear in the vault, each with its evidence:")
-            for entry in house.vault.entries():
-                note = house.vault.read(entry.path)
+            for entry in services.vault.entries():
+                note = services.vault.read(entry.path)
                 if note is not None and note.evidence:
                     say(f"   {note.path}  ({note.kind}, evidence {note.evidence[0]})")
             say()
             say("3. Later prompts are given what helps, or nothing:")
             for prompt in _PROMPTS:
-                answer: dict[str, Any] = house.operations.recall(prompt=prompt, cwd=str(project))
+                answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     say(f"     {line}")
@@ -216,14 +216,14 @@ def up(
             restart(settings)
         tell("the daemon is running")
     else:
-        with alone(settings, instead=""), house() as here:
+        with alone(settings, instead=""), services() as here:
             whole = _laid_out(here)
             whole &= no_hooks or hook_agents(settings, yes=yes)
             if not (chosen := choose_model(here, yes=yes)):
                 _take_in(here, start_at)
         if chosen:
             settings = configuration.load()
-            with alone(settings, instead=""), house() as here:
+            with alone(settings, instead=""), services() as here:
                 _take_in(here, start_at)
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
@@ -375,7 +375,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
         say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
-    for line in _helping(told["helping"]):
+    for line in _usage_lines(told["helping"]):
         say(line)
     for problem in told["problems"]:
         say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
@@ -408,7 +408,7 @@ _MOMENTS = {
 }
 
 
-def _helping(told: dict[str, Any]) -> Iterator[str]:
+def _usage_lines(told: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each week with prompts or shown notes."""
     weeks = [week for week in told["weeks"] if week["prompts"] or week["shown"]]
     for number, week in enumerate(weeks):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
-from kite_memory.cli.backend import daemon_runs, house, perform
+from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import counted, of_the_machine
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
@@ -185,11 +185,11 @@ def _daemon(settings: Config) -> Iterator[Finding]:
 
 
 def _house() -> Iterator[Finding]:
-    with house() as here:
-        yield from _rooms(here)
+    with services() as here:
+        yield from _service_findings(here)
 
 
-def _rooms(here: "Services") -> Iterator[Finding]:
+def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     told = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
@@ -222,13 +222,13 @@ def _rooms(here: "Services") -> Iterator[Finding]:
         yield Finding("ok", f"vault: {here.vault.root}, {counted(told['notes']['total'], 'note')}")
         if refusal := unwritable(here.vault.root):
             yield Finding("problem", str(refusal), refusal.hint)
-    yield from _helping(told["helping"])
+    yield from _usage_findings(told["helping"])
     for problem in told["problems"]:
         if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
             yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")
 
 
-def _helping(told: dict[str, Any]) -> Iterator[Finding]:
+def _usage_findings(told: dict[str, Any]) -> Iterator[Finding]:
     shown = f"{counted(told['shown'], 'note')} shown in four weeks"
     known = told["used"] + told["ignored"]
     rest = "; of the rest nobody can tell" if known < told["shown"] else ""

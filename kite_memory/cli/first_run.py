@@ -105,14 +105,14 @@ def link_kmem() -> None:
         tell(f"linked {link}, so that `kmem` is a command; `kmem uninstall` removes it")
 
 
-def show_first_notes(house: "Services") -> None:
+def show_first_notes(services: "Services") -> None:
     """Print five of the best notes, a query from the user's own history, and what to ask the agent."""
     from kite_memory.vault.upkeep.strength import strength
 
     def weight(note: Note) -> tuple[float, int, float, str]:
         return (-strength(note), _KINDS.index(note.kind), -note.created.timestamp(), note.path)
 
-    best = sorted(_current(house), key=weight)[:_BEST]
+    best = sorted(_current(services), key=weight)[:_BEST]
     if not best:
         return
     tell("")
@@ -127,9 +127,9 @@ def show_first_notes(house: "Services") -> None:
     tell('In your agent, say "remember that …", or ask why something is as it is.')
 
 
-def _current(house: "Services") -> Iterator[Note]:
-    for entry in house.vault.entries():
-        note = house.vault.read(entry.path)
+def _current(services: "Services") -> Iterator[Note]:
+    for entry in services.vault.entries():
+        note = services.vault.read(entry.path)
         if note is not None and note.kind in _KINDS and note.status is NoteStatus.ACCEPTED:
             yield note
 

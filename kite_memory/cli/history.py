@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kite_memory.cli.backend import daemon_runs, house, perform
+from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import counted, say, say_json, tell, watched, width
 from kite_memory.cli.help import add
 
@@ -76,7 +76,7 @@ def _browse(session: str, project: str, limit: int) -> None:
         if daemon_runs():
             ask: Callable[..., Any] = perform
         else:
-            here = closing.enter_context(house())
+            here = closing.enter_context(services())
             ask = partial(_asked_here, here)
         TimelineApp(
             sessions=lambda: ask("timeline", project=project, limit=limit)["sessions"],
@@ -187,7 +187,7 @@ def trace(
     from kite_memory.app.trace import TASKS
     from kite_memory.wiring.services import requests_of, tracer_of
 
-    with house() as here:
+    with services() as here:
         tracer = tracer_of(here)
         if requests:
             with requests_of(here, tracer) as recorded:

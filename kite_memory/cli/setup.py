@@ -391,12 +391,12 @@ def show_config(as_json: AsJson = False) -> None:
                     say(f"{name} = {place}")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                say(f"{name}.{key} = {_told(inner)}")
+                say(f"{name}.{key} = {_value_text(inner)}")
         else:
-            say(f"{'vault.git' if name == 'vault_git' else name} = {_told(value)}")
+            say(f"{'vault.git' if name == 'vault_git' else name} = {_value_text(value)}")
 
 
-def _told(value: object) -> str:
+def _value_text(value: object) -> str:
     return "(the dial's)" if value is None else str(value)
 
 
@@ -420,7 +420,7 @@ def get_config(
         return
     tell(f"{name}: {configuration.DESCRIPTIONS[name]}")
     for line in value if isinstance(value, tuple) else (value,):
-        say(_told(line))
+        say(_value_text(line))
 
 
 @config.command("set", cls=Command)

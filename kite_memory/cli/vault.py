@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kite_memory.cli.backend import house, perform
+from kite_memory.cli.backend import perform, services
 from kite_memory.cli.console import counted, say, say_json, say_written_json, tell
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
@@ -163,7 +163,7 @@ def export(
     as_it_is = file.suffix == ".zip" and not project
     good: set[str] = set()
     taken_unread: set[str] = set()
-    with house() as here:
+    with services() as here:
         if here.has_a_vault:
             here.vault.compare()  # otherwise newer files would be unknown
         for entry in here.vault.entries():

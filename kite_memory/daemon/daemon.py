@@ -33,7 +33,7 @@ keeps megabytes after every prompt.
 """
 
 
-def few_arenas() -> None:
+def share_heaps() -> None:
     """Let all threads share two heaps.
 
     glibc would give each thread its own, up to eight for every core, and memory freed in one cannot be used by another: a dozen
@@ -85,7 +85,7 @@ _PATIENCE = 5.0
 class Daemon:
     """File events are hints; every ``compare_seconds`` all transcripts and the vault are compared with what is known.
 
-    ``tend`` is called with the number of seconds in which no transcript has grown. An unexpected error in any thread stops the
+    ``maintain`` is called with the number of seconds in which no transcript has grown. An unexpected error in any thread stops the
     whole process with exit code 1, so that the service manager starts it again: every step is committed, so nothing is lost by
     that.
     """
@@ -99,7 +99,7 @@ class Daemon:
         compare_seconds: float,
         warm: Callable[[], object] = lambda: None,
         embed_bundles: Callable[[], int] = lambda: 0,
-        tend: Callable[[float], object] = lambda quiet_for: None,
+        maintain: Callable[[float], object] = lambda quiet_for: None,
         review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.time,
@@ -108,7 +108,7 @@ class Daemon:
         self._compare_seconds = compare_seconds
         self._warm = warm
         self._embed_bundles = embed_bundles
-        self._tend = tend
+        self._tend = maintain
         self._worked_at = time.monotonic()
         self._review = review
         self._still_ours = still_ours
@@ -253,7 +253,7 @@ class Daemon:
                 return math.inf
         return _BREATH
 
-    def _tend_a_little(self) -> None:
+    def _maintain(self) -> None:
         """Run the periodic work that needs idle agents."""
         try:
             if not self._stop.is_set():
@@ -280,7 +280,7 @@ class Daemon:
                 unembedded = None
             self._keep_review()
             more_in = self._embed_a_little()
-            self._tend_a_little()
+            self._maintain()
             until_compare = max(0.0, min(compare_at - time.monotonic(), more_in))
             roused = self._notes.wait(until_compare if unembedded is None else min(until_compare, _QUIET))
             if roused.paths or roused.everything:

@@ -2,7 +2,7 @@
 
 Decided from the words alone, so that the hook that receives a prompt and a later reader of the transcript get the same result.
 Keeping what was only meant for the current task is the worse mistake, so everything uncertain is left to distillation, which sees
-the outcome. For languages other than English see `asked_abroad`.
+the outcome. For languages other than English see `asked_in_another_language`.
 """
 
 import re
@@ -84,7 +84,7 @@ CUES = (
     r"|recuerda|acuérdate|olvides|a partir de ahora|de ahora en adelante|desde ahora|nunca más"
     r"|ricorda(?:ti)?|dimenticare|(?:d['’]|da )ora in (?:poi|avanti)|mai più"
 )
-"""Words of which any sentence that `asked_abroad` finds contains one."""
+"""Words of which any sentence that `asked_in_another_language` finds contains one."""
 
 _FOREIGN_PASSING: Mapping[str, str] = {
     "German": r"heute|morgen|gestern|gerade|vorerst|diesmal|bis (?:zu|der|die|das)\b|(?:diese[rnms]?|der aktuellen) "
@@ -98,7 +98,7 @@ _FOREIGN_PASSING: Mapping[str, str] = {
 _FOR_NOW = re.compile(rf"\b(?:{'|'.join(_FOREIGN_PASSING.values())})", re.IGNORECASE)
 
 
-def asked_abroad(sentence: str) -> tuple[Literal["preference", "fact"], str] | None:
+def asked_in_another_language(sentence: str) -> tuple[Literal["preference", "fact"], str] | None:
     """Return what one sentence in another language asks to keep, and its kind."""
     if _FOR_NOW.search(sentence) or sentence.endswith("?"):
         return None
@@ -150,7 +150,7 @@ def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
     said = _FENCED.sub("\n\n", clean(prompt)).strip()
     if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
         return ()
-    told = list(_told(said))
+    told = list(_sentences_of(said))
     found: dict[str, Asked] = {}
     alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in told)
     for at, each in enumerate(told):
@@ -198,7 +198,7 @@ _CODE = re.compile(r"`[^`\n]{0,200}`")
 _NOT_PROSE = re.compile(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
 
 
-def _told(said: str) -> Iterator[_Sentence]:
+def _sentences_of(said: str) -> Iterator[_Sentence]:
     """Yield sentences of running text, without quotations and lists announced by a line that ends in a colon."""
     announced = False
     for paragraph in re.split(r"\n[ \t]*\n", said):
@@ -379,7 +379,7 @@ def _asks(sentence: _Sentence, before: str) -> Asked | None:
         said = said.removesuffix("?")
     if not said or said.endswith("?"):
         return None
-    if abroad := asked_abroad(said):
+    if abroad := asked_in_another_language(said):
         return _made(abroad[1], abroad[0])
     if _THAT.fullmatch(said):
         return _made(before, None) if before and not before.endswith("?") else None

@@ -162,7 +162,7 @@ def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[
                 yield _run_line(run, chunk, short, bounds)
                 run = []
             run.append(event)
-        elif told := _told(event, bounds, closes=event.id in closing):
+        elif told := _event_line(event, bounds, closes=event.id in closing):
             if run:
                 yield _run_line(run, chunk, short, bounds)
                 run = []
@@ -214,7 +214,7 @@ def _closing(events: Sequence[Event]) -> frozenset[str]:
     return frozenset((*found, last))
 
 
-def _told(event: Event, bounds: _Bounds, *, closes: bool) -> str:
+def _event_line(event: Event, bounds: _Bounds, *, closes: bool) -> str:
     """Return the line of an event that is not a call; empty for one without content."""
     text = bounded(event.text, _READ)
     match event.type:
@@ -238,10 +238,10 @@ def _told(event: Event, bounds: _Bounds, *, closes: bool) -> str:
                 return f"TESTS FAILED: {telling_lines(text, bounds.result)}"
             return f"tests: {telling_lines(text, 100, lines=1)}"
         case EventType.ERROR | EventType.TOOL_RESULT | EventType.COMMAND | EventType.FILE_ACTION | EventType.TOOL_CALL:
-            return _result_told(event, text, bounds)
+            return _result_line(event, text, bounds)
 
 
-def _result_told(event: Event, text: str, bounds: _Bounds) -> str:
+def _result_line(event: Event, text: str, bounds: _Bounds) -> str:
     match event.status:
         case "denied":
             return f"REFUSED {event.tool}: {clip(one_line(text), bounds.result)}"

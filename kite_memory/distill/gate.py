@@ -145,7 +145,7 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
     """
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
-    told = "\n".join(_told(item))
+    told = "\n".join(_texts_of(item))
     if _ECHO.search(told):
         return Verdict.ECHO
     if _quotes(told, shingles(said), prompt):
@@ -416,7 +416,7 @@ def _said(event: Event) -> str:
     return f"{event.text[:_READ]}\n{ending}\n{event.command[:2_000]} {event.path} {event.tool}"
 
 
-def _told(item: RecordItem) -> Iterator[str]:
+def _texts_of(item: RecordItem) -> Iterator[str]:
     yield item.title
     yield item.body
     yield from item.triggers

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Passage
@@ -54,6 +55,8 @@ class ReadResult:
     passages: tuple[Passage, ...] = ()
 
 
+Result = TypeVar("Result", bound=ReadResult)
+
 EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 """No agent wrote transcripts before this."""
 IMPOSSIBLE_TIME = "impossible time"
@@ -61,7 +64,7 @@ _UNDATED = datetime.fromtimestamp(0, UTC)
 """Time that sources give to a record without one; not counted as a problem."""
 
 
-def in_time(look: ReadResult, *, latest: datetime, before: datetime | None) -> ReadResult:
+def in_time(read_result: Result, *, latest: datetime, before: datetime | None) -> Result:
     """Return the result with every time before `EARLIEST` or after ``latest`` replaced, and counted as a problem.
 
     The replacement is the time of the previous event (``before`` is that of the session's last event before this result), else of
@@ -71,17 +74,17 @@ def in_time(look: ReadResult, *, latest: datetime, before: datetime | None) -> R
     def possible(at: datetime) -> bool:
         return EARLIEST <= at <= latest
 
-    session = look.session
-    if all(possible(event.at) for event in look.events) and (session is None or possible(session.started)):
-        return look
-    good = next((event.at for event in look.events if possible(event.at)), before)
-    wrong = {event.where.start for event in look.events if not possible(event.at) and event.at != _UNDATED}
+    session = read_result.session
+    if all(possible(event.at) for event in read_result.events) and (session is None or possible(session.started)):
+        return read_result
+    good = next((event.at for event in read_result.events if possible(event.at)), before)
+    wrong = {event.where.start for event in read_result.events if not possible(event.at) and event.at != _UNDATED}
     last = before or good
     events: list[Event] = []
-    for event in look.events:
+    for event in read_result.events:
         last = event.at if possible(event.at) else last
         events.append(event if last is None or possible(event.at) else replace(event, at=last))
     if session is not None and good is not None and not possible(session.started):
         session = replace(session, started=good)
-    problems = [Problem(file=look.path, position=position, reason=IMPOSSIBLE_TIME) for position in sorted(wrong)]
-    return replace(look, session=session, events=tuple(events), problems=(*look.problems, *problems))
+    problems = [Problem(file=read_result.path, position=position, reason=IMPOSSIBLE_TIME) for position in sorted(wrong)]
+    return replace(read_result, session=session, events=tuple(events), problems=(*read_result.problems, *problems))

@@ -24,7 +24,7 @@ _SWITCHED = re.compile(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[b
 _OUTPUT = 20_000
 
 
-def branch_told(command: str, output: str) -> str:
+def branch_in_output(command: str, output: str) -> str:
     """Return the branch that git was on after a successful command.
 
     Empty if neither the command nor its ``output`` shows it. Output about a repository in another folder is ignored.

@@ -342,14 +342,14 @@ def _symptoms(note: Note, sentences: Sequence[str]) -> Iterator[Symptom]:
     for sentence in (*sentences, *note.triggers):
         for quoted in _QUOTED.finditer(sentence):
             phrase = next(group for group in quoted.groups() if group is not None)
-            if pieces := _telling(phrase):
+            if pieces := _specific_words(phrase):
                 yield Symptom(says=sentence, pieces=pieces)
                 count += 1
         if count >= _SYMPTOMS:
             return
 
 
-def _telling(phrase: str) -> tuple[str, ...]:
+def _specific_words(phrase: str) -> tuple[str, ...]:
     """Return the pieces of a phrase of at least two words, one of them plain, that is more specific than any other failure; else
     empty.
     """

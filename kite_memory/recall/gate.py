@@ -123,7 +123,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
     ``terms`` counts the significant words of the prompt ``text``, ``position`` the session's prompts before it.
     """
     opening = text[:_OPENING]
-    rites = _rites(opening)
+    rites = _routine_words(opening)
     tells = bool(_TELLS.match(opening))
     fails = bool(_FAILS.search(text[:4_000]))
     question = "?" in text[:400]
@@ -139,7 +139,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
     for rank, each in enumerate(candidates):
         kind = each.note.kind
         preferred = kind is NoteKind.PREFERENCE
-        theirs = _rites(each.note.title)
+        theirs = _routine_words(each.note.title)
         rite = len(theirs & rites) / len(theirs) if theirs else 0.0
         rows.append(
             (
@@ -226,7 +226,7 @@ def read(file: Path) -> Gate:
         raise StateDamaged(f"the gate's weights cannot be read: {error}", hint="install kite-memory again") from error
 
 
-def _rites(text: str) -> set[str]:
+def _routine_words(text: str) -> set[str]:
     return {_RITES[word] for word in _WORD.findall(text.lower()) if word in _RITES}
 
 

@@ -422,9 +422,9 @@ class Index:
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
-                count, hindrances = self._embedded(space, self._keys, stop, progress)
+                count, index_problems = self._embedded(space, self._keys, stop, progress)
                 embedded += count
-                problems += hindrances
+                problems += index_problems
                 if not stop():  # else notes may be missing from the catalogue whose vectors are still good
                     problems += self._swept(space[1])
             self._problems = ()
@@ -529,7 +529,7 @@ class Index:
                 wanted = scoped_bm25.foremost([*wanted, *lexical.called_otherwise(None, wanted)])
                 numbers, scores = scoped_bm25.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
             else:
-                wanted = lexical.telling(connection, wanted, len(columns))
+                wanted = lexical.rarest_terms(connection, wanted, len(columns))
                 wanted += lexical.called_otherwise(connection, wanted)
                 if forgiving:
                     for near in lexical.corrected(connection, wanted).values():

@@ -126,7 +126,7 @@ def remove(connection: sqlite3.Connection, note: int) -> None:
     connection.executemany("DELETE FROM term WHERE word = ? AND notes <= 0", vocabulary)
 
 
-def telling(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -> list[str]:
+def rarest_terms(connection: sqlite3.Connection, wanted: Sequence[str], total: int) -> list[str]:
     """Return the rarest terms, in their order: only as many as distinguish notes and can be looked up quickly."""
     if len(wanted) <= _TERMS and len(wanted) * total <= _POSTINGS:
         return list(wanted)

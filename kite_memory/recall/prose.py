@@ -52,15 +52,15 @@ def passages(note: Note) -> tuple[str, ...]:
     Never empty: a note without words still has its title, or its path. The whole note is redacted before it is divided: the
     embedder may be an external service, and half of a key in a passage of its own would match no pattern.
     """
-    title = _told(note.title).strip() or note.path
-    head = "\n".join((title, *map(_told, note.triggers)))[:_CHARACTERS_PER_PASSAGE]
-    parts = list(_parts(prose(_told(note.body))))[:_PASSAGES_PER_NOTE]
-    unsaid = [_told(entity) for entity in note.entities if entity not in note.body]
+    title = _redacted(note.title).strip() or note.path
+    head = "\n".join((title, *map(_redacted, note.triggers)))[:_CHARACTERS_PER_PASSAGE]
+    parts = list(_parts(prose(_redacted(note.body))))[:_PASSAGES_PER_NOTE]
+    unsaid = [_redacted(entity) for entity in note.entities if entity not in note.body]
     first = "\n".join(filter(None, (head, *parts[:1], ", ".join(unsaid)[:_CHARACTERS_PER_PASSAGE])))
     return (first, *(f"{title[:200]}\n{part}" for part in parts[1:]))
 
 
-def _told(text: str) -> str:
+def _redacted(text: str) -> str:
     from kite_memory.redaction import drop_private, redact  # rendering alone does not need it
 
     return redact(drop_private(text))

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from kite_memory.model.plan import Surroundings
 from kite_memory.recall import gate, pointing, scoring
 from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.delivery import Delivery
+from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, Shelf, no_evidence
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
@@ -171,16 +172,9 @@ class Recall:
         With ``remember``, the notes count as shown to this session and the occasion is logged: immediately or, as everywhere in
         this class, once the ``delivery`` has arrived.
         """
-        try:
-            injection = self._chosen(prompt)
-            if remember and not self._gives(prompt, injection, "prompt", delivery):
-                injection = Injection(block="", hits=(), reason="already shown in this session")
-                self._gives(prompt, injection, "prompt", delivery)
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
-        return injection
+        return self._delivered(lambda: self._selection(prompt, self._chosen(prompt), "prompt"), remember, delivery)
 
-    def heard(self, question: Question, judged: Judged) -> None:
+    def log_verdicts(self, question: Question, judged: Judged) -> None:
         """Log the judge's verdict on a question, whether or not it is delivered before the turn ends. Raises nothing.
 
         A question about a note that has been forgotten meanwhile is not logged.
@@ -204,11 +198,11 @@ class Recall:
 
         ``tokens`` is what is left of the turn's budget.
         """
+        return deliver(partial(self._ruled, question, judged, tokens), self._memory, delivery)
+
+    def _ruled(self, question: Question, judged: Judged, tokens: int | None) -> Selection:
         found = {verdict.note: verdict.probability for verdict in judged.verdicts} if judged.anything >= _ANYTHING else {}
-        try:
-            shown = self._memory.shown(question.session) if question.session else frozenset()
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
+        shown = self._shown(question.session)
         asked = [hit for hit in question.candidates if name(hit.note) in found]
         who = "the gate, for want of a judge" if judged.by_gate else "the judge"
         hits = [replace(hit, score=found[name(hit.note)], why=who) for hit in self._in_force(asked)]
@@ -218,25 +212,12 @@ class Recall:
         chosen = [hit for place, hit in enumerate(hits) if hit.score >= foreign[place] + (also if place else first)]
         chosen = chosen[: self._notes_per_prompt]
         rendered = block(chosen, tokens=self._room(tokens))
-        names = [name(hit.note) for hit in rendered.hits]
-        try:
-            if not names:
-                return Injection(block="", hits=(), reason=f"{who} found nothing")
-            reason = f"{who}: best {chosen[0].score:.2f}"
-            occasion = Occasion(
-                at=self._clock(),
-                moment="late",
-                session=question.session,
-                project=question.project,
-                head=question.head,
-                reason=reason,
-                given=tuple(Given(note=name(hit.note), score=hit.score) for hit in rendered.hits),
-            )
-            if not self._memory.give(question.session, names, occasion, delivery):
-                return Injection(block="", hits=(), reason="already shown in this session")
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
-        return Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+        if not rendered.hits:
+            return Selection(injection=silence(f"{who} found nothing"))
+        reason = f"{who}: best {chosen[0].score:.2f}"
+        prompt = Prompt(text="", session=question.session, project=question.project, head=question.head)
+        injection = Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+        return self._selection(prompt, injection, "late")
 
     def from_the_team(
         self, prompt: Prompt, hits: Sequence[Hit], *, beside: Injection, tokens: int, delivery: Delivery | None = None
@@ -245,56 +226,49 @@ class Recall:
 
         Notes that this machine has as well are omitted: local recall covers them. ``tokens`` is what is left of the turn's budget.
         """
-        try:
-            shown = self._memory.shown(prompt.session) if prompt.session else frozenset()
-            fresh = [hit for hit in hits if hit.note.id not in shown and not self._index.numbers(hit.note.id.removeprefix(TEAMS))]
-            rendered = block(
-                fresh[: max(0, self._notes_per_prompt - len(beside.hits))],
-                tokens=min(tokens, self._tokens_per_prompt - beside.tokens),
-                characters=CHARACTERS - len(beside.block) - 1,
-                whose="this user's team",
-            )
-            names = [hit.note.id for hit in rendered.hits]
-            if not names:
-                return Injection(block="", hits=(), reason="nothing new from the team")
-            reason = f"{len(names)} of the team's: best {max(hit.score for hit in rendered.hits):.2f}"
-            injection = Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
-            if not self._gives(prompt, injection, "team", delivery):
-                return Injection(block="", hits=(), reason="already shown in this session")
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
-        return injection
+        return deliver(partial(self._of_the_team, prompt, hits, beside, tokens), self._memory, delivery)
+
+    def _of_the_team(self, prompt: Prompt, hits: Sequence[Hit], beside: Injection, tokens: int) -> Selection:
+        shown = self._shown(prompt.session)
+        fresh = [hit for hit in hits if hit.note.id not in shown and not self._index.numbers(hit.note.id.removeprefix(TEAMS))]
+        rendered = block(
+            fresh[: max(0, self._notes_per_prompt - len(beside.hits))],
+            tokens=min(tokens, self._tokens_per_prompt - beside.tokens),
+            characters=CHARACTERS - len(beside.block) - 1,
+            whose="this user's team",
+        )
+        if not rendered.hits:
+            return Selection(injection=silence("nothing new from the team"))
+        reason = f"{len(rendered.hits)} of the team's: best {max(hit.score for hit in rendered.hits):.2f}"
+        injection = Injection(block=rendered.text, hits=rendered.hits, reason=reason, tokens=rendered.tokens)
+        return self._selection(prompt, injection, "team")
 
     def brief(
         self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
     ) -> Injection:
         """Return what a session is shown of the vault as it starts: at most fifteen titles. Raises nothing."""
-        try:
-            shown = self._memory.shown(session) if session else frozenset[str]()
-            if shown or (session and self._memory.listed(session)):
-                return Injection(block="", hits=(), reason="the session has begun already")
-            now = self._clock()
-            lines = contents(
-                self._index,
-                project=project,
-                shown=shown,
-                now=now.timestamp(),
-                taken_up=self._memory.taken_up(),
-                at_rest=self._memory.at_rest(),
-                commands=self._commands,
-                session=session,
-                branch=branch,
-            )
-            rendered = list_of(lines, tokens=_LIST_TOKENS)
-            if not rendered.text:
-                return Injection(block="", hits=(), reason="nothing to begin with")
-            injection = Injection(block=rendered.text, hits=rendered.hits, reason="a session starts", tokens=rendered.tokens)
-            start = Prompt(text="", session=session, project=project)
-            if remember and not self._gives(start, injection, "start", delivery):
-                return Injection(block="", hits=(), reason="already shown in this session")
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"the memory of what was shown cannot be used: {error}")
-        return injection
+        return self._delivered(partial(self._titles, session, project, branch), remember, delivery)
+
+    def _titles(self, session: str, project: str, branch: str) -> Selection:
+        shown = self._shown(session)
+        if shown or (session and self._memory.listed(session)):
+            return Selection(injection=silence("the session has begun already"))
+        lines = contents(
+            self._index,
+            project=project,
+            shown=shown,
+            now=self._clock().timestamp(),
+            taken_up=self._memory.taken_up(),
+            at_rest=self._memory.at_rest(),
+            commands=self._commands,
+            session=session,
+            branch=branch,
+        )
+        rendered = list_of(lines, tokens=_LIST_TOKENS)
+        if not rendered.text:
+            return Selection(injection=silence("nothing to begin with"))
+        injection = Injection(block=rendered.text, hits=rendered.hits, reason="a session starts", tokens=rendered.tokens)
+        return self._selection(Prompt(text="", session=session, project=project), injection, "start")
 
     def act(self, action: Action, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """Return the advice for an agent that runs a command, or whose command failed: one line, rarely. Raises nothing."""
@@ -376,7 +350,7 @@ class Recall:
             self._index,
             prompt,
             self._bar,
-            shown=self._memory.shown(prompt.session) if prompt.session else (),
+            shown=self._shown(prompt.session),
             now=self._clock().timestamp(),
             limit=self._notes_per_prompt,
             tallies=self._memory.tallies(),
@@ -419,7 +393,7 @@ class Recall:
         if needless(bounded(prompt.text)) not in ("", TERSE):
             return (), ()
         listed = self._memory.listed(prompt.session) if prompt.session else {}
-        shown = self._memory.shown(prompt.session) if prompt.session else frozenset()
+        shown = self._shown(prompt.session)
         quotes: Sequence[Quote] = ()
         others: Sequence[Pointer] = ()
         if self._cards is not None and prompt.project:
@@ -440,10 +414,17 @@ class Recall:
             listed=listed,
         )
 
-    def _gives(self, prompt: Prompt, injection: Injection, moment: Moment, delivery: Delivery | None) -> bool:
+    def _delivered(self, select: Callable[[], Selection], remember: bool, delivery: Delivery | None) -> Injection:
+        """Deliver, or without ``remember`` only select."""
+        return deliver(select if remember else lambda: replace(select(), occasion=None), self._memory, delivery)
+
+    def _selection(self, prompt: Prompt, injection: Injection, moment: Moment) -> Selection:
         occasion = self._occasion(prompt, injection, moment=moment)
-        told = [given.note for given in occasion.given if given.voice != "pointer"] if moment != "start" else []
-        return self._memory.give(prompt.session, told, occasion, delivery)
+        claimed = [given.note for given in occasion.given if given.voice != "pointer"] if moment != "start" else []
+        return Selection(injection=injection, occasion=occasion, claimed=tuple(claimed))
+
+    def _shown(self, session: str) -> frozenset[str]:
+        return self._memory.shown(session) if session else frozenset()
 
     def _room(self, left: int | None) -> int:
         return self._tokens_per_prompt if left is None else min(left, self._tokens_per_prompt)

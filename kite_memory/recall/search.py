@@ -76,8 +76,8 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
     if query.project:
         scores = scores - scoring.handicap(columns, index.project_number(query.project))
     scores = scores - _PAGE * scoring.of_kinds(columns, {NoteKind.ENTITY})
-    heard = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
-    own = np.where(mask & heard, scores, -np.inf)
+    related = (signals.bm25 > 0) | (signals.cosine >= _FAINT)
+    own = np.where(mask & related, scores, -np.inf)
     pairs = scoring.succession(columns)
     scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
     return hits(index, signals, scores, inherited=scores > own, limit=query.limit, project=query.project)

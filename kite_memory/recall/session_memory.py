@@ -13,7 +13,6 @@ from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
-from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3
 from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, storable, tally_of, week_of
 from kite_memory.recall.uptake import Uptake
@@ -175,26 +174,10 @@ class SessionMemory:
         with self._lock:
             return frozenset(note for (note,) in self._connection.execute(asked, (_RESTS_AFTER,)))
 
-    def give(self, session: str, notes: Sequence[str], occasion: Occasion, delivery: Delivery | None = None) -> bool:
-        """Claim the notes for this session and log the occasion: all of them, or none if another prompt has claimed one first.
-
-        With a ``delivery`` this happens once it arrives; until then the notes are reserved for this prompt. Whatever the occasion
-        gives beyond ``notes`` counts as shown by title only and may be shown again.
-        """
-        if delivery is None:
-            if session and notes and not self.claim(session, notes, occasion.at):
-                return False
-            self._log(session, notes, occasion)
+    def reserve(self, session: str, notes: Sequence[str]) -> bool:
+        """Reserve the notes for this session: all of them, or none if one is shown or reserved already."""
+        if not session or not notes:
             return True
-        if session and notes and not self._reserve(session, notes):
-            return False
-        delivery.when(
-            arrived=lambda: self._confirm(session, notes, occasion),
-            lost=lambda: self._release(session, notes),
-        )
-        return True
-
-    def _reserve(self, session: str, notes: Sequence[str]) -> bool:
         with self._lock:
             reserved = self._reserved.get(session, set())
             if not self._in_context(session).union(reserved).isdisjoint(notes):
@@ -206,15 +189,20 @@ class SessionMemory:
         rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (storable(session),))
         return {note for (note,) in rows}
 
-    def _confirm(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
-        """If this fails the notes stay reserved, so they count as shown for as long as this process runs."""
-        if session and notes:
-            self.claim(session, notes, occasion.at)
-        self._log(session, notes, occasion)
-        self._release(session, notes)
+    def confirm(self, notes: Sequence[str], occasion: Occasion) -> None:
+        """Claim reserved notes and log the occasion.
 
-    def _log(self, session: str, notes: Sequence[str], occasion: Occasion) -> None:
+        If this fails the notes stay reserved, so they count as shown for as long as this process runs.
+        """
+        if occasion.session and notes:
+            self.claim(occasion.session, notes, occasion.at)
+        self.log(notes, occasion)
+        self.release(occasion.session, notes)
+
+    def log(self, notes: Sequence[str], occasion: Occasion) -> None:
+        """Log an occasion at which these notes were shown; the others that it gave were shown by title."""
         self.record(occasion)
+        session = occasion.session
         named = [(given.note, given.score) for given in occasion.given if given.note not in notes]
         if session and named:
             with self._changing() as connection:
@@ -224,7 +212,8 @@ class SessionMemory:
                     [(storable(session), storable(note), score, occasion.at.timestamp()) for note, score in named],
                 )
 
-    def _release(self, session: str, notes: Sequence[str]) -> None:
+    def release(self, session: str, notes: Sequence[str]) -> None:
+        """Give up reserved notes."""
         with self._lock:
             left = self._reserved.pop(session, set()).difference(notes)
             if left:

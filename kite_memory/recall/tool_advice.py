@@ -2,10 +2,10 @@
 
 import posixpath
 import re
-import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -15,7 +15,7 @@ from kite_memory.model.hit import Hit, Injection
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import scoring
 from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
-from kite_memory.recall.delivery import Delivery
+from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
@@ -151,30 +151,33 @@ class ToolAdvice:
         With a ``branch``, notes of other unmerged branches are omitted. With a ``delivery``, claiming and logging happen once it
         arrives.
         """
-        try:
-            shown = self._memory.shown(action.session) if action.session else frozenset()
-            remarks = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
-            remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
-            if remark is None:
-                return Injection(block="", hits=(), reason="nothing is known of this action")
-            if action.session and self._memory.times(action.session, "action") >= _MOST_TOLD:
-                return Injection(block="", hits=(), reason="enough was said in this session")
-            rendered = block([_as_line(remark.hit)])
-            if not rendered.text:
-                return Injection(block="", hits=(), reason="no room for a line")
-            if not self._memory.give(action.session, [remark.name], _occasion(action, remark, now), delivery):
-                return Injection(block="", hits=(), reason="already shown in this session")
-        except sqlite3.Error as error:
-            return Injection(block="", hits=(), reason=f"what is known cannot be used: {error}")
-        return Injection(block=rendered.text, hits=(remark.hit,) if remark.known else (), reason=remark.why, tokens=rendered.tokens)
+        return deliver(partial(self._selected, action, now, branch), self._memory, delivery)
+
+    def _selected(self, action: Action, now: datetime, branch: str) -> Selection:
+        shown = self._memory.shown(action.session) if action.session else frozenset()
+        remarks = self._after(action, shown, now, branch) if action.error else self._before(action, shown, now, branch)
+        remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
+        if remark is None:
+            return Selection(injection=silence("nothing is known of this action"))
+        if action.session and self._memory.times(action.session, "action") >= _MOST_TOLD:
+            return Selection(injection=silence("enough was said in this session"))
+        rendered = block([_as_line(remark.hit)])
+        if not rendered.text:
+            return Selection(injection=silence("no room for a line"))
+        hits = (remark.hit,) if remark.known else ()
+        return Selection(
+            injection=Injection(block=rendered.text, hits=hits, reason=remark.why, tokens=rendered.tokens),
+            occasion=_occasion(action, remark, now),
+            claimed=(remark.name,),
+        )
 
     def _before(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
         commands = invocations(action.command)
-        telling = [command for command in commands if command.program not in _LOOKING]
+        relevant = [command for command in commands if command.program not in _LOOKING]
         folder = _folder(commands, action.cwd)
-        for note, reading in self._notes(_asked_by(telling, action), action, shown, now, branch):
+        for note, reading in self._notes(_asked_by(relevant, action), action, shown, now, branch):
             for caution in reading.cautions:
-                if any(concerns(caution, command, folder=folder) for command in telling) and not heeded(caution, commands):
+                if any(concerns(caution, command, folder=folder) for command in relevant) and not heeded(caution, commands):
                     yield _said_by(note, caution.says, "speaks of this command")
 
     def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:

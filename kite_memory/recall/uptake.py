@@ -120,7 +120,7 @@ def signs_of(note: Note) -> Signs:
     return Signs(own=own, rejected=tuple(sign for sign in _chosen(_signs(turned_down, ())) if sign.form not in forms))
 
 
-def telling(signs: Sequence[Sign]) -> bool:
+def beyond_chance(signs: Sequence[Sign]) -> bool:
     """Return whether these signs together are more than chance: a rare one, or two that share no word."""
     if any(sign.rare for sign in signs):
         return True
@@ -239,7 +239,7 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
     What was mentioned by others first proves nothing.
     """
     signs = signs_of(note)
-    if not telling(signs.own):
+    if not beyond_chance(signs.own):
         return Uptake(outcome="unknown", why="nothing in it is distinctive")
     after = list(after)
     if not any(_is_agents(event) for event in after):
@@ -248,17 +248,17 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
     unheard = set(_unheard([met.sign for met in (*first, *second)], before))
     first = [met for met in first if met.sign in unheard]
     taken = [met for met in first if met.sign in signs.own]
-    if telling([met.sign for met in taken]):
+    if beyond_chance([met.sign for met in taken]):
         return Uptake(outcome="used", why=_named(taken))
     echoed = [*taken, *(met for met in second if met.sign in unheard and met.sign in signs.own)]
-    if telling([met.sign for met in echoed]):
+    if beyond_chance([met.sign for met in echoed]):
         return Uptake(outcome="unknown", why=f"the agent had just been told of it: {_named(echoed)}")
     against = [met for met in first if met.sign in signs.rejected]
-    if telling([met.sign for met in against]):
+    if beyond_chance([met.sign for met in against]):
         return Uptake(outcome="unknown", why=f"what it rejects came up, for or against: {_named(against)}")
     if echoed:
         return Uptake(outcome="unknown", why=f"too little of it to tell from chance: {_named(echoed)}")
-    if not telling(_unheard(signs.own, before)):
+    if not beyond_chance(_unheard(signs.own, before)):
         return Uptake(outcome="unknown", why="all that is distinctive in it had been said before")
     return Uptake(outcome="ignored", why="nothing of it appears in what the agent did next")
 

@@ -5,8 +5,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
+
+import orjson
 
 from kite_memory.model.event import Event
+from kite_memory.model.look import ReadResult
+from kite_memory.model.redacted import RedactedResult, RedactedText
 from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks
 from kite_memory.redaction.carriers import find_carried
@@ -141,7 +146,7 @@ def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
 _PASSES = 8
 
 
-def redact(text: str) -> str:
+def redact(text: str) -> RedactedText:
     """Return ``text`` with each secret replaced by ``[redacted:<kind>]``.
 
     Terminal escapes and invisible characters between plain ones are removed; everything else stays. Redacting twice changes
@@ -151,16 +156,16 @@ def redact(text: str) -> str:
     return _redacted(text, bare(text))
 
 
-def _redacted(text: str, raw: bytes) -> str:
+def _redacted(text: str, raw: bytes) -> RedactedText:
     """Redact a cleaned ``text``; ``raw`` is the same text from `bare`."""
     for _ in range(_PASSES):
         places = marks(text)
         spans = beside([*find(raw, places), *find_protected(text)], places)
         if not spans:
-            return text
+            return RedactedText(text)
         text = clean(_replaced(text, spans))
         raw = bare(text)
-    return mark("text")  # built to reveal another secret whenever one is removed
+    return RedactedText(mark("text"))  # built to reveal another secret whenever one is removed
 
 
 _ORDINARY_ID = re.compile(r"(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{1,64})(?::[0-9]{1,6})?|[a-z]{0,12}|[0-9]{0,19}")
@@ -199,6 +204,55 @@ def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
         return event
     id, session, parent, call, tool = ids
     return replace(event, text=text, command=command, path=path, id=id, session=session, parent=parent, call=call, tool=tool)
+
+
+def redact_result(read_result: ReadResult) -> RedactedResult:
+    """Return a read result redacted, including the cursor's state. Passages are left whole: only hashes of them are stored."""
+    session = read_result.session
+    known: dict[str, str] = {}
+    if session is not None:
+        session = replace(
+            session,
+            id=redact_id(session.id),
+            parent=redact_id(session.parent),
+            title=_clean(session.title),
+            branch=_clean(session.branch),
+            cwd=_clean(session.cwd),
+            project=_clean(session.project),
+        )
+    return RedactedResult(
+        replace(
+            read_result,
+            session=session,
+            events=tuple(redact_event(event, known) for event in read_result.events),
+            problems=tuple(replace(problem, reason=redact(problem.reason)) for problem in read_result.problems),
+            cursor=replace(read_result.cursor, carry=_clean_json(read_result.cursor.carry)),
+        )
+    )
+
+
+def _clean(text: str) -> str:
+    return redact(drop_private(text)) if text else text
+
+
+def _clean_json(carry: str) -> str:
+    """Redact each string by itself: the ids of calls and events among them do not look like secrets when alone."""
+    try:
+        return orjson.dumps(_clean_value(orjson.loads(carry))).decode() if carry else carry
+    except orjson.JSONDecodeError:
+        return _clean(carry)
+
+
+def _clean_value(value: Any) -> Any:
+    match value:
+        case str():
+            return _clean(value)
+        case list():
+            return [_clean_value(each) for each in value]
+        case dict():
+            return {key: _clean_value(each) for key, each in value.items()}
+        case _:
+            return value
 
 
 def _ids(event: Event) -> list[str]:

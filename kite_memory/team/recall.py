@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.redacted import RedactedText
 from kite_memory.recall.scoring import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
 from kite_memory.team.search import Line, Team, hits_of
@@ -63,7 +64,7 @@ def standing_out(hits: Sequence[Mapping[str, Any]], *, score: float = SCORE, mar
     return [hit for hit in ranked[:MOST] if hit["score"] >= score and hit["score"] - least >= margin and _may_be_said(hit)]
 
 
-class Telling:
+class TeamQuery:
     """A running query and its results so far."""
 
     def __init__(self, *, until: float, clock: Callable[[], float]) -> None:
@@ -92,42 +93,42 @@ class TeamRecall:
         self._clock = clock
         self._lock = threading.Lock()
         self._asking = False
-        self._reliance = CircuitBreaker()
+        self._breaker = CircuitBreaker()
         self._trusted: SSLContext | None = None
 
-    def ask(self, query: str, project: str, *, until: float) -> Telling | None:
+    def ask(self, query: RedactedText, project: str, *, until: float) -> TeamQuery | None:
         """Start a query. Return ``None`` if another one is running or the team is not queried at present."""
         with self._lock:
-            if self._asking or not self._reliance.may_ask(self._clock()):
+            if self._asking or not self._breaker.may_ask(self._clock()):
                 return None
             self._asking = True
-        telling = Telling(until=until, clock=self._clock)
-        threading.Thread(target=self._ask, args=(telling, query, project), name="ask-team", daemon=True).start()
-        return telling
+        running = TeamQuery(until=until, clock=self._clock)
+        threading.Thread(target=self._ask, args=(running, query, project), name="ask-team", daemon=True).start()
+        return running
 
-    def _ask(self, telling: Telling, query: str, project: str) -> None:
+    def _ask(self, running: TeamQuery, query: str, project: str) -> None:
         answered = False
         try:
-            answered = self._told(telling, query, project)
+            answered = self._query(running, query, project)
         finally:
             with self._lock:
                 now = self._clock()
                 self._asking = False
-                self._reliance = self._reliance.after(answered=answered and now <= telling.until, now=now)
-            telling.end()
+                self._breaker = self._breaker.after(answered=answered and now <= running.until, now=now)
+            running.end()
 
-    def _told(self, telling: Telling, query: str, project: str) -> bool:
-        line = Line(self._team, seconds=max(0.001, telling.until - self._clock()), trusted=self._authorities())
+    def _query(self, running: TeamQuery, query: str, project: str) -> bool:
+        line = Line(self._team, seconds=max(0.001, running.until - self._clock()), trusted=self._authorities())
         try:
             found = line.call("search_notes", {"query": query, "project": project, "limit": COMPARED})
             if found is None or not isinstance(found.get("hits"), list):
                 return False
             for hit in standing_out(hits_of(found)):
-                whole = line.call("get_note", {"note": hit["id"]}) if self._clock() < telling.until else None
+                whole = line.call("get_note", {"note": hit["id"]}) if self._clock() < running.until else None
                 if whole is None:
                     return False
                 if (note := note_of(hit, whole)) is not None:
-                    telling.add(Hit(note=note, score=hit["score"], why="the team's"))
+                    running.add(Hit(note=note, score=hit["score"], why="the team's"))
             return True
         finally:
             line.close()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from kite_memory.errors import UsageError
+from kite_memory.model.redacted import RedactedText
 from kite_memory.recall.rendering import plain_line
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Asking:
     """A running query."""
 
     def __init__(
-        self, team: Team, query: str, *, kinds: Sequence[str] = (), project: str = "", limit: int = 10, seconds: float
+        self, team: Team, query: RedactedText, *, kinds: Sequence[str] = (), project: str = "", limit: int = 10, seconds: float
     ) -> None:
         self._until = time.monotonic() + seconds
         self._answer: dict[str, Any] | None = None

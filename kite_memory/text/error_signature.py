@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 PANICKED = "panicked"
-"""Returned by `told_of` for a line whose message is on the next one."""
+"""Returned by `failure_message` for a line whose message is on the next one."""
 
 _Told = Callable[[re.Match[str]], str]
 
@@ -164,11 +164,11 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def may_tell(line: str) -> bool:
-    """Return whether a line may hold a failure: a fast filter that drops no line `told_of` would match; most lines end here."""
+    """Return whether a line may hold a failure: a fast filter that keeps every line with a `failure_message`."""
     return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None or _RULE.match(line) is not None
 
 
-def told_of(line: str, *, traced: bool = False, following: str = "") -> str:
+def failure_message(line: str, *, traced: bool = False, following: str = "") -> str:
     """Return the failure message on a line; empty if there is none.
 
     ``traced`` means that the line is inside a traceback: there the bare name of an exception counts. ``following`` is the next
@@ -278,14 +278,14 @@ def signatures(text: str, limit: int = 8) -> tuple[str, ...]:
     lines = text.split("\n")
     last = min(2, limit)
     first: dict[str, int] = {}
-    for place, signature in _told(lines, traced):
+    for place, signature in _numbered_signatures(lines, traced):
         first.setdefault(signature, place)
         if len(first) > limit:
             break
     else:
         return tuple(first)
     ending: dict[str, int] = {}
-    for place, signature in _told(lines, traced, backwards=True):
+    for place, signature in _numbered_signatures(lines, traced, backwards=True):
         ending.setdefault(signature, place)
         if len(ending) == last:
             break
@@ -296,7 +296,7 @@ def signatures(text: str, limit: int = 8) -> tuple[str, ...]:
 def first_failure(text: str) -> str:
     """Return the line, verbatim, that the first of `signatures` was made of; empty if there is no failure."""
     lines = text[:_END].split("\n")
-    for place, _ in _told(lines, "Traceback (most recent call last)" in text):
+    for place, _ in _numbered_signatures(lines, "Traceback (most recent call last)" in text):
         return _CONTROL.sub("", lines[place][:_LINE]).strip()
     return ""
 
@@ -312,7 +312,7 @@ def normal(message: str) -> str:
     return text.strip(" ,;:.")
 
 
-def _told(lines: Sequence[str], traced: bool, *, backwards: bool = False) -> Iterator[tuple[int, str]]:
+def _numbered_signatures(lines: Sequence[str], traced: bool, *, backwards: bool = False) -> Iterator[tuple[int, str]]:
     """Yield signatures with their line numbers. Stops after the first few thousand distinct lines that may hold a failure."""
     known: dict[str, str] = {}
     for place in range(len(lines) - 1, -1, -1) if backwards else range(len(lines)):
@@ -332,7 +332,7 @@ def _told(lines: Sequence[str], traced: bool, *, backwards: bool = False) -> Ite
 
 
 def _signature(line: str, traced: bool, following: str) -> str:
-    told = told_of(line, traced=traced, following=following[:_LINE])
+    told = failure_message(line, traced=traced, following=following[:_LINE])
     if told == PANICKED:
         said = following.strip()[:_LINE]
         told = f"panicked: {said}" if said else ""

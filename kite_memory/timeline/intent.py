@@ -116,7 +116,7 @@ def words(work: Work) -> frozenset[str]:
     would hold words of everything.
     """
     texts = (work.opening[:_OPENING], *_subjects(work), *(_spaced(branch) for branch in _branches(work)), work.session.title)
-    return frozenset(word for text in texts for word in _told(text))
+    return frozenset(word for text in texts for word in _statements(text))
 
 
 def refers_back(work: Work) -> bool:
@@ -124,14 +124,14 @@ def refers_back(work: Work) -> bool:
 
 
 def opened_with(work: Work) -> frozenset[str]:
-    return frozenset(_told(work.opening))
+    return frozenset(_statements(work.opening))
 
 
 def closed_with(work: Work) -> frozenset[str]:
-    return frozenset(_told(work.closing))
+    return frozenset(_statements(work.closing))
 
 
-def _told(text: str) -> Iterator[str]:
+def _statements(text: str) -> Iterator[str]:
     for clause in _CLAUSES.split(text):
         if clause and not _ENVIRONMENT.search(clause):
             for word in _WORDS.findall(_CAMEL.sub(" ", clause)):

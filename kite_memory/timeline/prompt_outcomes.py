@@ -60,7 +60,7 @@ def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
     """
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
         followed = [_event(row, name, provider) for row in rows(_FOLLOWED, (_READ, session, ordinal, until, _CALLS))][::-1]
-        came = "; ".join(_told(followed, cwd))
+        came = "; ".join(_result_lines(followed, cwd))
         said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
         answer = next((text for text in said if text.strip()), "")
         if came or 0 < talk <= len(answer):
@@ -80,7 +80,7 @@ def steps(rows: Rows, prompt: int) -> list[int]:
     ]
 
 
-def _told(events: Sequence[Event], cwd: str) -> Iterator[str]:
+def _result_lines(events: Sequence[Event], cwd: str) -> Iterator[str]:
     files, done, made = changed_files(events, cwd), runs(events, cwd), commits(events)
     if not (files or made or any(run.is_check or (run.outcome == "failed" and run.signature) for run in done if run.purposes)):
         return

@@ -156,7 +156,7 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
         *_changed(files, made),
         *_failed(failures, done),
         *_verify(files, done, failures),
-        *_stable_told(stable, files),
+        *_stable_lines(stable, files),
         *_open(events),
     )
     return Brief(
@@ -448,7 +448,7 @@ def _code(files: Sequence[Changed], *, since: int) -> list[Changed]:
     return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
-def _stable_told(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
+def _stable_lines(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
     if stable is None:
         return
     changed = [file for file in files if file.place > stable.place]

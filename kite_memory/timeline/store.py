@@ -20,7 +20,8 @@ from kite_memory.model.event import (
     evidence_reference,
 )
 from kite_memory.model.fix import Fix
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.look import Cursor
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, conversations, counting, event_embeddings, passages, search, tombstones
 from kite_memory.timeline.conversations import CardQuery, Talk
@@ -92,7 +93,7 @@ class Timeline:
         self._clock = clock
         self._writer = connect(path)
         self._gone = path.with_suffix(".let-go")
-        tombstones.let_go_again(self._writer, self._gone)
+        tombstones.reload_forgotten(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
         self._vectors: event_embeddings.Read | None = None
@@ -105,14 +106,14 @@ class Timeline:
             self._reader.close()
             self._writer.close()
 
-    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
+    def commit(self, read_results: Iterable[RedactedResult], provider: str) -> int:
         """Write the read results in one transaction, all or nothing, and return the number of new events.
 
         An event whose id is already stored, from whatever file, stays as first seen, unless the read result amends and the event
         belongs to the same session. If another line of the same file has the same id and a different content, both are kept.
         """
         with self._write_lock, _transaction(self._writer) as database:
-            added = sum(take(database, look, provider, self._clock()) for look in looks)
+            added = sum(take(database, read_result, provider, self._clock()) for read_result in read_results)
             sign_backlog(database)
             search.index_backlog(database)
             event_embeddings.find_backlog(database)
@@ -298,18 +299,18 @@ class Timeline:
         found = self.evidence(reference)
         return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
 
-    def let_go(self, events: Sequence[Event], *, blank: bool = False) -> None:
-        """Mark events as forgotten, as `tombstones.let_go` does.
+    def forget_events(self, events: Sequence[Event], *, blank: bool = False) -> None:
+        """Mark events as forgotten, as `tombstones.forget_events` does.
 
         With ``blank``, their words are also erased from the file, which takes seconds for a large one.
         """
         tombstones.write_down(self._gone, events, blank=blank)
         if not blank:
             with self._write_lock, _transaction(self._writer) as database:
-                tombstones.let_go(database, events, blank=False)
+                tombstones.forget_events(database, events, blank=False)
             return
-        with self._write_lock, tombstones.leaving_nothing(self._writer), _transaction(self._writer) as database:
-            tombstones.let_go(database, events, blank=True)
+        with self._write_lock, tombstones.purging(self._writer), _transaction(self._writer) as database:
+            tombstones.forget_events(database, events, blank=True)
 
     def purge(self) -> bool:
         """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""

@@ -210,7 +210,7 @@ def _joints(project: str, works: Sequence[Work]) -> list[Joint]:
         shared = {other: _independent(its) for other, its in shared.items()}
         nearest = heapq.nlargest(_PARTNERS, shared, key=lambda other: (sum(weights[tie] for tie in shared[other]), other))
         strengths = {
-            other: _strength(in_order[other], work, _telling(shared[other], weights), weights)
+            other: _strength(in_order[other], work, _weightiest(shared[other], weights), weights)
             * (_ELSEWHERE if _on_another(owns[other], owns[number], shared[other]) else 1.0)
             for other in nearest
         }
@@ -218,7 +218,7 @@ def _joints(project: str, works: Sequence[Work]) -> list[Joint]:
         if best is not None and strengths[best] >= JOINED:
             reasons = [
                 Reason(tie=tie[0], what=tie[1], weight=round(weights[tie], 3), sessions=max(2, len(having[tie])))
-                for tie in _telling(shared[best], weights)
+                for tie in _weightiest(shared[best], weights)
             ]
             reasons.sort(key=lambda reason: (-reason.weight, reason.what))
             joints.append(
@@ -303,7 +303,7 @@ def _holders(tie: _Named, having: Sequence[int]) -> Sequence[int]:
     return having if len(having) <= (_PARTNERS if tie[0] == "word" else _MOST_SHARING) else ()
 
 
-def _telling(shared: Sequence[_Named], weights: Mapping[_Named, float]) -> list[_Named]:
+def _weightiest(shared: Sequence[_Named], weights: Mapping[_Named, float]) -> list[_Named]:
     """Return the weightiest ties of each kind, at most as many as count."""
     by_kind: dict[Tie, list[_Named]] = defaultdict(list)
     for tie in shared:

@@ -36,7 +36,7 @@ def line_of(event: str) -> str:
     return line if colon and number.isdecimal() else event
 
 
-def let_go(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool) -> None:
+def forget_events(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool) -> None:
     """Mark events as forgotten, with all others read from the same lines.
 
     With ``blank``, also erase their words and what derives from them.
@@ -71,7 +71,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
 
 
 @contextmanager
-def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
+def purging(database: sqlite3.Connection) -> Iterator[None]:
     """On exit, remove deleted words from the card postings, the word index and the write-ahead log."""
     try:
         yield
@@ -82,7 +82,7 @@ def leaving_nothing(database: sqlite3.Connection) -> Iterator[None]:
         raise not_written(error, file_of(database)) from error
 
 
-def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
+def without_forgotten(database: sqlite3.Connection, session: Session, events: Sequence[Event]) -> tuple[Session, Sequence[Event]]:
     """Return newly read events with erased ones blanked again, and their session without a title if any was erased."""
     blank = {name for (name,) in database.execute("SELECT event FROM let_go WHERE blank")}
     if not blank:
@@ -93,7 +93,7 @@ def kept_back(database: sqlite3.Connection, session: Session, events: Sequence[E
     return session, [replace(event, text=BLANK, command="", path="") if line_of(event.id) in blank else event for event in events]
 
 
-def still_heard(passages: Sequence[Passage], events: Sequence[Event]) -> Sequence[Passage]:
+def without_forgotten_passages(passages: Sequence[Passage], events: Sequence[Event]) -> Sequence[Passage]:
     """Return the passages without those of erased lines."""
     gone = {event.where.start for event in events if event.text == BLANK}
     return [passage for passage in passages if passage.start not in gone] if gone else passages
@@ -116,7 +116,7 @@ def write_down(path: Path, events: Iterable[Event], *, blank: bool) -> None:
         os.fsync(file.fileno())
 
 
-def let_go_again(database: sqlite3.Connection, path: Path) -> None:
+def reload_forgotten(database: sqlite3.Connection, path: Path) -> None:
     """Load the forgotten events from the file, if the timeline has none."""
     if not database.execute("SELECT 1 FROM let_go LIMIT 1").fetchone():
         database.executemany(_GONE, written_down(path))

@@ -1,5 +1,7 @@
 """Writing read results into the timeline's tables."""
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +13,6 @@ from kite_memory.model.event import Event, Session
 from kite_memory.model.look import ReadResult
 from kite_memory.timeline import cards, passages, tombstones
 from kite_memory.timeline.fixes import sign
-from kite_memory.timeline.repeated import distinct
 
 LATEST_MTIME = 2**63 - 1
 """Stored instead of a file's modification time if that lies past the year 2262."""
@@ -30,37 +31,37 @@ _AMENDS = (
 _AT_ONCE = 256
 
 
-def take(database: sqlite3.Connection, look: ReadResult, provider: str, now: float) -> int:
+def take(database: sqlite3.Connection, read_result: ReadResult, provider: str, now: float) -> int:
     """Write one read result inside the caller's transaction, and return the number of new events."""
-    cursor = look.cursor
+    cursor = read_result.cursor
     # If the read stopped at its budget, the file has more: after a crash it must not count as read to its end.
-    mtime = 0 if look.more else min(cursor.mtime_ns, LATEST_MTIME)
+    mtime = 0 if read_result.more else min(cursor.mtime_ns, LATEST_MTIME)
     (file,) = database.execute(
         "INSERT INTO files (path, provider, position, size, mtime_ns, identity, carry) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (path) DO UPDATE SET position = excluded.position, size = excluded.size,"
         " mtime_ns = excluded.mtime_ns, identity = excluded.identity, carry = excluded.carry RETURNING key",
-        (look.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
+        (read_result.path, provider, cursor.position, cursor.size, mtime, cursor.identity, cursor.carry),
     ).fetchone()
-    for problem in look.problems:
+    for problem in read_result.problems:
         database.execute(
             "INSERT INTO problems VALUES (?, ?, 1, ?) ON CONFLICT (file, reason) DO UPDATE SET count = count + 1",
             (file, problem.reason, problem.position),
         )
-    if look.session is None:
+    if read_result.session is None:
         return 0
-    session, told = tombstones.kept_back(database, look.session, look.events)
+    session, told = tombstones.without_forgotten(database, read_result.session, read_result.events)
     key = _session_key(database, session, now)
-    told = told if look.amends else distinct(database, file, told)
-    passages.keep(database, key, tombstones.still_heard(look.passages, told), now=now)
+    told = told if read_result.amends else _distinct(database, file, told)
+    passages.keep(database, key, tombstones.without_forgotten_passages(read_result.passages, told), now=now)
     events = _in_line(database, key, told)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
-    changed = _write(database, [_row(event, key, file) for event in events], amends=look.amends)
+    changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)
     if not changed:
         return 0
-    sign(database, events, amended=look.amends)
+    sign(database, events, amended=read_result.amends)
     cards.wait(database, key)
     added = changed
-    if look.amends:
+    if read_result.amends:
         (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
     database.execute(
         "UPDATE sessions SET last_ordinal = MAX(last_ordinal, ?), last_at = MAX(last_at, ?), committed_at = ?,"
@@ -174,3 +175,38 @@ def _row(event: Event, session: int, file: int) -> tuple[object, ...]:
         event.where.start,
         event.where.end,
     )
+
+
+def _distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) -> Sequence[Event]:
+    """Return the events, with new ids for those of a line whose id an earlier line of the file uses for a different content.
+
+    Some clients write an id twice, mostly for the same line again, which changes nothing. If a file was rewritten and is read from
+    its beginning, its former lines do not count as earlier lines.
+    """
+    begins = min((event.where.start for event in events), default=0)
+    rows = database.execute(
+        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS told"
+        " JOIN events AS e ON e.id = told.value WHERE e.file = ? AND e.start < ?",
+        (json.dumps([event.id for event in events]), file, begins),
+    )
+    known = {id: (start, said) for id, start, *said in rows}
+    others: dict[tuple[str, int], list[str]] = {}
+    for event in events:
+        start, said = event.where.start, [event.type.value, event.role, event.text, event.command]
+        first, first_said = known.setdefault(event.id, (start, said))
+        line = tombstones.line_of(event.id)
+        # A line's first event distinguishes lines; its further events may depend on a call that only one read knew.
+        if (line, start) in others or (event.id == line and first != start and first_said != said):
+            others.setdefault((line, start), []).extend(said)
+    if not others:
+        return events
+    names = {
+        line: hashlib.blake2b("\0".join((line[0], *said)).encode(), digest_size=16).hexdigest() for line, said in others.items()
+    }
+
+    def renamed(event: Event) -> Event:
+        line = tombstones.line_of(event.id)
+        name = names.get((line, event.where.start))
+        return event if name is None else replace(event, id=name + event.id.removeprefix(line))
+
+    return [renamed(event) for event in events]

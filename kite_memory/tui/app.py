@@ -197,7 +197,7 @@ class TimelineApp(App[None]):
         self._became = became
         self._named = session
         self._sessions: Sequence[Json] = ()
-        self._told: dict[str, Any] = {}
+        self._page: dict[str, Any] = {}
         self._unfolded: set[str] = set()
         self._wanted = ""
         self._view = next(iter(VIEWS))
@@ -222,7 +222,7 @@ class TimelineApp(App[None]):
 
     def on_resize(self, event: Resize) -> None:
         self.screen.set_class(event.size.width < _NARROW, "narrow")
-        if self._told:
+        if self._page:
             self.call_after_refresh(lambda: self._draw(self.timeline.cursor))
 
     @property
@@ -287,11 +287,11 @@ class TimelineApp(App[None]):
 
     def _show_piece(self, piece: Json, first: bool) -> None:
         if first:
-            self._told = {**piece, "events": list(piece["events"])}
+            self._page = {**piece, "events": list(piece["events"])}
             self._unfolded.clear()
         else:
-            self._told["events"] += piece["events"]
-        session = self._told["session"]
+            self._page["events"] += piece["events"]
+        session = self._page["session"]
         name = session["title"] or self._opening(session) or session["project"]
         title = f"{session['provider']}:{session['id'][:8]} {name}"
         self.timeline.border_title = escape(plain(title))
@@ -304,7 +304,7 @@ class TimelineApp(App[None]):
                 self.timeline.focus()
 
     def _draw(self, cursor: int) -> None:
-        told = self._told
+        told = self._page
         width = self.timeline.size.width
         found = rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
         self.timeline.show(in_view(list(found), VIEWS[self._view]), cursor=cursor)
@@ -319,7 +319,7 @@ class TimelineApp(App[None]):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         if event.input.id == "search":
-            self._found = holding(self._told.get("events", ()), event.value)
+            self._found = holding(self._page.get("events", ()), event.value)
             if self._found:
                 self._go_to_found(self.timeline.cursor - 1)
             return
@@ -377,7 +377,7 @@ class TimelineApp(App[None]):
         here = self.timeline.row
         names = list(VIEWS)
         self._view = names[(names.index(self._view) + 1) % len(names)]
-        if self._told:
+        if self._page:
             self._draw(0)
             place = place_of(self.timeline.rows, here.reference) if here is not None and here.reference else None
             self.timeline.put(place or 0)
@@ -392,8 +392,8 @@ class TimelineApp(App[None]):
         self.push_screen(TextScreen(KEYS))
 
     def action_brief(self) -> None:
-        if self._told:
-            session = self._told["session"]
+        if self._page:
+            session = self._page["session"]
             self._show_brief(f"{session['provider']}:{session['id']}")
 
     @work(thread=True, group="brief", exclusive=True)

@@ -153,7 +153,7 @@ def _comparable(told: Difference) -> float:
 
 def _claim(sentence: str) -> Claim:
     text = unicodedata.normalize("NFKC", _MARKS.sub("", sentence))
-    telling = frozenset(_telling(text))
+    telling = frozenset(_significant_words(text))
     return Claim(
         words=telling,
         pairs=frozenset(_pairs(text)),
@@ -215,7 +215,7 @@ def _values(text: str) -> Iterator[Value]:
             yield Value(dimension="day", figure=word.removesuffix("s"))
 
 
-def _telling(text: str) -> Iterator[str]:
+def _significant_words(text: str) -> Iterator[str]:
     for found in _WORD.findall(text):
         word = found.casefold()
         if word in _FILLER or word in _NUMBERS or word in _UNITS or word in _OFTEN or word.removesuffix("s") in _DAYS:

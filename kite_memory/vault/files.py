@@ -388,7 +388,7 @@ class Files:
         except (FileNotFoundError, FileExistsError):
             raise
         except OSError as error:
-            raise _in_our_words(error, self.root) from error
+            raise _as_state_error(error, self.root) from error
 
 
 def no_vault(root: Path) -> VaultMissing:
@@ -429,7 +429,7 @@ def _digest_of(folder: Folder, name: str) -> str:
         return ""
 
 
-def _in_our_words(error: OSError, root: Path) -> KiteError:
+def _as_state_error(error: OSError, root: Path) -> KiteError:
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             reason, hint = "no space left on its disk", "free some space; what could not be written is kept and tried again"

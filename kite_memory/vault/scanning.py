@@ -233,7 +233,9 @@ class Scanner:
         """
         with self.writing() as writer:
             moved = self._moved()
-            changed = sorted({path for key in self._ledger.notes.dead_ends() for path in writer.relink(key, moved.get(key, ""))})
+            changed = sorted(
+                {path for key in self._ledger.notes.broken_link_targets() for path in writer.relink(key, moved.get(key, ""))}
+            )
             self._ledger.set("moved", "")
             self._ledger.set("unmended", "")
             return changed

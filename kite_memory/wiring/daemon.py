@@ -38,10 +38,10 @@ log = logging.getLogger("kite_memory")
 
 def run_daemon(config: Config, lock: DaemonLock) -> int:
     """Run the daemon until it is stopped, and return the exit code. The caller holds the ``lock`` meanwhile."""
-    from kite_memory.daemon.daemon import Daemon, few_arenas
+    from kite_memory.daemon.daemon import Daemon, share_heaps
     from kite_memory.daemon.server import Server
 
-    few_arenas()
+    share_heaps()
     _log_to(daemon_log(config), config.daemon.log_level)
     for name in broken(config.state):
         log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
@@ -60,27 +60,27 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             "unwatched": unwatched,
         }
 
-    with open_services(config, running=running, idle=lambda: daemon.idle) as house:
-        house.outbox.recover()
+    with open_services(config, running=running, idle=lambda: daemon.idle) as services:
+        services.outbox.recover()
         try:
-            house.init_vault()
+            services.init_vault()
         except (VaultMissing, VaultReadOnly) as error:
             log.warning("%s", error)
         daemon = Daemon(
-            pipeline=house.pipeline,
-            sources=house.sources,
+            pipeline=services.pipeline,
+            sources=services.sources,
             vault=config.vault,
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
-            warm=partial(_warm, house.embedder),
-            embed_bundles=lambda: house.timeline.make_cards() or house.timeline.embed_bundles(house.meaning),
-            review=lambda: house.operations.perform("review_page", {}),
-            tend=partial(_tend, house.consolidating, house.anchoring),
+            warm=partial(_warm, services.embedder),
+            embed_bundles=lambda: services.timeline.make_cards() or services.timeline.embed_bundles(services.meaning),
+            review=lambda: services.operations.perform("review_page", {}),
+            maintain=partial(_maintain, services.consolidating, services.anchors),
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
-        _tell_patience(config.state, house.moments.patience)
-        handle = partial(_handle, house.operations, house.moments, daemon)
+        _store_patience(config.state, services.hooks.patience)
+        handle = partial(_handle, services.operations, services.hooks, daemon)
         with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
             code = daemon.run()
@@ -88,9 +88,9 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         return code
 
 
-def _tend(consolidating: Consolidation, anchoring: CodeAnchors, quiet_for: float) -> None:
-    consolidating.tend(quiet_for=quiet_for)
-    anchoring.tend(quiet_for=quiet_for)
+def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: float) -> None:
+    consolidating.maintain(quiet_for=quiet_for)
+    anchors.maintain(quiet_for=quiet_for)
 
 
 _AT_ONCE = frozenset({"hook", "ping", "stop", "look"})
@@ -106,7 +106,7 @@ def _warm(embedder: Embedder) -> None:
     may_ask("ready")
 
 
-def _tell_patience(state: Path, seconds: float) -> None:
+def _store_patience(state: Path, seconds: float) -> None:
     """Store for the hook how long it may wait. Without a longer time it gives up early."""
     file = Path(endpoint.patience_file(str(state)))
     if seconds:
@@ -115,12 +115,12 @@ def _tell_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, moments: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
+def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
     from kite_memory.daemon.protocol import Held, Ok
 
     match request.name:
         case "hook":
-            said, delivery = moments.prepare(request.body, request.variant)
+            said, delivery = hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
             return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "ping":

@@ -151,7 +151,7 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
     return Saving(rules=OfflineRules(), model=extractor, allowance=allowance)
 
 
-def colleagues_of(config: Config, kept: Keys) -> TeamRecall | None:
+def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:
     """Return the team's recall; ``None`` unless the team is to be asked at prompts and there is a token for it."""
     if config.team.ask != "prompt" or not config.team.bridge:
         return None

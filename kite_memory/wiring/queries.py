@@ -47,9 +47,9 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     clock = partial(datetime.now, UTC)
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     if op in ("show", "open"):
-        from kite_memory.app.note_view import Showing
+        from kite_memory.app.note_view import NoteView
 
-        return Showing(vault=vault, clock=clock).operations()
+        return NoteView(vault=vault, clock=clock).operations()
     from kite_memory.app.vault_pages import VaultPages
 
     return VaultPages(vault=vault, clock=clock).operations()

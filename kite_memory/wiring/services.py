@@ -67,13 +67,13 @@ from kite_memory.wiring.models import (
     backend_of,
     budget_of,
     chunk_policy,
-    colleagues_of,
     extractor_of,
     judge_of,
     polisher_of,
     prompt_folders,
     saving_of,
     second_embedder,
+    team_recall_of,
 )
 from kite_memory.wiring.sources import sources_of
 
@@ -101,9 +101,9 @@ class Services:
     pipeline: Pipeline
     operations: Operations
     bridge: Bridge
-    moments: HookHandler
+    hooks: HookHandler
     consolidating: Consolidation
-    anchoring: CodeAnchors
+    anchors: CodeAnchors
     saved: Callable[[EvidenceReference], Sequence[Event]]
     """Returns the events that a note of a saved conversation cites."""
 
@@ -157,7 +157,7 @@ def open_services(
         consolidating = Consolidation(
             vault=vault,
             refresh=indexer.refresh,
-            gardening=pages,
+            pages=pages,
             folder=config.state,
             clock=_now,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
@@ -177,10 +177,10 @@ def open_services(
             saved=store.evidence,
             forgot=store.forgot,
             erase=partial(_erase, consolidating, store),
-            gardening=pages,
+            pages=pages,
             more=consolidating.operations(),
             reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
-            taking_in=Importer(vault=vault, indexer=indexer),
+            importer=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
             lack=extractor.lack if isinstance(extractor, Keyless) else None,
             meaning=meaning,
@@ -204,10 +204,10 @@ def open_services(
             pipeline=pipeline,
             operations=operations,
             bridge=bridge,
-            moments=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
+            hooks=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
             consolidating=consolidating,
             saved=store.evidence,
-            anchoring=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=_now),
+            anchors=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=_now),
         )
 
 
@@ -312,17 +312,17 @@ def _open_hooks(
         mode=stores.config.judge,
         report=report_error,
         left_to_do=partial(left_to_do, store, near),
-        hear=capture.hear,
-        colleagues=colleagues_of(stores.config, stores.keys) if in_background else None,
+        capture=capture.capture,
+        team=team_recall_of(stores.config, stores.keys) if in_background else None,
     )
     closing.callback(hooks.close)
     return hooks
 
 
-def _erase(consolidating: Consolidation, store: LocalStore, letting_go: Forgetting) -> list[str]:
+def _erase(consolidating: Consolidation, store: LocalStore, forgetting: Forgetting) -> list[str]:
     """Delete all other copies of forgotten text, and return which databases may still hold it."""
-    consolidating.let_go()
-    return letting_go.leave_nothing({"bridge.sqlite": store.purge})
+    consolidating.forget_undo()
+    return forgetting.purge_files({"bridge.sqlite": store.purge})
 
 
 def _not_committed(message: str) -> str:
@@ -342,8 +342,8 @@ def _local_store(
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
         indexer.refresh(paths, meaning=meaning or not in_background)
 
-    def let_go(note: Note) -> None:
-        forgetting.let_go(forgetting.grounds([note]), blank=False)
+    def forget_events(note: Note) -> None:
+        forgetting.forget_events(forgetting.grounds([note]), blank=False)
 
     conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
     return LocalStore(
@@ -352,8 +352,8 @@ def _local_store(
         state=LocalState(state / "bridge.sqlite"),
         conversations=conversations,
         take_up=take_up,
-        let_go=let_go,
-        forgotten=lambda note: _remarked(pages.let_go([note], wording=False)),
+        let_go=forget_events,
+        forgotten=lambda note: _remarked(pages.remove_notes([note], wording=False)),
     )
 
 
@@ -372,7 +372,7 @@ def report_error(error: BaseException) -> None:
 
 
 @contextmanager
-def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
+def requests_of(services: Services, tracer: Tracer) -> "Iterator[Requests]":
     """Return a dry run of the configured models' requests; without a model, of those that one would get."""
     from tempfile import TemporaryDirectory
 
@@ -383,7 +383,7 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
     from kite_memory.distill.polishing import Polisher
     from kite_memory.outbound import RedactingBackend
 
-    config = house.config
+    config = services.config
     real = backend_of(config, keys_beside(config.file))
     recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
     backend = RedactingBackend(recorder)
@@ -393,28 +393,28 @@ def requests_of(house: Services, tracer: Tracer) -> "Iterator[Requests]":
         yield Requests(
             askers=Askers(
                 recorder=recorder,
-                extractor=replace(house.extractor, backend=backend)
-                if isinstance(house.extractor, ModelExtractor)
+                extractor=replace(services.extractor, backend=backend)
+                if isinstance(services.extractor, ModelExtractor)
                 else ModelExtractor(backend=backend, prompt=prompt()),
                 judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
                 answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
                 polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
             ),
             tracer=tracer,
-            timeline=house.timeline,
-            vault=house.vault,
-            recall=house.recall,
-            remembered=house.pipeline.remembered,
+            timeline=services.timeline,
+            vault=services.vault,
+            recall=services.recall,
+            remembered=services.pipeline.remembered,
             clock=lambda: datetime.now(UTC),
         )
 
 
-def tracer_of(house: Services) -> Tracer:
+def tracer_of(services: Services) -> Tracer:
     return Tracer(
-        timeline=house.timeline,
-        outbox=house.outbox,
-        vault=house.vault,
-        recall=house.recall,
-        pipeline=house.pipeline,
+        timeline=services.timeline,
+        outbox=services.outbox,
+        vault=services.vault,
+        recall=services.recall,
+        pipeline=services.pipeline,
         clock=lambda: datetime.now(UTC),
     )

@@ -10,8 +10,8 @@ from kite_memory.model.plan import Create
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.tools.store import Store
 from kite_memory.vault import Vault
-from tests.bridge.localhouse import local_store
 from tests.contract.bridge_store_contract import BridgeStoreContract
+from tests.tools.local_stores import local_store
 
 
 class TestLocalStore(BridgeStoreContract):

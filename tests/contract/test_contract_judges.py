@@ -18,6 +18,7 @@ from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.spending import Budget
 from kite_memory.model.hit import Judge
+from kite_memory.outbound import RedactingBackend
 from tests.contract.judge_contract import JudgeContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
@@ -59,7 +60,9 @@ class TestAnthropic(JudgeContract):
             return text_message(json.dumps(verdict_on(asked["messages"][0]["content"])))
 
         with anthropic_server(reply) as server:
-            yield over(AnthropicBackend(api_key="key", model="claude-x", prices=PRICES, base_url=server.url), outbox)
+            yield over(
+                RedactingBackend(AnthropicBackend(api_key="key", model="claude-x", prices=PRICES, base_url=server.url)), outbox
+            )
 
 
 class TestOpenAi(JudgeContract):
@@ -69,7 +72,7 @@ class TestOpenAi(JudgeContract):
             return completion(json.dumps(verdict_on(asked["messages"][1]["content"])))
 
         with openai_server(reply) as server:
-            yield over(OpenAiBackend(api_key="", model="qwen3:8b", prices=PRICES, base_url=server.url), outbox)
+            yield over(RedactingBackend(OpenAiBackend(api_key="", model="qwen3:8b", prices=PRICES, base_url=server.url)), outbox)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script with a first line")
@@ -83,4 +86,6 @@ class TestClaudeCli(JudgeContract):
             "print(json.dumps({'is_error': False, 'structured_output': verdict_on(asked), 'usage': usage}))"
         )
         command = claude_command(tmp_path, body)
-        yield over(ClaudeCliBackend(folder=tmp_path / "ours", prices=PRICES, environment=command.environment), outbox)
+        yield over(
+            RedactingBackend(ClaudeCliBackend(folder=tmp_path / "ours", prices=PRICES, environment=command.environment)), outbox
+        )

@@ -56,7 +56,7 @@ def test_status_says_of_each_provider_what_was_found_read_and_passed_over(tmp_pa
     for provider in WATCHED:
         contract = held(provider)
         path = contract.written(tmp_path / provider)
-        looks = contract.looks(contract.make(tmp_path / provider), path)
+        looks = contract.read_results(contract.make(tmp_path / provider), path)
         events[provider] = [event for look in looks for event in look.events]
         problems[provider] = sum(len(look.problems) for look in looks)
 

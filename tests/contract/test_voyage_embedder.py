@@ -8,8 +8,10 @@ import pytest
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
+from kite_memory.outbound import RedactingEmbedder
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.recall.embedders.voyage import VoyageEmbedder
+from kite_memory.redaction import redact
 from tests.recall.voyage_server import KEY, Raw, VoyageServer, answer, voyage_server
 
 
@@ -19,8 +21,8 @@ def server() -> Iterator[VoyageServer]:
         yield running
 
 
-def embedder_for(server: VoyageServer, *, key: str = KEY, timeout: float = 10.0) -> VoyageEmbedder:
-    return VoyageEmbedder(key, base_url=server.url, timeout=timeout)
+def embedder_for(server: VoyageServer, *, key: str = KEY, timeout: float = 10.0) -> Embedder:
+    return RedactingEmbedder(VoyageEmbedder(key, base_url=server.url, timeout=timeout))
 
 
 class TestVoyage(EmbedderContract):
@@ -122,4 +124,4 @@ def test_a_service_that_is_not_there_is_said_to_be(server: VoyageServer) -> None
     embedder = VoyageEmbedder(KEY, base_url="http://127.0.0.1:1/v1", timeout=2.0)
 
     with pytest.raises(EmbedderUnavailable, match="cannot be reached"):
-        embedder.embed(["tea"], "document")
+        embedder.embed([redact("tea")], "document")

@@ -25,8 +25,8 @@ from kite_memory.daemon.lock import DaemonLock
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.event import EventType
-from kite_memory.model.look import ReadResult
 from kite_memory.model.record import Chunk, Fact, Record, Topic
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.store import Timeline
 from tests.fakes.house import fake_house
 
@@ -51,7 +51,7 @@ them, and the events have no names of their own."""
 
 
 class CursorFirst(Timeline):
-    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
+    def commit(self, looks: Iterable[RedactedResult], provider: str) -> int:
         looks = list(looks)
         super().commit([replace(look, session=None, events=()) for look in looks], provider)
         time.sleep(_BETWEEN)
@@ -59,7 +59,7 @@ class CursorFirst(Timeline):
 
 
 class EventsFirst(Timeline):
-    def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
+    def commit(self, looks: Iterable[RedactedResult], provider: str) -> int:
         for look in looks:
             named = tuple(replace(event, id=str(uuid.uuid4()), parent="") for event in look.events)
             before = self.cursor(look.path)

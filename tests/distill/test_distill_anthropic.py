@@ -19,6 +19,7 @@ from kite_memory.extensions.contract.conversations import about_the_queue, answe
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
 from kite_memory.model.record import Record
+from kite_memory.outbound import RedactingBackend
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
@@ -44,7 +45,7 @@ def extractor(backend: AnthropicBackend) -> ModelExtractor:
 
 
 def through(backend: AnthropicBackend, seconds: float = 20.0) -> ModelExtractor:
-    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=seconds)
+    return ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=seconds)
 
 
 def answering(server: AnthropicServer, reply: Json | Raw) -> None:

@@ -17,6 +17,7 @@ from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
+from kite_memory.outbound import RedactingBackend
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
@@ -34,7 +35,7 @@ def extractor_with(command: ClaudeCommand, timeout: float = 60.0, environment: M
         prices=Prices(dollars_in=1.0, dollars_out=5.0),
         environment=command.environment | dict(environment or {}),
     )
-    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=timeout)
+    return ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=timeout)
 
 
 def ending(folder: Path, body: str, timeout: float = 60.0) -> Outcome:
@@ -299,7 +300,7 @@ def test_the_real_client_answers_and_leaves_no_session(tmp_path: Path) -> None:
                 "IS_SANDBOX": "1",
             },
         )
-        outcome = ModelExtractor(backend=backend, prompt=PROMPT, seconds=240.0).extract(about_the_queue())
+        outcome = ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=240.0).extract(about_the_queue())
 
     assert isinstance(outcome, Answer)
     assert len(outcome.record.items()) == 1

@@ -17,6 +17,7 @@ from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.extensions.contract.conversations import answer_to
 from kite_memory.extensions.contract.extractor_contract import ExtractorContract
+from kite_memory.outbound import RedactingBackend
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
 from tests.fakes.openai_server import completion, openai_server
@@ -41,7 +42,7 @@ class TestAnthropic(ExtractorContract):
 
         with anthropic_server(reply) as server:
             backend = AnthropicBackend(api_key="key", model="claude-x", prices=PRICES, base_url=server.url)
-            yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=30)
+            yield ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=30)
 
 
 class TestOpenAi(ExtractorContract):
@@ -54,7 +55,7 @@ class TestOpenAi(ExtractorContract):
 
         with openai_server(reply) as server:
             backend = OpenAiBackend(api_key="", model="qwen3:8b", prices=PRICES, base_url=server.url)
-            yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=30)
+            yield ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=30)
 
 
 class TestClaudeCli(ExtractorContract):
@@ -70,4 +71,4 @@ class TestClaudeCli(ExtractorContract):
         )
         command = claude_command(tmp_path, body)
         backend = ClaudeCliBackend(folder=tmp_path / "ours", prices=PRICES, environment=command.environment)
-        yield ModelExtractor(backend=backend, prompt=PROMPT, seconds=60)
+        yield ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=60)

@@ -23,6 +23,7 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
+from kite_memory.outbound import RedactingBackend
 from tests.fakes.anthropic_server import Json, Raw, anthropic_server, api_error, message
 from tests.fakes.judges import ScriptedBackend, hit, question
 
@@ -344,7 +345,7 @@ def test_what_a_server_does_is_no_verdict_in_time_and_counts_as_it_deserves(
 ) -> None:
     with anthropic_server(lambda asked: reply) as server:
         backend = AnthropicBackend(api_key="k", model="m", prices=Prices(dollars_in=1.0, dollars_out=5.0), base_url=server.url)
-        judge = judge_over(backend, outbox)
+        judge = judge_over(RedactingBackend(backend), outbox)
         judged = judge.judge(question(), seconds=1.0 if stays_booked else 30.0)
 
         assert isinstance(judged, Unjudged)

@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Inquiry, Prices, Reply
+from kite_memory.distill.backends.backend import Prices, RedactedInquiry, Reply
 from kite_memory.distill.backends.openai_api import OpenAiBackend
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
+from kite_memory.outbound import RedactingBackend
+from kite_memory.redaction import redact
 from tests.fakes.anthropic_server import Json, Raw
 from tests.fakes.openai_server import OpenAiServer, completion, failure, openai_server
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
 GOOD = json.dumps(answer(item()))
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
-HELLO = Inquiry(system="Be brief.", user="Hello?", schema={"type": "object"}, max_tokens=50, seconds=20.0)
+HELLO = RedactedInquiry(system="Be brief.", user=redact("Hello?"), schema={"type": "object"}, max_tokens=50, seconds=20.0)
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def answering(server: OpenAiServer, reply: Json | Raw) -> None:
 
 
 def extracted(backend: OpenAiBackend) -> object:
-    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=20.0).extract(about_the_queue())
+    return ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=20.0).extract(about_the_queue())
 
 
 def test_one_call_with_the_fixed_part_first_and_the_form_prescribed(server: OpenAiServer, backend: OpenAiBackend) -> None:
@@ -324,7 +326,7 @@ SLOW: dict[str, Raw] = {
 def test_a_server_that_never_ends_is_given_up(server: OpenAiServer, backend: OpenAiBackend, reply: Raw) -> None:
     answering(server, reply)
 
-    ending = backend.ask(Inquiry(system="s", user="u", schema={}, max_tokens=5, seconds=0.6))
+    ending = backend.ask(RedactedInquiry(system="s", user=redact("u"), schema={}, max_tokens=5, seconds=0.6))
 
     assert isinstance(ending, Busy)
     assert "no answer" in ending.reason
@@ -346,7 +348,7 @@ def test_any_text_can_be_asked(server: OpenAiServer, backend: OpenAiBackend, tex
 
     server.reply = echo
 
-    ending = backend.ask(Inquiry(system="s", user=text, schema={}, max_tokens=5, seconds=20.0))
+    ending = backend.ask(RedactedInquiry(system="s", user=redact(text), schema={}, max_tokens=5, seconds=20.0))
 
     assert isinstance(ending, Reply)
     assert ending.text == text

@@ -276,10 +276,10 @@ def vault_at(home: Path) -> Iterator[Vault]:
 def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> None:
     recall = Recall(index=Index(home / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(home / "shown.sqlite"))
     timeline = Timeline(home / "timeline.sqlite")
-    taking_in = Importer(vault=vault, indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall))
+    importer = Importer(vault=vault, indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall))
     start: int | None = 0
     while start is not None:
-        start = taking_in.take_in(path=str(file), start=start, accepted=trust)["next"]
+        start = importer.take_in(path=str(file), start=start, accepted=trust)["next"]
     recall.close()
     timeline.close()
 

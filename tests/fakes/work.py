@@ -7,6 +7,7 @@ from pathlib import Path
 from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from tests.sources.transcript import Transcript
 
 
@@ -59,10 +60,11 @@ class Work:
     def committed(self, hash: str, subject: str) -> "Work":
         return self.ran(f'git commit -am "{subject}"', f"[main {hash}] {subject}\n 1 file changed, 1 insertion(+)")
 
-    def look(self) -> ReadResult:
+    def look(self) -> RedactedResult:
         path = f"/transcripts/{self.session.id}.jsonl"
         cursor = Cursor(position=len(self.events), size=len(self.events), mtime_ns=1)
-        return ReadResult(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor)
+        events = tuple(self.events)
+        return RedactedResult(ReadResult(path=path, session=self.session, events=events, problems=(), cursor=cursor))
 
     def _call(self) -> str:
         self._calls += 1

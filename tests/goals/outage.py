@@ -12,6 +12,7 @@ from kite_memory.distill.extractor import Busy, Outcome, Usage
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.model.look import ReadResult
 from kite_memory.model.record import Chunk
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.store import Timeline
 from tests.crash.harness import LONG_AGO, Places
 from tests.fakes.house import fake_house
@@ -57,7 +58,7 @@ class Hoards(Timeline):
 
     def commit(self, looks: Iterable[ReadResult], provider: str) -> int:
         self.hoard.extend(kept := [*looks])
-        return super().commit(kept, provider)
+        return super().commit(map(RedactedResult, kept), provider)
 
 
 def write(folder: Path, lines: int, sessions: int) -> None:

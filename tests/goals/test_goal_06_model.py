@@ -25,6 +25,7 @@ from kite_memory.distill.scheduler import Asked, Scheduler
 from kite_memory.distill.spending import Budget
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
 from kite_memory.model.record import Chunk
+from kite_memory.outbound import RedactingBackend
 from tests.counts import how_many
 from tests.crash.harness import Places, Writer
 from tests.e2e.kmem import PROJECT
@@ -108,7 +109,7 @@ def through(server: AnthropicServer) -> ModelExtractor:
     backend = AnthropicBackend(
         api_key="sk-test", model="claude-haiku-4-5", prices=Prices(dollars_in=1.0, dollars_out=5.0), base_url=server.url
     )
-    return ModelExtractor(backend=backend, prompt=PROMPT, seconds=PATIENCE)
+    return ModelExtractor(backend=RedactingBackend(backend), prompt=PROMPT, seconds=PATIENCE)
 
 
 class GivesUp:

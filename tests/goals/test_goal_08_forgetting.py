@@ -19,8 +19,8 @@ from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, 
 from kite_memory.system import sqlite
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.work import Work
 
 TRIED = how_many(100)
@@ -80,7 +80,7 @@ def taken_in(house: Services, one: Told) -> None:
     perform(house, "synthesize")
     for asking in (session.id, "another-session"):
         prompt = {"hook_event_name": "UserPromptSubmit", "session_id": asking, "cwd": SESSION.cwd, "prompt": one.events[0].text}
-        house.moments.answer(json.dumps(prompt).encode())
+        house.hooks.answer(json.dumps(prompt).encode())
     house.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
     while house.timeline.embed_bundles(house.meaning):
         pass

@@ -36,9 +36,9 @@ from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
 from tests.fakes.house import fake_house
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of
@@ -268,7 +268,7 @@ def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kite_memory.app.pipeline.redact_event", lambda event, known=None: event)
+    monkeypatch.setattr("kite_memory.redaction.door.redact_event", lambda event, known=None: event)
 
     search, secrets, model = walked(tmp_path)
 
@@ -401,9 +401,9 @@ def _imported(house: Services, each: Planted, number: int, inbox: Path) -> None:
 
 def _prompted(house: Services, each: Planted, number: int, inbox: Path) -> None:
     told = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
-    house.moments.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
+    house.hooks.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
     acted = {"tool_name": "Bash", "tool_input": {"command": each.text}, "error": each.text}
-    house.moments.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
+    house.hooks.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
 
 
 def _asked(house: Services, each: Planted, number: int, inbox: Path) -> None:

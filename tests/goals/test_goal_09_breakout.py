@@ -29,10 +29,10 @@ from kite_memory.vault.pages.memory_page import BEGIN, page
 from kite_memory.vault.pages.review_page import Waiting
 from kite_memory.vault.pages.review_page import page as review
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.cli.conftest import machine as machine
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.e2e.kmem import Machine
 from tests.fakes.work import Work, session
 from tests.goals.payloads import payload

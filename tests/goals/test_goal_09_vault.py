@@ -17,8 +17,8 @@ from kite_memory.vault import taming
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.notefile import body_of
 from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
 from tests.counts import how_many
-from tests.daemon.test_daemon_operations import config_in
 from tests.vault.building import chunk, event
 from tests.vault.test_vault_taming import PIECES, acting
 

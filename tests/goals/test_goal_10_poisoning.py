@@ -29,10 +29,10 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.local_context import Near
 from kite_memory.vault.pages.graph import graph
 from kite_memory.vault.pages.memory_page import page
-from tests.bridge.conversing import conversing
 from tests.counts import how_many
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import BEGIN, Transcript
+from tests.tools.conversing import conversing
 
 PROMPT = Prompt(system="Note what is worth keeping.", schema={}, version="1")
 PROJECT = "orchard"

@@ -111,7 +111,7 @@ def test_the_record_of_what_was_shown_no_longer_names_it(house: Services, look: 
     house.over(QUEUE, AUTH)
     for name in ("queue", "auth"):
         house.recall.judged(about(name), Judged(verdicts=(Verdict(note=name, probability=0.9),)))
-    house.recall.heard(about("queue", "auth"), FINDS_THE_QUEUE)
+    house.recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
     for showing in house.recall.memory.shown_open(house.now + timedelta(days=1)):
         house.recall.memory.settle(showing, Uptake(outcome="used", why=f"“{showing.note}.py” in a command"), house.now)
     assert "queue" in str(look(house))
@@ -153,7 +153,7 @@ def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: Service
 
 
 def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: Services) -> None:
-    house.over(AUTH).recall.heard(about("queue", "auth"), FINDS_THE_QUEUE)
+    house.over(AUTH).recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
 
     assert house.recall.memory.rulings(DAY) == ()
 

@@ -164,7 +164,7 @@ def test_of_many_terms_the_rarest_are_looked_for(connection: sqlite3.Connection)
         lexical.add(connection, number, Words(title="", body=" ".join(common)))
     wanted = [*common, "queue", "nowhere"]
 
-    chosen = lexical.telling(connection, wanted, 1000)
+    chosen = lexical.rarest_terms(connection, wanted, 1000)
 
     assert "queue" in chosen
     assert "nowhere" not in chosen
@@ -176,7 +176,7 @@ def test_of_words_that_many_notes_hold_one_is_enough(connection: sqlite3.Connect
     words = ["orchard", "meadow", "forest"]
     connection.executemany("INSERT INTO term VALUES (?, ?)", [(word, 30_000 + place) for place, word in enumerate(words)])
 
-    assert lexical.telling(connection, words[::-1], 100_000) == ["orchard"]
+    assert lexical.rarest_terms(connection, words[::-1], 100_000) == ["orchard"]
 
 
 def test_a_rare_word_finds_the_oldest_note_beside_words_that_all_hold() -> None:
@@ -186,7 +186,7 @@ def test_a_rare_word_finds_the_oldest_note_beside_words_that_all_hold() -> None:
     for number in range(2, 9_002):
         lexical.add(connection, number, Words(title="orchard meadow"))
 
-    wanted = lexical.telling(connection, ["orchard", "meadow", "quince"], 9_001)
+    wanted = lexical.rarest_terms(connection, ["orchard", "meadow", "quince"], 9_001)
     numbers, _ = lexical.matches(connection, wanted, 9_001, 1000)
     common, _ = lexical.matches(connection, ["orchard"], 9_001, 10_000)
 

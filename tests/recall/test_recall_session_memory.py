@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import StateNewer
-from kite_memory.recall.delivery import Delivery
+from kite_memory.recall.delivery import Delivery, give
 from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 
 
-def occasion(number: int, *, at: datetime = NOW) -> Occasion:
+def occasion(number: int, *, at: datetime = NOW, session: str = "one") -> Occasion:
     given = (Given(note="queue", score=0.5),)
-    return Occasion(at=at, session="one", project="mycelia", head=f"prompt {number}", reason="why", given=given)
+    return Occasion(at=at, session=session, project="mycelia", head=f"prompt {number}", reason="why", given=given)
 
 
 def test_what_was_shown_outlives_the_process(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ class TestDelivery:
     def test_a_note_counts_as_shown_once_its_reply_has_arrived(self, tmp_path: Path) -> None:
         memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
 
-        assert memory.give("one", ["queue"], occasion(1), delivery)
+        assert give(memory, ["queue"], occasion(1), delivery)
         assert (memory.last(5), dict(memory.tallies())) == ((), {})
         delivery.arrived()
         delivery.lost()
@@ -73,16 +73,16 @@ class TestDelivery:
 
     def test_what_is_on_its_way_is_given_to_nobody_else_until_it_is_lost(self, tmp_path: Path) -> None:
         memory, first, second = SessionMemory(tmp_path / "memory.db"), Delivery(), Delivery()
-        assert memory.give("one", ["queue", "auth"], occasion(1), first)
+        assert give(memory, ["queue", "auth"], occasion(1), first)
 
-        assert not memory.give("one", ["auth"], occasion(2), second)
+        assert not give(memory, ["auth"], occasion(2), second)
         assert not second
         assert memory.shown("one") == {"queue", "auth"}
-        assert memory.give("two", ["auth"], occasion(3), second)
+        assert give(memory, ["auth"], occasion(3, session="two"), second)
         first.lost()
 
         assert memory.shown("one") == frozenset()
-        assert memory.give("one", ["auth"], occasion(4))
+        assert give(memory, ["auth"], occasion(4))
         assert [each.head for each in memory.last(5)] == ["prompt 4"]
         memory.close()
 
@@ -91,7 +91,7 @@ class TestDelivery:
         won: list[bool] = []
 
         def ask() -> None:
-            won.append(memory.give("one", ["queue"], occasion(1), delivery := Delivery()))
+            won.append(give(memory, ["queue"], occasion(1), delivery := Delivery()))
             delivery.arrived()
 
         threads = [threading.Thread(target=ask) for _ in range(12)]
@@ -105,7 +105,7 @@ class TestDelivery:
 
     def test_a_compaction_lets_go_of_what_is_on_its_way(self, tmp_path: Path) -> None:
         memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
-        memory.give("one", ["queue"], occasion(1), delivery)
+        give(memory, ["queue"], occasion(1), delivery)
 
         memory.forget_session("one")
 
@@ -116,7 +116,7 @@ class TestDelivery:
         memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
         steps: list[str] = []
         delivery.when(arrived=lambda: steps.append("first"))
-        memory.give("one", ["queue"], occasion(1), delivery)
+        give(memory, ["queue"], occasion(1), delivery)
         delivery.when(arrived=lambda: steps.append("last"))
         with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as another:
             another.execute("BEGIN IMMEDIATE")

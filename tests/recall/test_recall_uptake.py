@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.uptake import Uptake, signs_of, telling, uptake
+from kite_memory.recall.uptake import Uptake, beyond_chance, signs_of, uptake
 from tests.recall.notes import note
 
 LINT = note(
@@ -172,7 +172,7 @@ def test_names_that_share_a_word_count_once() -> None:
     pair = signs_of(note("one", "One", "A shadow branch. The shadow branches. A branch holds it.")).own
 
     assert [sign.form for sign in pair] == ["shadow branch", "shadow branches", "branch holds"]
-    assert not telling(pair)
+    assert not beyond_chance(pair)
 
 
 WORDS = st.sampled_from(

@@ -10,7 +10,7 @@ from kite_memory.protected import protect_file, protected_file, protected_litera
 from kite_memory.redaction import redact
 from kite_memory.redaction.literals import Literals, literal, protect
 from kite_memory.wiring.services import open_services
-from tests.daemon.test_daemon_operations import config_in
+from tests.app.test_app_operations import config_in
 
 ENV = """\
 # settings of the orchard

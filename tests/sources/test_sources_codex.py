@@ -11,6 +11,7 @@ from backports import zstd
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.rollout import BEGIN, THREAD, Home, Rollout, a_day, uuid7
@@ -48,7 +49,7 @@ def in_timeline(home: Home, *paths: Path) -> dict[str, list[Event]]:
     """What a timeline holds of each session after all were read."""
     with closing(Timeline(home.own_state / "timeline.sqlite")) as timeline:
         for path in paths:
-            timeline.commit(home.read_on(path), "codex")
+            timeline.commit(map(RedactedResult, home.read_on(path)), "codex")
         return {state.session.id: timeline.events("codex", state.session.id) for state in timeline.session_states()}
 
 
@@ -235,9 +236,9 @@ def test_what_was_read_plain_is_not_taken_again_when_compressed(home: Home) -> N
     plain = home.write(a_day())
     path = compressed(plain, a_day().bytes)
     with closing(Timeline(home.own_state / "timeline.sqlite")) as timeline:
-        timeline.commit(home.read_on(plain), "codex")
+        timeline.commit(map(RedactedResult, home.read_on(plain)), "codex")
 
-        assert timeline.commit(home.read_on(path), "codex") == 0
+        assert timeline.commit(map(RedactedResult, home.read_on(path)), "codex") == 0
 
 
 def test_a_compressed_rollout_that_was_read_is_left_alone(home: Home) -> None:

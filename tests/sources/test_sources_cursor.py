@@ -8,6 +8,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.cursor.folders import path_of
 from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.timeline.store import Timeline
@@ -121,9 +122,9 @@ class TestEditor:
         state.bubble(TALK, 2, name=name, **tool("run_terminal_cmd", {"command": "make"}, {"output": "done"}))
         again = home.read(after=first[-1])
         timeline = Timeline(tmp_path / "timeline.sqlite")
-        timeline.commit(first, "cursor")
+        timeline.commit(map(RedactedResult, first), "cursor")
 
-        added = timeline.commit(again, "cursor")
+        added = timeline.commit(map(RedactedResult, again), "cursor")
 
         kept = [(event.type.value, bool(event.parent)) for event in timeline.events("cursor", TALK)]
         timeline.close()
@@ -138,7 +139,7 @@ class TestEditor:
         state.conversation(OTHER)
         timeline = Timeline(tmp_path / "timeline.sqlite")
 
-        added = timeline.commit(home.read(), "cursor")
+        added = timeline.commit(map(RedactedResult, home.read()), "cursor")
 
         timeline.close()
         assert added == 1
@@ -354,9 +355,9 @@ class TestCommandLine:
         store.forget(1)
         again = home.read(home.talk, first[-1])
         timeline = Timeline(tmp_path / "timeline.sqlite")
-        timeline.commit(first, "cursor")
+        timeline.commit(map(RedactedResult, first), "cursor")
 
-        added = timeline.commit(again, "cursor")
+        added = timeline.commit(map(RedactedResult, again), "cursor")
 
         last = timeline.events("cursor", "talk-1")[-1]
         timeline.close()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, Where
 from kite_memory.model.look import Cursor, Problem, ReadResult
-from kite_memory.sources.common.documents import Known, Told, look_at, only_changed, read_document
+from kite_memory.sources.common.documents import Known, ParsedDocument, only_changed, read_document, read_rewritten
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
 
@@ -21,15 +21,15 @@ def events_of(texts: Sequence[str]) -> list[Event]:
     return [replace(event(at, text), where=Where(file="d", start=at, end=at)) for at, text in enumerate(texts)]
 
 
-def told(document: Any, note: str) -> Told:
+def told(document: Any, note: str) -> ParsedDocument:
     problems = [Problem(file="d", position=at, reason="odd") for at, text in enumerate(document) if text == "odd"]
     events = events_of(document)
-    return Told(session=SESSION, messages=len(document), events=events, problems=problems, note=note + "+")
+    return ParsedDocument(session=SESSION, messages=len(document), events=events, problems=problems, note=note + "+")
 
 
 def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int = 1 << 20) -> ReadResult:
     path.write_text(document, encoding="utf-8")
-    return look_at(path, cursor, within=path.parent, limit=limit, tell=told)
+    return read_rewritten(path, cursor, within=path.parent, limit=limit, parse=told)
 
 
 @given(TEXTS, TEXTS)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.gemini_session import CWD, SESSION, GeminiSession, Home, a_day, context
@@ -36,7 +37,7 @@ def plain(events: Iterable[Event]) -> list[tuple[str, ...]]:
 def in_timeline(home: Home, *paths: Path) -> list[Event]:
     with closing(Timeline(home.own_state / "timeline.sqlite")) as timeline:
         for path in paths:
-            timeline.commit(home.read_on(path), "gemini-cli")
+            timeline.commit(map(RedactedResult, home.read_on(path)), "gemini-cli")
         return timeline.events("gemini-cli", SESSION)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks
@@ -129,11 +130,11 @@ def test_what_is_written_anew_replaces_what_was_known(tmp_path: Path, store: Ope
     part = store.part(session, message, **call("bash", "c1", {"command": "make"}, output="1 passed in 1s"))
     timeline = Timeline(tmp_path / "timeline.sqlite")
     first = read(tmp_path)
-    timeline.commit(first, "opencode")
+    timeline.commit(map(RedactedResult, first), "opencode")
     store.rewrite(part, **call("bash", "c1", {"command": "make"}, output="all lines: 1 passed in 1s"))
     second = read(tmp_path, first[-1])
 
-    added = timeline.commit(second, "opencode")
+    added = timeline.commit(map(RedactedResult, second), "opencode")
 
     kept = [event.text for event in timeline.events("opencode", "ses_1") if event.type is EventType.TOOL_RESULT]
     timeline.close()
@@ -153,7 +154,7 @@ def test_a_fork_repeats_nothing(tmp_path: Path, store: OpenCodeStore) -> None:
     store.prompt(fork, "What else?")
     timeline = Timeline(tmp_path / "timeline.sqlite")
 
-    added = timeline.commit(read(tmp_path), "opencode")
+    added = timeline.commit(map(RedactedResult, read(tmp_path)), "opencode")
 
     kept = [event.text for event in timeline.events("opencode", "ses_2")]
     timeline.close()

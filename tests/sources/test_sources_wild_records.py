@@ -137,9 +137,9 @@ def test_of_opencode(session: dict[str, Any], messages: list[tuple[dict[str, Any
         for place, (info, parts) in enumerate(messages)
     ]
 
-    teller = opencode_parts.tell(about, told, file="f", last="1", now=2.0)
+    builder = opencode_parts.build_events(about, told, file="f", last="1", now=2.0)
 
-    assert in_order(teller.events)
+    assert in_order(builder.events)
 
 
 @given(BUBBLES, st.lists(BUBBLES, max_size=5), st.booleans(), st.booleans())
@@ -147,10 +147,10 @@ def test_of_cursors_editor(about: dict[str, Any], bubbles: list[dict[str, Any]],
     found = cursor_bubbles.conversation("c", about, folder="/f", parent="", helper=helper)
     told = [cursor_bubbles.Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(bubbles)]
 
-    teller = cursor_bubbles.tell(found, told, file="f", names_by_words=by_words)
+    builder = cursor_bubbles.build_events(found, told, file="f", names_by_words=by_words)
 
-    assert in_order(teller.events)
-    assert not (helper and any(event.role == "user" for event in teller.events))
+    assert in_order(builder.events)
+    assert not (helper and any(event.role == "user" for event in builder.events))
 
 
 @given(
@@ -163,12 +163,12 @@ def test_of_cursors_old_values(composers: dict[str, Any], chats: dict[str, Any])
 
 @given(WORDS | LEAVES, st.lists(BLOCKS, max_size=5) | LEAVES, st.booleans())
 def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
-    teller = EventBuilder(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
+    builder = EventBuilder(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
 
-    tell_message(teller, role, content, 0, helper=helper)
+    tell_message(builder, role, content, 0, helper=helper)
 
-    assert in_order(teller.events)
-    assert not (helper and any(event.role == "user" for event in teller.events))
+    assert in_order(builder.events)
+    assert not (helper and any(event.role == "user" for event in builder.events))
 
 
 @given(st.lists(STEPS, max_size=6), st.booleans())

@@ -12,6 +12,7 @@ import pytest
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType, Session
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import CardHit, Timeline
@@ -58,7 +59,7 @@ def keep(timeline: Timeline, told: Sequence[Event], *, days: int = 0, project: s
     events = tuple(replace(each, at=began + timedelta(minutes=each.ordinal)) for each in told)
     cursor = Cursor(position=1, size=1, mtime_ns=1)
     look = ReadResult(path=f"/t/{session.id}", session=session, events=events, problems=(), cursor=cursor, amends=amends)
-    timeline.commit([look], "claude-code")
+    timeline.commit([RedactedResult(look)], "claude-code")
 
 
 def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
@@ -153,7 +154,7 @@ def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timelin
 def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
     told = talked(timeline, "a", *SLUICE, *PUMP)
 
-    timeline.let_go(told[1:2])
+    timeline.forget_events(told[1:2])
 
     assert found(timeline, "sluice") == []
     assert found(timeline, "pump") == [PUMP[0]]
@@ -162,7 +163,7 @@ def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
 def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
     told = talked(timeline, "a", *SLUICE)
 
-    timeline.let_go(told, blank=True)
+    timeline.forget_events(told, blank=True)
     timeline.make_cards()
 
     assert timeline._all("SELECT * FROM card_words") == []

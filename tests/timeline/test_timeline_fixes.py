@@ -12,6 +12,7 @@ from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.fix import Fix
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.store import Timeline
 
@@ -71,10 +72,12 @@ class Told:
         self.events.append(replace(self.events[-1], id=f"later-{len(self.events)}", type=EventType.USER_MESSAGE, ordinal=99_000))
         return self
 
-    def look(self, *, amends: bool = False) -> ReadResult:
+    def look(self, *, amends: bool = False) -> RedactedResult:
         cursor = Cursor(position=len(self.events), size=1, mtime_ns=1)
         path = f"/t/{self.session.id}.jsonl"
-        return ReadResult(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor, amends=amends)
+        return RedactedResult(
+            ReadResult(path=path, session=self.session, events=tuple(self.events), problems=(), cursor=cursor, amends=amends)
+        )
 
 
 @pytest.fixture
@@ -197,7 +200,7 @@ def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
     told = Told().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
     timeline.commit([told.look()], "claude-code")
 
-    timeline.let_go([event for event in told.events if "login" in event.command])
+    timeline.forget_events([event for event in told.events if "login" in event.command])
 
     fix = asked(timeline)
     assert fix is not None

@@ -12,6 +12,7 @@ from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Session
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.provenance import Passage, Speaker, Trace
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import passages, schema
 from kite_memory.timeline.shingles import packed, pairs_of
 from kite_memory.timeline.store import Timeline
@@ -40,7 +41,7 @@ def heard(timeline: Timeline, *said: Passage, session: str = "s1", project: str 
         cursor=Cursor(position=1, size=1, mtime_ns=1),
         passages=said,
     )
-    timeline.commit([look], "claude-code")
+    timeline.commit([RedactedResult(look)], "claude-code")
 
 
 def trace(timeline: Timeline, text: str, project: str = "orchard") -> Trace:
@@ -182,10 +183,10 @@ def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> N
         cursor=Cursor(position=1, size=1, mtime_ns=1),
         passages=(passage(CLAIM, start=said.where.start),),
     )
-    timeline.commit([look], said.provider)
-    timeline.let_go([said], blank=True)
+    timeline.commit([RedactedResult(look)], said.provider)
+    timeline.forget_events([said], blank=True)
     gone = trace(timeline, CLAIM)
-    timeline.commit([replace(look, cursor=Cursor(position=2, size=2, mtime_ns=2))], said.provider)
+    timeline.commit([RedactedResult(replace(look, cursor=Cursor(position=2, size=2, mtime_ns=2)))], said.provider)
 
     assert gone.foreign == trace(timeline, CLAIM).foreign == 0.0
     timeline.close()

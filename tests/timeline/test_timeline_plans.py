@@ -14,6 +14,7 @@ import pytest
 from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.search import EventQuery
@@ -28,7 +29,7 @@ MEANING = Meaning(
 NOW = (START + timedelta(days=2)).timestamp()
 
 
-def _look(events: int, *, session: Session = SESSION) -> ReadResult:
+def _look(events: int, *, session: Session = SESSION) -> RedactedResult:
     kinds: list[tuple[str, EventType, str, Status]] = [
         ("please mend the ledger", EventType.USER_MESSAGE, "", ""),
         ("make test", EventType.COMMAND, "make test", ""),
@@ -40,7 +41,9 @@ def _look(events: int, *, session: Session = SESSION) -> ReadResult:
         text, type, command, status = kinds[number % len(kinds)]
         told.append(event(number, text, type, session=session, command=command, status=status))
     cursor = Cursor(position=1, size=1, mtime_ns=1, identity="i", carry="")
-    return ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+    return RedactedResult(
+        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+    )
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "last_sessions": lambda: timeline.last_sessions(project, 3),
         "evidence": lambda: timeline.evidence(reference),
         "line": lambda: timeline.line(reference),
-        "let_go": lambda: [timeline.let_go([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
+        "forget_events": lambda: [timeline.forget_events([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
         "offered": lambda: timeline.offered([first]),
         "search": lambda: (
             timeline.search(EventQuery(text="ledger database"), MEANING),

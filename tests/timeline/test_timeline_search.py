@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
 from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -62,7 +63,7 @@ def keep(timeline: Timeline, *events: Event, session: Session = SESSION, amends:
     cursor = Cursor(position=len(events), size=1, mtime_ns=1)
     path = f"/t/{session.id}.jsonl"
     look = ReadResult(path=path, session=session, events=events, problems=(), cursor=cursor, amends=amends)
-    return timeline.commit([look], session.provider)
+    return timeline.commit([RedactedResult(look)], session.provider)
 
 
 @pytest.fixture

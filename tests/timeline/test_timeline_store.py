@@ -14,6 +14,7 @@ import pytest
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.event import Edge, EdgeKind, Event, EventType, EvidenceReference, Role, Session, Status, Where
 from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.schema import BUNDLED, not_written
 from kite_memory.timeline.store import Timeline
 
@@ -36,9 +37,11 @@ def event(number: int, *, type: EventType = EventType.USER_MESSAGE, role: Role =
     )
 
 
-def look(*events: Event, position: int = 100, session: Session | None = SESSION, problems: tuple[Problem, ...] = ()) -> ReadResult:
+def look(
+    *events: Event, position: int = 100, session: Session | None = SESSION, problems: tuple[Problem, ...] = ()
+) -> RedactedResult:
     cursor = Cursor(position=position, size=position, mtime_ns=1, identity="i", carry="c")
-    return ReadResult(path="/t/s1.jsonl", session=session, events=events, problems=problems, cursor=cursor)
+    return RedactedResult(ReadResult(path="/t/s1.jsonl", session=session, events=events, problems=problems, cursor=cursor))
 
 
 @pytest.fixture
@@ -303,7 +306,7 @@ def test_a_timeline_that_may_only_be_read_names_its_owner_and_not_the_disk(timel
     with pytest.raises(StateNotWritten, match=r"timeline\.sqlite may not be opened or written") as committed:
         timeline.commit([look(event(1))], "claude-code")
     with pytest.raises(StateNotWritten) as erased:
-        timeline.let_go([event(1)], blank=True)
+        timeline.forget_events([event(1)], blank=True)
 
     assert [each.value.hint.split(":")[0] for each in (committed, erased)] == ["see who owns it"] * 2
 
@@ -397,7 +400,7 @@ def test_a_session_of_which_nothing_is_offered_any_more_is_not_the_last(timeline
     spoken_in(timeline, "older", 1)
     spoken_in(timeline, "last", 5)
 
-    timeline.let_go(timeline.events("claude-code", "last"))
+    timeline.forget_events(timeline.events("claude-code", "last"))
 
     last = timeline.last_session("orchard")
     assert last is not None and last.id == "older"

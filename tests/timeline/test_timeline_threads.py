@@ -187,7 +187,7 @@ class TestSummaries:
     def test_failures_that_were_let_go_are_not_told(self, timeline: Timeline) -> None:
         work = self._worked(timeline, session(1), 1)
 
-        timeline.let_go([event for event in work.events if "the soil is dry" in event.text])
+        timeline.forget_events([event for event in work.events if "the soil is dry" in event.text])
 
         (summary,) = timeline.works()
         assert not summary.signatures

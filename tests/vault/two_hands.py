@@ -112,8 +112,8 @@ class Daemon:
         self.unless_frozen(lambda vault: self.asked_for.add(vault.keys.keep(place, lambda before: said).note.id))
 
     def synthesizes(self) -> None:
-        gardening = VaultPages(vault=self.vault, clock=later)
-        self.unless_frozen(lambda vault: gardening.synthesize())
+        pages = VaultPages(vault=self.vault, clock=later)
+        self.unless_frozen(lambda vault: pages.synthesize())
 
     def _any(self) -> str:
         known = self.vault.known.all()

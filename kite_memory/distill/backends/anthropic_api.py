@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, are_told, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
 from kite_memory.distill.backends.statuses import ending_of
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
@@ -48,7 +48,7 @@ class AnthropicBackend:
         least = next((least for name, least in _CACHED_FROM.items() if self.model.startswith(name)), _CACHED_BY_ALL)
         return len(inquiry.system) >= _CHARS * least
 
-    def ask(self, inquiry: Inquiry) -> Ending:
+    def ask(self, inquiry: RedactedInquiry) -> Ending:
         began = time.monotonic()
         if not is_key(self.api_key):
             return Misconfigured(reason="there is no usable Anthropic key", hint=_KEY_HINT)
@@ -61,7 +61,7 @@ class AnthropicBackend:
         with line(remaining(inquiry.seconds, began)) as opened:
             return self._asked(inquiry, opened)
 
-    def _asked(self, inquiry: Inquiry, opened: Line) -> Ending:
+    def _asked(self, inquiry: RedactedInquiry, opened: Line) -> Ending:
         import anthropic
         from httpx2 import HTTPError, InvalidURL
 
@@ -86,7 +86,7 @@ class AnthropicBackend:
             return Misconfigured(reason=f"no address of a server: {brief(str(error))}", hint="see ANTHROPIC_BASE_URL")
         return opened.late() if opened.is_cut else self._read(body, inquiry)
 
-    def _request(self, inquiry: Inquiry) -> dict[str, Any]:
+    def _request(self, inquiry: RedactedInquiry) -> dict[str, Any]:
         return {
             "model": self.model,
             "max_tokens": inquiry.max_tokens,
@@ -121,6 +121,6 @@ class AnthropicBackend:
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
         """Return the reported usage, or the estimated maximum if the server reports none."""
-        if not isinstance(reported, dict) or not are_told(reported, "input_tokens", "output_tokens"):
+        if not isinstance(reported, dict) or not are_counts(reported, "input_tokens", "output_tokens"):
             return self.estimate(inquiry)
         return self.prices.of_reported(reported)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.model.record import Chunk
+from kite_memory.model.redacted import RedactedText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Prices:
         )
 
 
-def are_told(counts: Mapping[object, object], *names: str) -> bool:
+def are_counts(counts: Mapping[object, object], *names: str) -> bool:
     """Return whether all of these counts are present and valid; otherwise a call's cost is unknown."""
     return all(isinstance(count := counts.get(name), int) and not isinstance(count, bool) and count >= 0 for name in names)
 
@@ -87,6 +88,13 @@ class Inquiry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RedactedInquiry(Inquiry):
+    """An inquiry that may leave this machine."""
+
+    user: RedactedText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The model's unchecked text. ``cut`` means that it was cut off at the limit."""
 
@@ -96,6 +104,20 @@ class Reply:
 
 
 Ending = Reply | Busy | Refused | Misconfigured
+
+
+class SendingBackend(Protocol):
+    """Back end that sends what it is asked, so it takes redacted inquiries only. Otherwise the same as `Backend`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    def estimate(self, inquiry: Inquiry) -> Usage: ...
+
+    def ask(self, inquiry: RedactedInquiry) -> Ending: ...
 
 
 class Backend(Protocol):

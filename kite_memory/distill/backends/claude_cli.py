@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from kite_memory.distill.backends import guard
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, tokens_at_most
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, tokens_at_most
 from kite_memory.distill.backends.transport import brief
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prompts import MARK
@@ -57,7 +57,7 @@ class ClaudeCliBackend:
         asked = tokens_at_most(fixed) + tokens_at_most(inquiry.user) + 4_000
         return self.prices.of(fresh=0, written=asked, read=0, out=_tokens(inquiry))
 
-    def ask(self, inquiry: Inquiry) -> Ending:
+    def ask(self, inquiry: RedactedInquiry) -> Ending:
         executable = shutil.which(self.executable, path=self.environment.get("PATH"))
         if executable is None:
             return Misconfigured(

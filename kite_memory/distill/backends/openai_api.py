@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, Reply, are_told, tokens_at_most
-from kite_memory.distill.backends.statuses import ending_of, told_error
+from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
+from kite_memory.distill.backends.statuses import ending_of, reported_error
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, is_loopback, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 
@@ -32,7 +32,7 @@ class _Wording:
     form: Literal["json_schema", "json_object", "none"] = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
-    def body(self, model: str, inquiry: Inquiry) -> dict[str, Any]:
+    def body(self, model: str, inquiry: RedactedInquiry) -> dict[str, Any]:
         system = inquiry.system
         form: dict[str, Any] = {}
         match self.form:
@@ -52,7 +52,7 @@ class _Wording:
         """Return another wording to try after an error; ``None`` if the error is not about the wording."""
         if status not in (400, 415, 422, 500, 501):
             return None
-        said = told_error(body).message or body[:2_000]
+        said = reported_error(body).message or body[:2_000]
         if self.limit in said and _NOT_KNOWN.search(said):
             return replace(self, limit="max_tokens" if self.limit == "max_completion_tokens" else "max_completion_tokens")
         if not _NOT_THE_FORM.search(said):
@@ -106,7 +106,7 @@ class OpenAiBackend:
         asked = tokens_at_most(inquiry.system + json.dumps(inquiry.schema)) + tokens_at_most(inquiry.user) + 500
         return self._prices.of(fresh=asked, written=0, read=0, out=inquiry.max_tokens)
 
-    def ask(self, inquiry: Inquiry) -> Ending:
+    def ask(self, inquiry: RedactedInquiry) -> Ending:
         began = time.monotonic()
         if not is_address(self._base_url):
             return Misconfigured(reason=f"{self._base_url!r} is no address of a server", hint="set `base_url` in [extractor]")
@@ -119,7 +119,7 @@ class OpenAiBackend:
         with line(remaining(inquiry.seconds, began)) as opened:
             return self._asked(inquiry, opened)
 
-    def _asked(self, inquiry: Inquiry, opened: Line) -> Ending:
+    def _asked(self, inquiry: RedactedInquiry, opened: Line) -> Ending:
         from httpx2 import HTTPError, InvalidURL
 
         with self._lock:
@@ -170,7 +170,7 @@ class OpenAiBackend:
 
     def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
         """Return the reported usage, or the estimated maximum if the server reports none."""
-        if not isinstance(reported, dict) or not are_told(reported, "prompt_tokens", "completion_tokens"):
+        if not isinstance(reported, dict) or not are_counts(reported, "prompt_tokens", "completion_tokens"):
             return self.estimate(inquiry)
         counts = {"input_tokens": reported.get("prompt_tokens"), "output_tokens": reported.get("completion_tokens")}
         return self._prices.of_reported(counts)

@@ -42,7 +42,7 @@ class ReportedError:
     message: str = ""
 
 
-def told_error(body: str) -> ReportedError:
+def reported_error(body: str) -> ReportedError:
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def told_error(body: str) -> ReportedError:
 
 def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:
     """Return the outcome for an unsuccessful status. ``key_hint`` explains to a person how to set another key."""
-    told = told_error(body)
+    told = reported_error(body)
     said = brief(told.message or body) or f"status {status}"
     lowered = told.message.lower()
     wait = retry_after(headers.get("retry-after"), datetime.now(UTC))

@@ -11,6 +11,7 @@ import pytest
 
 from kite_memory.model.event import EventType
 from kite_memory.model.look import ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.store import Timeline
@@ -59,7 +60,7 @@ class BadInputContract(ABC):
             content = content.replace(name, other)
         return self.written(folder, content)
 
-    def looks(self, source: Source, path: Path) -> list[ReadResult]:
+    def read_results(self, source: Source, path: Path) -> list[ReadResult]:
         found = [source.read(path, None, budget=BUDGET)]
         while found[-1].more:
             found.append(source.read(path, found[-1].cursor, budget=BUDGET))
@@ -69,26 +70,26 @@ class BadInputContract(ABC):
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
             for path in self.wildly(tmp_path / "home"):
                 source = self.make(tmp_path / "home")
-                looks = self.looks(source, path)
+                read_results = self.read_results(source, path)
 
-                assert all(0 < len(problem.reason) <= 80 for look in looks for problem in look.problems)
-                timeline.commit(looks, source.provider)
+                assert all(0 < len(problem.reason) <= 80 for read_result in read_results for problem in read_result.problems)
+                timeline.commit(map(RedactedResult, read_results), source.provider)
 
     def test_another_version_is_counted_and_not_guessed_at(self, tmp_path: Path) -> None:
-        looks = self.looks(self.make(tmp_path), self.of_another_version(tmp_path))
+        read_results = self.read_results(self.make(tmp_path), self.of_another_version(tmp_path))
 
-        assert [event for look in looks for event in look.events if event.type is EventType.USER_MESSAGE] == []
-        assert [problem for look in looks for problem in look.problems]
+        assert [event for read_result in read_results for event in read_result.events if event.type is EventType.USER_MESSAGE] == []
+        assert [problem for read_result in read_results for problem in read_result.problems]
 
     def test_a_clock_that_jumps_costs_nothing(self, tmp_path: Path) -> None:
-        steady = self.looks(self.make(tmp_path / "steady"), self.written(tmp_path / "steady"))
+        steady = self.read_results(self.make(tmp_path / "steady"), self.written(tmp_path / "steady"))
         source = self.make(tmp_path / "jumping")
 
-        looks = self.looks(source, self.with_clocks_that_jump(tmp_path / "jumping"))
+        read_results = self.read_results(source, self.with_clocks_that_jump(tmp_path / "jumping"))
 
-        assert sorted(told(looks)) == sorted(told(steady))
+        assert sorted(told(read_results)) == sorted(told(steady))
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-            assert timeline.commit(looks, source.provider) == len(told(steady))
+            assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(told(steady))
             for overview in timeline.overviews():
                 assert brief(overview.session, timeline.events(overview.session.provider, overview.session.id)) is not None
 
@@ -101,11 +102,11 @@ class BadInputContract(ABC):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.write_bytes(self.transcript())
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
         assert list(source.transcripts()) == []
         assert source.owns(path)
-        assert (look.session, look.events, len(look.problems)) == (None, (), 1)
+        assert (read_result.session, read_result.events, len(read_result.problems)) == (None, (), 1)
 
     def test_an_entry_that_leads_to_itself_hides_no_transcript(self, tmp_path: Path) -> None:
         home = tmp_path / "home"
@@ -117,8 +118,8 @@ class BadInputContract(ABC):
         assert list(source.transcripts()) == [path]
 
 
-def told(looks: list[ReadResult]) -> list[tuple[str, str]]:
-    return [(event.type.value, event.text) for look in looks for event in look.events]
+def told(read_results: list[ReadResult]) -> list[tuple[str, str]]:
+    return [(event.type.value, event.text) for read_result in read_results for event in read_result.events]
 
 
 def watched(source: Source) -> tuple[Path, ...]:

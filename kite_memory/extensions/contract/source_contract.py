@@ -56,15 +56,15 @@ class SourceContract(BadInputContract):
     def test_events_are_whole(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
-        assert look.session is not None
-        assert look.events
-        assert len({event.id for event in look.events}) == len(look.events)
-        assert {event.session for event in look.events} == {look.session.id}
-        assert {event.provider for event in look.events} == {source.provider} == {look.session.provider}
-        assert all(event.at.utcoffset() is not None for event in look.events)
-        assert all(event.where.file == str(path) for event in look.events)
+        assert read_result.session is not None
+        assert read_result.events
+        assert len({event.id for event in read_result.events}) == len(read_result.events)
+        assert {event.session for event in read_result.events} == {read_result.session.id}
+        assert {event.provider for event in read_result.events} == {source.provider} == {read_result.session.provider}
+        assert all(event.at.utcoffset() is not None for event in read_result.events)
+        assert all(event.where.file == str(path) for event in read_result.events)
 
     def test_ordinals_rise(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)
@@ -110,35 +110,35 @@ class SourceContract(BadInputContract):
         cursor = source.read(path, None, budget=BUDGET).cursor
         path.unlink()
 
-        look = source.read(path, cursor, budget=BUDGET)
+        read_result = source.read(path, cursor, budget=BUDGET)
 
-        assert (look.events, look.cursor, look.more) == ((), cursor, False)
-        assert len(look.problems) == 1
+        assert (read_result.events, read_result.cursor, read_result.more) == ((), cursor, False)
+        assert len(read_result.problems) == 1
 
     def test_a_file_that_never_was_is_a_problem_at_the_beginning(self, tmp_path: Path) -> None:
-        look = self.make(tmp_path).read(self.place(tmp_path), None, budget=BUDGET)
+        read_result = self.make(tmp_path).read(self.place(tmp_path), None, budget=BUDGET)
 
-        assert look.cursor == Cursor(position=0, size=0, mtime_ns=0)
-        assert len(look.problems) == 1
+        assert read_result.cursor == Cursor(position=0, size=0, mtime_ns=0)
+        assert len(read_result.problems) == 1
 
     def test_a_folder_in_a_transcripts_place_is_a_problem(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.place(tmp_path)
         path.mkdir(parents=True)
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
-        assert (look.session, look.events) == (None, ())
-        assert len(look.problems) == 1
+        assert (read_result.session, read_result.events) == (None, ())
+        assert len(read_result.problems) == 1
 
     @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
     def test_a_file_that_may_not_be_read_is_a_problem(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)
         path.chmod(0)
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
-        assert (look.session, look.events) == (None, ())
-        assert len(look.problems) == 1
+        assert (read_result.session, read_result.events) == (None, ())
+        assert len(read_result.problems) == 1
 
 
 class FileSourceContract(SourceContract):
@@ -151,9 +151,9 @@ class FileSourceContract(SourceContract):
         path.parent.mkdir(parents=True)
         path.symlink_to(elsewhere)
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
-        assert (look.events, [problem.reason for problem in look.problems]) == ((), ["outside its root"])
+        assert (read_result.events, [problem.reason for problem in read_result.problems]) == ((), ["outside its root"])
 
     def test_a_link_that_leads_nowhere_or_to_itself_is_a_problem(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.place(tmp_path)
@@ -173,9 +173,9 @@ class FileSourceContract(SourceContract):
         path.parent.mkdir(parents=True)
         os.mkfifo(path)
 
-        look = source.read(path, None, budget=BUDGET)
+        read_result = source.read(path, None, budget=BUDGET)
 
-        assert [problem.reason for problem in look.problems] == ["not a regular file"]
+        assert [problem.reason for problem in read_result.problems] == ["not a regular file"]
 
 
 class AppendOnlySourceContract(FileSourceContract):
@@ -213,12 +213,12 @@ class AppendOnlySourceContract(FileSourceContract):
         source, whole = self.make(tmp_path), self.whole(tmp_path)
         path = self.place(tmp_path)
 
-        looks = [source.read(path, None, budget=budget)]
-        while looks[-1].more:
-            looks.append(source.read(path, looks[-1].cursor, budget=budget))
+        read_results = [source.read(path, None, budget=budget)]
+        while read_results[-1].more:
+            read_results.append(source.read(path, read_results[-1].cursor, budget=budget))
 
-        assert together(*looks) == (whole.events, whole.problems)
-        positions = [look.cursor.position for look in looks]
+        assert together(*read_results) == (whole.events, whole.problems)
+        positions = [read_result.cursor.position for read_result in read_results]
         assert positions == sorted(set(positions))
 
     def test_lines_that_are_glued_are_read_to_the_end(self, tmp_path: Path) -> None:
@@ -226,12 +226,12 @@ class AppendOnlySourceContract(FileSourceContract):
 
         for newline in (at for at, byte in enumerate(content[:-1]) if byte == ord("\n")):
             path = self.written(tmp_path, content[:newline] + content[newline + 1 :])
-            look = source.read(path, None, budget=BUDGET)
-            while look.more:
-                before, look = look, source.read(path, look.cursor, budget=BUDGET)
-                assert look.cursor.position > before.cursor.position, newline
+            read_result = source.read(path, None, budget=BUDGET)
+            while read_result.more:
+                before, read_result = read_result, source.read(path, read_result.cursor, budget=BUDGET)
+                assert read_result.cursor.position > before.cursor.position, newline
 
-            assert look.cursor.position == len(content) - 1, newline
+            assert read_result.cursor.position == len(content) - 1, newline
 
     def test_a_last_line_without_its_newline_waits(self, tmp_path: Path) -> None:
         source, content = self.make(tmp_path), self.transcript().rstrip(b"\n")
@@ -260,10 +260,10 @@ class AppendOnlySourceContract(FileSourceContract):
         path, content = self.place(tmp_path), self.transcript()
         path.write_bytes(content[: content.index(b"\n", len(content) // 2) + 1])
 
-        look = source.read(path, whole.cursor, budget=BUDGET)
+        read_result = source.read(path, whole.cursor, budget=BUDGET)
 
-        assert look.events == whole.events[: len(look.events)] != ()
-        assert look.problems[0].reason == "file truncated"
+        assert read_result.events == whole.events[: len(read_result.events)] != ()
+        assert read_result.problems[0].reason == "file truncated"
 
     def test_a_file_truncated_and_regrown_is_read_again_from_its_beginning(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.place(tmp_path)
@@ -273,12 +273,12 @@ class AppendOnlySourceContract(FileSourceContract):
         cursor = source.read(path, None, budget=BUDGET).cursor
         path.write_bytes(content[half:] + content[half:] + content)
 
-        looks = [source.read(path, cursor, budget=BUDGET)]
-        while looks[-1].more:
-            looks.append(source.read(path, looks[-1].cursor, budget=BUDGET))
+        read_results = [source.read(path, cursor, budget=BUDGET)]
+        while read_results[-1].more:
+            read_results.append(source.read(path, read_results[-1].cursor, budget=BUDGET))
 
-        assert looks[0].problems[0].reason == "file rewritten"
-        assert looks[-1].cursor.position == path.stat().st_size
+        assert read_results[0].problems[0].reason == "file rewritten"
+        assert read_results[-1].cursor.position == path.stat().st_size
 
     def test_another_file_under_the_name_is_read_from_its_beginning(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
@@ -287,10 +287,10 @@ class AppendOnlySourceContract(FileSourceContract):
         other.write_bytes(b"\n" + content)
         other.replace(path)
 
-        look = source.read(path, whole.cursor, budget=BUDGET)
+        read_result = source.read(path, whole.cursor, budget=BUDGET)
 
-        assert [event.id for event in look.events] == [event.id for event in whole.events]
-        assert look.problems[0].reason == "file replaced"
+        assert [event.id for event in read_result.events] == [event.id for event in whole.events]
+        assert read_result.problems[0].reason == "file replaced"
 
     def test_a_copy_of_the_file_is_read_on(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
@@ -306,11 +306,11 @@ class AppendOnlySourceContract(FileSourceContract):
         path = self.place(tmp_path)
 
         for strange in ("", "{}", "[]", "nonsense", '{"head":-1}', whole.cursor.carry):
-            look = source.read(path, replace(whole.cursor, identity=strange), budget=BUDGET)
-            assert look.events == whole.events
+            read_result = source.read(path, replace(whole.cursor, identity=strange), budget=BUDGET)
+            assert read_result.events == whole.events
         for strange in ("", "{}", "[]", "nonsense", '{"v":99}'):
-            look = source.read(path, replace(whole.cursor, carry=strange), budget=BUDGET)
-            assert look.events == whole.events
+            read_result = source.read(path, replace(whole.cursor, carry=strange), budget=BUDGET)
+            assert read_result.events == whole.events
 
 
 class DocumentSourceContract(FileSourceContract):
@@ -333,9 +333,9 @@ class DocumentSourceContract(FileSourceContract):
         cursor: Cursor | None = None
 
         for version in self.versions():
-            look = source.read(self.written(tmp_path, version), cursor, budget=BUDGET)
-            cursor = look.cursor
-            known.update((event.id, event) for event in look.events)
+            read_result = source.read(self.written(tmp_path, version), cursor, budget=BUDGET)
+            cursor = read_result.cursor
+            known.update((event.id, event) for event in read_result.events)
 
         whole = source.read(self.written(tmp_path), None, budget=BUDGET)
         assert sorted(known.values(), key=lambda event: event.ordinal) == list(whole.events)
@@ -384,9 +384,11 @@ class DocumentSourceContract(FileSourceContract):
         whole = source.read(path, None, budget=BUDGET)
 
         for strange in ("", "{}", "[]", "nonsense", '{"v":99}'):
-            look = source.read(path, replace(whole.cursor, identity=strange, carry=strange), budget=BUDGET)
-            assert look.events == whole.events
+            read_result = source.read(path, replace(whole.cursor, identity=strange, carry=strange), budget=BUDGET)
+            assert read_result.events == whole.events
 
 
-def together(*looks: ReadResult) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:
-    return tuple(event for look in looks for event in look.events), tuple(problem for look in looks for problem in look.problems)
+def together(*read_results: ReadResult) -> tuple[tuple[Event, ...], tuple[Problem, ...]]:
+    return tuple(event for read_result in read_results for event in read_result.events), tuple(
+        problem for read_result in read_results for problem in read_result.problems
+    )

@@ -9,6 +9,8 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.model.redacted import RedactedText
+
 Vectors = npt.NDArray[np.float32]
 Purpose = Literal["document", "query"]
 
@@ -40,6 +42,15 @@ class Embedder(Protocol):
         An empty or unreadable text yields a row of zeros. Raises `EmbedderUnavailable` if a network is needed and fails.
         """
         ...
+
+
+class SendingEmbedder(Protocol):
+    """Embedder that sends the texts to a service, so it takes redacted ones only. Otherwise the same as `Embedder`."""
+
+    @property
+    def space(self) -> Space: ...
+
+    def embed(self, texts: Sequence[RedactedText], purpose: Purpose) -> Vectors: ...
 
 
 _WORD = re.compile(r"\w+")

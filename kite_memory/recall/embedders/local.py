@@ -184,7 +184,7 @@ class LocalEmbedder:
         for numbers in _batches({number: len(ids) for number, ids in sequences.items()}):
             vectors[numbers] = model.forward([sequences[number] for number in numbers])
         if len(texts) >= _MANY:
-            model.let_go()
+            model.release_pages()
         return vectors
 
     def _loaded(self) -> "_Model":
@@ -223,7 +223,7 @@ class _Model:
         ids = tokens(text, self._vocabulary, limit)
         return ids if any(token != UNKNOWN for token in ids[1:-1]) else []
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Release the file's pages: the vocabulary is large, and a prompt needs little of it."""
         if hasattr(mmap, "MADV_DONTNEED"):
             self._mapped.madvise(mmap.MADV_DONTNEED)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kite_memory.errors import EmbedderUnavailable
+from kite_memory.model.redacted import RedactedText
 from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class VoyageEmbedder:
     def space(self) -> Space:
         return Space(name=self._model, dim=self._dim, version="1", threshold=0.55)
 
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+    def embed(self, texts: Sequence[RedactedText], purpose: Purpose) -> Vectors:
         vectors = np.zeros((len(texts), self._dim), np.float32)
         for numbers in _batches(texts):
             vectors[numbers] = self._asked([texts[number][:_CHARACTERS_PER_TEXT] for number in numbers], purpose)

@@ -271,11 +271,11 @@ class Reading:
         self.stopped = False
         self._path = path
         self._folder = str(path.parent)
-        self._teller = self._teller_of_run()
+        self._builder = self._builder_of_run()
 
     @property
     def events(self) -> list[Event]:
-        return self._teller.events
+        return self._builder.events
 
     @property
     def session(self) -> Session | None:
@@ -300,7 +300,7 @@ class Reading:
         return position
 
     def _block(self, block: Block) -> None:
-        run, teller = self.run, self._teller
+        run, builder = self.run, self._builder
         if block.kind == "blank":
             return
         text = self._text(block)
@@ -308,8 +308,8 @@ class Reading:
             self._begin(text, block.start)
             return
         name = digest(f"{run.session}\n{block.start - run.began}\n{text}".encode())
-        teller.record(name, run.started, block.start, block.end)
-        known = len(teller.events)
+        builder.record(name, run.started, block.start, block.end)
+        known = len(builder.events)
         match block.kind:
             case "foreign":
                 self.problem(block.start, "text before the first run")
@@ -318,11 +318,11 @@ class Reading:
             case "printed":
                 self._printed([line.removeprefix(">").removeprefix(" ").rstrip() for line in text.split("\n")])
             case _:
-                teller.answered(text)
+                builder.answered(text)
         if block.start < run.foreign_to:
-            teller.events[known:] = map(_as_document, teller.events[known:])
-        run.ordinal = teller.ordinal
-        run.told = run.told or bool(teller.events)
+            builder.events[known:] = map(_as_document, builder.events[known:])
+        run.ordinal = builder.ordinal
+        run.told = run.told or bool(builder.events)
 
     def _text(self, block: Block) -> str:
         data = b"\n".join(block.lines)
@@ -347,9 +347,9 @@ class Reading:
             seen=run.seen,
             place=run.place,
         )
-        self._teller = self._teller_of_run()
+        self._builder = self._builder_of_run()
 
-    def _teller_of_run(self) -> EventBuilder:
+    def _builder_of_run(self) -> EventBuilder:
         run = self.run
         return EventBuilder(
             provider=PROVIDER, session=run.session, file=str(self._path), tools=TOOLS, calls=run.calls, ordinal=run.ordinal
@@ -366,36 +366,36 @@ class Reading:
             command = _COMMAND.match(text)
             if command:
                 ran = kept((command["run"] or command["git"]).strip(), COMMAND_LIMIT)
-                event = self._teller.tell(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
+                event = self._builder.add(EventType.COMMAND, "user", ran, tool=_SHELL, command=ran)
                 self.run.calls.open(_SHELL, OpenCall(event=event, tool=_SHELL, detail=ran))
             elif _ADDRESSED.match(text):
-                self._teller.said(text)
+                self._builder.said(text)
             return
-        self._teller.said(text)
+        self._builder.said(text)
 
     # Aider's output
 
     def _printed(self, lines: list[str]) -> None:
-        teller = self._teller
+        builder = self._builder
         if _SHELL in self.run.calls.by_name:
             ran = self.run.calls.close(_SHELL)
             output = "\n".join(line for line in lines if not _ABOUT_OUTPUT.match(line)).strip()
             if output:
                 code = _CODE.search(output[-400:])
-                teller.returned("", ran, output, "failed" if code and int(code[1]) else "ok")
+                builder.returned("", ran, output, "failed" if code and int(code[1]) else "ok")
             return
         line = lines[0].strip()
         for pattern, how in ((_EDITED, "edited"), (_CREATED, "created"), (_ADDED, "read")):
             if (found := pattern.fullmatch(line)) and (path := self._whole(found["path"])):
-                teller.tell(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
+                builder.add(EventType.FILE_ACTION, "tool", how, tool=_EDITOR, path=path, status="ok")
                 return
         short = beginning(line, DETAIL_LIMIT)
         if _COMMITTED.match(line):
-            teller.tell(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
+            builder.add(EventType.COMMAND, "tool", short, tool=_SHELL, command="git commit", status="ok")
         elif _STOPPED.fullmatch(line):
-            teller.resume_point("Interrupted", status="interrupted")
+            builder.resume_point("Interrupted", status="interrupted")
         elif _NOT_APPLIED.match(line):
-            teller.tell(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
+            builder.add(EventType.ERROR, "tool", short, tool=_EDITOR, status="failed")
 
     def _whole(self, named: str) -> str:
         """Return the full path of a file that Aider names relative to its history's folder."""

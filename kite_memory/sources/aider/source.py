@@ -9,7 +9,7 @@ from pathlib import Path
 from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.git_process import Git, GitFailed
 from kite_memory.sources.aider.history import PROVIDER, Reading, Run
-from kite_memory.sources.common.growing import look_at, resumed
+from kite_memory.sources.common.growing import read_growing, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.system.private_files import is_file, is_text
 
@@ -89,15 +89,15 @@ class Aider:
         return named and is_text(path) and ".." not in path.parts and not any(path.is_relative_to(own) for own in self._own_folders)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=path.parent,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, run, changed = resumed(file, cursor, Run, Run.resumed)
         self._mark_foreign(path, file, run)
         reading = Reading(path=path, run=run)

@@ -16,7 +16,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, objects
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_blocks
@@ -120,24 +120,24 @@ class AntigravityInterpreter:
     def __init__(self, *, file: str, session: str, thread: Thread) -> None:
         self._thread = thread
         self._session = session
-        self._teller = EventBuilder(
+        self._builder = EventBuilder(
             provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 
     @property
     def events(self) -> list[Event]:
-        return self._teller.events
+        return self._builder.events
 
     @property
     def problems(self) -> list[Problem]:
-        return self._teller.problems
+        return self._builder.problems
 
     def problem(self, position: int, reason: str) -> None:
-        self._teller.problem(position, reason)
+        self._builder.problem(position, reason)
 
     def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
         """Parse one step at the bytes ``[start, end)`` of the file. Both renderings of a step get the same id."""
-        thread, teller = self._thread, self._teller
+        thread, builder = self._thread, self._builder
         source = row.get("source")
         kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
         if not isinstance(kind, str):
@@ -148,7 +148,7 @@ class AntigravityInterpreter:
             thread.last_at = at
             thread.started = thread.started or at
         name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
-        teller.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
+        builder.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
         content = row.get("content")
         text = content if isinstance(content, str) else ""
         match kind, source:
@@ -168,7 +168,7 @@ class AntigravityInterpreter:
                 self._result(kind, text, row.get("status"))
             case _:
                 self.problem(start, f"unknown step {safe(kind)}")
-        thread.ordinal = teller.ordinal
+        thread.ordinal = builder.ordinal
 
     def _user(self, text: str) -> None:
         _, opening, rest = text.partition("<USER_REQUEST>")
@@ -177,13 +177,13 @@ class AntigravityInterpreter:
         for tag in _INTERNAL:
             text = without_blocks(text, tag, unclosed_too=not opening)
         if self._thread.parent:
-            self._teller.answered(text)
+            self._builder.answered(text)
         else:
-            self._teller.said(text.strip())
+            self._builder.said(text.strip())
 
     def _planned(self, text: str, row: Mapping[str, Any]) -> None:
-        thread, teller = self._thread, self._teller
-        said = teller.answered(text)
+        thread, builder = self._thread, self._builder
+        said = builder.answered(text)
         calls = row.get("tool_calls")
         for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
             match call:
@@ -195,7 +195,7 @@ class AntigravityInterpreter:
                         given["command"] = command
                     for noise in _NOISE:
                         given.pop(noise, None)
-                    teller.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
+                    builder.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
                 case _:
                     continue
 
@@ -214,10 +214,10 @@ class AntigravityInterpreter:
                 outcome = "failed"
             case _:
                 pass
-        event = self._teller.returned(name, call, text, outcome, running=status == "RUNNING")
+        event = self._builder.returned(name, call, text, outcome, running=status == "RUNNING")
         if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
             answer = f"{call.detail}\n{text}" if call.detail else text
-            self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
     def _answered(self, kind: str) -> tuple[str, OpenCall]:
         """Return the call that a result of this type belongs to: the oldest open one of its tools."""
@@ -417,15 +417,15 @@ class Antigravity:
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=program,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget, program),
+            read=lambda file: self._read_next(path, file, cursor, budget, program),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
         if path.parent.name == "conversations":
             return _left(path, file, "conversation without a transcript")
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
@@ -443,10 +443,10 @@ class Antigravity:
         if changed:
             interpreter.problem(0, changed)
 
-        def tell(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: Found, at: int, line: bytes) -> None:
             interpreter.step(found.row, at + found.start, at + found.end)
 
-        position, more = read_on(file, position, interpreter, tell, budget=budget)
+        position, more = read_on(file, position, interpreter, read_line, budget=budget)
         return looked(path, file, interpreter, session=_session(name, thread), position=position, carry=thread.carried(), more=more)
 
     def _may_be_a_helpers(self, file: AppendOnlyFile) -> bool:

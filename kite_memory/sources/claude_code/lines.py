@@ -155,15 +155,15 @@ class ClaudeCodeInterpreter:
         for block in returned:
             self._result(block)
         if not text or ("toolUseResult" in row and not returned):
-            self._heard(text)
+            self._add_passage(text)
             return
         parent = self._id if returned else self._line_before()
         if not returned and self._notifications(text):
-            self._heard(text)
+            self._add_passage(text)
             return
         if self._sub_agent or row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
         elif row.get("isCompactSummary") is True:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
@@ -172,11 +172,11 @@ class ClaudeCodeInterpreter:
                 self._utterance(utterance, parent, begins_a_turn=not returned)
             for event in self.events[known:]:
                 text = text.replace(event.whole or event.text, "\n")
-            self._heard(text)
+            self._add_passage(text)
         else:
-            self._heard(text)
+            self._add_passage(text)
 
-    def _heard(self, text: str, tool: str = "") -> None:
+    def _add_passage(self, text: str, tool: str = "") -> None:
         """Add text that is attributed to no one as a passage: a skill's body, a reminder, a hook's output."""
         if (text := without_echo(text)) and not text.isspace():
             self.passages.append(Passage(text=text, said_by="tool", at=self._at.timestamp(), start=self._start, tool=tool))
@@ -185,21 +185,21 @@ class ClaudeCodeInterpreter:
         match utterance:
             case Said(text=text):
                 if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
-                    self._tell_queued(self._thread.queue.passed())
-                self._tell(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
+                    self._add_queued(self._thread.queue.passed())
+                self._add(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
-                event = self._tell(EventType.COMMAND, "user", command, command=command, parent=parent)
+                event = self._add(EventType.COMMAND, "user", command, command=command, parent=parent)
                 self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
-                self._tell_result(results.Result(text=text, status=""), ran, "")
+                self._add_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
-                self._tell(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
+                self._add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=told):
-                self._tell(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
+                self._add(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
-                self._tell(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
+                self._add(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
             case Notified():
                 self._background_result(utterance)
             case _:
@@ -224,7 +224,7 @@ class ClaudeCodeInterpreter:
         at_line = self._id, self._told_of_line
         self._id, self._told_of_line = name, 0
         call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
-        self._tell_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        self._add_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
         self._id, self._told_of_line = at_line
 
     def _queue_operation(self) -> None:
@@ -234,7 +234,7 @@ class ClaudeCodeInterpreter:
         match row.get("operation"):
             case "enqueue":
                 self._notifications(text)
-                self._tell_queued(queue.enqueue(queued(row, self._start, self._end)))
+                self._add_queued(queue.enqueue(queued(row, self._start, self._end)))
             case "dequeue":
                 queue.dequeue(typed(text))
             case "remove":
@@ -250,7 +250,7 @@ class ClaudeCodeInterpreter:
         row, thread = self._row, self._thread
         message = row.get("message")
         thread.answered = True
-        self._tell_queued(thread.queue.answered(self._at))
+        self._add_queued(thread.queue.answered(self._at))
         if row.get("isApiErrorMessage") is True or (isinstance(message, dict) and message.get("model") == "<synthetic>"):
             return
         parent = self._line_before()
@@ -258,8 +258,8 @@ class ClaudeCodeInterpreter:
             match block:
                 case {"type": "text", "text": str(text)}:
                     if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                        self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
-                    self._heard("\n".join(texts_in(block.get("citations"))))
+                        self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
+                    self._add_passage("\n".join(texts_in(block.get("citations"))))
                 case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
                     self._call(short(tool), block, parent)
                 case _:
@@ -270,7 +270,7 @@ class ClaudeCodeInterpreter:
         tool_input: Mapping[str, Any] = given if isinstance(given, dict) else {}
         name = short(block.get("id"))
         command, path = tools.command_of(tool, tool_input), tools.path_of(tool_input)
-        event = self._tell(
+        event = self._add(
             EventType.TOOL_CALL,
             "assistant",
             tools.rendered_call(tool, tool_input),
@@ -286,7 +286,7 @@ class ClaudeCodeInterpreter:
         if name:
             self._thread.open_call(name, OpenCall(event=event, tool=tool, detail=detail))
         if command:
-            self._tell(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
+            self._add(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
 
     def _result(self, block: Mapping[str, Any]) -> None:
         row = self._row
@@ -296,24 +296,24 @@ class ClaudeCodeInterpreter:
             call = OpenCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
         result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
-        event = self._tell_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
+        event = self._add_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
         by_a_person = not self._sub_agent and row.get("isSidechain") is not True
         if result.said and by_a_person:
             for utterance in utterances(result.said):
                 self._utterance(utterance, event)
         for decision in result.answered if by_a_person else ():
-            self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
+            self._add(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
         if result.status != "ok":
             return
         if action := results.file_action(call.tool, call.detail, structured):
-            self._tell(
+            self._add(
                 EventType.FILE_ACTION, "tool", action.text, tool=call.tool, path=action.path, status="ok", parent=event, call=name
             )
         if by_a_person:
             for decision in results.decisions(call.tool, structured, result.text):
-                self._tell(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
+                self._add(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
-    def _tell_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
+    def _add_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
         of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
         command, path = (call.detail, "") if of_shell else ("", call.detail)
         if call.tool in tools.SHELL_OUTPUTS:
@@ -321,7 +321,7 @@ class ClaudeCodeInterpreter:
         elif result.task:
             self._thread.keep_task(result.task, command)
         text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
-        event = self._tell(
+        event = self._add(
             EventType.TOOL_RESULT,
             "tool",
             text,
@@ -335,7 +335,7 @@ class ClaudeCodeInterpreter:
         if of_shell and not result.running:
             verdict = verdict_of_tests(command, result.text)
             if verdict is not None:
-                self._tell(
+                self._add(
                     EventType.TEST_RESULT,
                     "tool",
                     verdict.summary,
@@ -346,7 +346,7 @@ class ClaudeCodeInterpreter:
                     call=name,
                 )
         if result.status == "failed" and (telling := telling_lines(result.text)):
-            self._tell(
+            self._add(
                 EventType.ERROR,
                 "tool",
                 telling,
@@ -368,7 +368,7 @@ class ClaudeCodeInterpreter:
         match subtype:
             case "away_summary":
                 if told := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
-                    self._tell(EventType.RESUME_POINT, "assistant", told, parent=self._line_before())
+                    self._add(EventType.RESUME_POINT, "assistant", told, parent=self._line_before())
             case "local_command":
                 for utterance in utterances(text):
                     self._utterance(utterance, self._line_before())
@@ -387,9 +387,9 @@ class ClaudeCodeInterpreter:
             if not self._notifications(text) and _is_handed_over(attachment):
                 self._handed_over(text)
             else:
-                self._heard("\n".join(texts_in(attachment)))
+                self._add_passage("\n".join(texts_in(attachment)))
             return
-        self._heard("\n".join(texts_in(attachment)))
+        self._add_passage("\n".join(texts_in(attachment)))
         if not isinstance(kind, str) or kind not in SKIPPED_ATTACHMENTS:
             self.problem(self._start, f"unknown attachment {safe(kind)}")
 
@@ -398,19 +398,19 @@ class ClaudeCodeInterpreter:
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
             if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
             return
         for utterance in utterances(text):
             match utterance:
                 case Said(text=said):
                     if self._thread.queue.met(said, attached=True) != "told":
-                        self._tell(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
+                        self._add(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
                 case _:
                     self._utterance(utterance, parent)
 
     # Events
 
-    def _tell(
+    def _add(
         self,
         type: EventType,
         role: Role,
@@ -453,7 +453,7 @@ class ClaudeCodeInterpreter:
         self._thread.ordinal += 1
         return name
 
-    def _tell_queued(self, entries: Iterable[Queued]) -> None:
+    def _add_queued(self, entries: Iterable[Queued]) -> None:
         """Add prompts found only in the queue; their ids are hashes of what cannot change about them."""
         for entry in entries:
             self.events.append(
@@ -491,7 +491,7 @@ class ClaudeCodeInterpreter:
     def _passed_over(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if kind not in _THOUGHTS:
-            self._heard("\n".join(texts_in(block)))
+            self._add_passage("\n".join(texts_in(block)))
         if not isinstance(kind, str) or kind not in SKIPPED_BLOCKS:
             self.problem(self._start, f"unknown block {safe(kind)}")
 

@@ -10,7 +10,7 @@ from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import Thread
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
 from kite_memory.sources.common.words import made_by_our_extractor
 from kite_memory.system.private_files import is_text
@@ -57,15 +57,15 @@ class ClaudeCode:
         return ".." not in folders and _OTHERS_FOLDERS.isdisjoint(folders) and is_text(path)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=self._projects,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         def read_again(start: int, end: int) -> Mapping[str, Any]:
             return next((found.row for found in objects(file.between(start, end)) if isinstance(found, Found)), {})
 
@@ -74,7 +74,7 @@ class ClaudeCode:
         if changed:
             interpreter.problem(0, changed)
 
-        def tell(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: Found, at: int, line: bytes) -> None:
             if not thread.answered and not thread.ours:
                 cwd = thread.cwd or found.row.get("cwd")
                 first_cwd = cwd if isinstance(cwd, str) else ""
@@ -82,7 +82,7 @@ class ClaudeCode:
             if not thread.ours:
                 interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
-        position, more = read_on(file, position, interpreter, tell, budget=budget, wanted=not thread.ours)
+        position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
         return looked(
             path,
             file,

@@ -165,7 +165,7 @@ class ClineInterpreter:
         self._origin = origin
         self._shown = shown
         self._person = Person(shown)
-        self._teller = EventBuilder(
+        self._builder = EventBuilder(
             provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls()
         )
         self._at = origin.started or _EPOCH
@@ -184,12 +184,12 @@ class ClineInterpreter:
     @property
     def events(self) -> list[Event]:
         """Events without duplicates: a message just before a summary can be repeated after it."""
-        last = {event.id: event.ordinal for event in self._teller.events}
-        return [event for event in self._teller.events if last[event.id] == event.ordinal]
+        last = {event.id: event.ordinal for event in self._builder.events}
+        return [event for event in self._builder.events if last[event.id] == event.ordinal]
 
     @property
     def problems(self) -> list[Problem]:
-        return self._teller.problems
+        return self._builder.problems
 
     def history(self, messages: Sequence[object]) -> None:
         """Parse ``api_conversation_history.json``."""
@@ -197,7 +197,7 @@ class ClineInterpreter:
         for index, message in enumerate(messages):
             self._index = index
             if not isinstance(message, dict) or message.get("role") not in ("user", "assistant"):
-                self._teller.problem(index, "unknown message")
+                self._builder.problem(index, "unknown message")
                 continue
             if dropped and message.get("isSummary") is True:
                 self.show(dropped)
@@ -227,7 +227,7 @@ class ClineInterpreter:
         self.started = self.started or (self._at if self._at != _EPOCH else None)
         self._name = name
         name = digest(f"{self._origin.provider}\n{self._origin.session}\n{name}".encode())
-        self._teller.record(name, self._at, self._index, self._index, ordinal=self._index * _APART)
+        self._builder.record(name, self._at, self._index, self._index, ordinal=self._index * _APART)
 
     def _message(self, message: Mapping[str, Any]) -> None:
         at = message["ts"] if _has_time(message) else None
@@ -236,7 +236,7 @@ class ClineInterpreter:
         blocks = blocks_of(message.get("content"))
         if message.get("isSummary") is True:
             self._record(name, at)
-            self._teller.resume_point("\n\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)))
+            self._builder.resume_point("\n\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str)))
         elif role == "assistant":
             self._record(name, at)
             self._assistant(blocks)
@@ -251,11 +251,11 @@ class ClineInterpreter:
             match block:
                 case {"type": "text", "text": str(text)}:
                     told = spoken(text, calls=not native)
-                    parent = self._teller.answered(told.text, parent=parent)
+                    parent = self._builder.answered(told.text, parent=parent)
                     if told.tool:
                         self._call(f"{self._index}", told.tool, told.given or {}, parent)
                     if told.interrupted:
-                        self._teller.resume_point("Interrupted", status="interrupted", parent=parent)
+                        self._builder.resume_point("Interrupted", status="interrupted", parent=parent)
                 case {"type": "tool_use", "name": str(tool)}:
                     given = block.get("input")
                     self._call(short(block.get("id")), short(tool), given if isinstance(given, dict) else {}, parent)
@@ -265,12 +265,12 @@ class ClineInterpreter:
     def _call(self, name: str, tool: str, given: Mapping[str, Any], parent: str) -> None:
         if tool in SPEAKING:
             words = given.get(SPEAKING[tool])
-            self._teller.answered(words if isinstance(words, str) else "", parent=parent)
+            self._builder.answered(words if isinstance(words, str) else "", parent=parent)
             self._asked = tool
             return
         self._open = name
         self._read = []
-        self._teller.called(name, tool, self._placed(tool, given), parent=parent)
+        self._builder.called(name, tool, self._placed(tool, given), parent=parent)
         if len(self._read) > 1:
             self._read_together[name] = self._read
 
@@ -332,7 +332,7 @@ class ClineInterpreter:
 
     def _result(self, tool: str, texts: Sequence[str]) -> None:
         text = "\n".join(texts).strip()
-        calls, name = self._teller.calls, self._open
+        calls, name = self._builder.calls, self._open
         self._open = ""
         if name in calls.by_name:
             self._answered[tool] = (name, calls.by_name[name])
@@ -349,7 +349,7 @@ class ClineInterpreter:
         text = without_surroundings(text)
         head = heading(text)
         text = head.rest if head else text
-        call = self._teller.calls.close(name)
+        call = self._builder.calls.close(name)
         if not call.event and self._asked:
             call, self._asked = OpenCall(event="", tool=self._asked, detail=""), ""
             self._words_in(text, call, "")
@@ -358,14 +358,14 @@ class ClineInterpreter:
         self._came(name, call, text, failed=refused or block.get("is_error") is True)
 
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
-        teller, of_command = self._teller, call.tool in TOOLS.shells
+        builder, of_command = self._builder, call.tool in TOOLS.shells
         result = accompanied(text, of_command=of_command)
         told, status = outcome(result.text, failed=failed, of_command=of_command)
         done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
         if call.tool == "write_to_file" and "<operation>created</operation>" in text:
             done = [(call.detail, "created")]
         status = "" if result.running else status
-        event = teller.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
+        event = builder.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
         if result.words:
             self._say(result.words, parent=event)
         else:
@@ -395,17 +395,17 @@ class ClineInterpreter:
         """Add the user's words. An answer to a question becomes a decision."""
         heard, self._heard = self._heard, True
         if self._origin.by_an_agent and not heard:
-            self._teller.answered(text, parent=parent)  # written by the parent task
+            self._builder.answered(text, parent=parent)  # written by the parent task
             return
         name, back = self._name, self._at
         near = round(back.timestamp() * 1000) if at is None else at
         shown = self._person.moment_of(text, near)
         self._record(self._unique(f"said {near if shown is None else shown}"), shown)
         if answered is None:
-            self._teller.said(text, parent=parent)
+            self._builder.said(text, parent=parent)
         else:
             decided = f"{answered.detail}\nAnswer: {text}" if answered.detail else text
-            self._teller.tell(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
+            self._builder.add(EventType.DECISION, "user", kept(decided, ANSWER_LIMIT), tool=answered.tool, parent=parent)
         if at is not None or parent:
             self._at = back
         self._record(f"{name}, then", None)
@@ -433,25 +433,25 @@ class ClineInterpreter:
             if command and each.kind != "command_output":
                 self._record(f"output of {command}", each.at)
                 told, status = outcome("\n".join(output), failed=False, of_command=True)
-                self._teller.returned(command, self._teller.calls.close(command), told, status)
+                self._builder.returned(command, self._builder.calls.close(command), told, status)
                 command, output = "", []
             match each.kind:
                 case "task" | "user_feedback":
                     self._record(f"said {each.at}", each.at)
                     if asked and each.kind == "user_feedback":
                         decided = kept(f"{asked}\nAnswer: {text}", ANSWER_LIMIT)
-                        self._teller.tell(EventType.DECISION, "user", decided)
+                        self._builder.add(EventType.DECISION, "user", decided)
                     elif each.kind == "task" and self._origin.by_an_agent:
-                        self._teller.answered(text)
+                        self._builder.answered(text)
                     else:
-                        self._teller.said(text)
+                        self._builder.said(text)
                 case "text" | "completion_result" | "plan_mode_respond":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._teller.answered(text)
+                    self._builder.answered(text)
                 case "command":
                     command = self._unique(f"shown {each.at}")
                     self._record(command, each.at)
-                    self._teller.called(command, "execute_command", {"command": text})
+                    self._builder.called(command, "execute_command", {"command": text})
                 case "command_output":
                     output.append(text)
                 case "tool":
@@ -460,19 +460,19 @@ class ClineInterpreter:
                     match each.message:
                         case {"contextCondense": {"summary": str(summary)}}:
                             self._record(self._unique(f"shown {each.at}"), each.at)
-                            self._teller.resume_point(summary)
+                            self._builder.resume_point(summary)
                         case _:
                             pass
                 case "error" | "diff_error":
                     self._record(self._unique(f"shown {each.at}"), each.at)
-                    self._teller.tell(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
+                    self._builder.add(EventType.ERROR, "tool", kept(text, ANSWER_LIMIT), status="failed")
                 case _:
                     pass
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""
         if command:
             self._record(f"output of {command}", None)
             told, status = outcome("\n".join(output), failed=False, of_command=True)
-            self._teller.returned(command, self._teller.calls.close(command), told, status)
+            self._builder.returned(command, self._builder.calls.close(command), told, status)
 
     def _shown_tool(self, at: int, text: str) -> None:
         try:
@@ -483,14 +483,14 @@ class ClineInterpreter:
             case {"tool": str(tool), "path": str(path)} if tool in _CHANGES:
                 self._record(self._unique(f"shown {at}"), at)
                 how = _CHANGES[tool]
-                self._teller.tell(EventType.FILE_ACTION, "tool", how, tool=tool, path=self._whole(path), status="ok")
+                self._builder.add(EventType.FILE_ACTION, "tool", how, tool=tool, path=self._whole(path), status="ok")
             case _:
                 pass
 
     def _passed_over(self, block: Mapping[str, Any]) -> None:
         kind = block.get("type")
         if not isinstance(kind, str) or kind not in _SKIPPED_BLOCKS:
-            self._teller.problem(self._index, f"unknown block {safe(kind)}")
+            self._builder.problem(self._index, f"unknown block {safe(kind)}")
 
 
 def _has_time(message: Mapping[str, Any]) -> bool:

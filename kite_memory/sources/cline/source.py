@@ -12,7 +12,7 @@ from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of
-from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told, look_at, read_document
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.fields import moment
 from kite_memory.sources.common.jsonl import Unreadable
@@ -71,10 +71,14 @@ class VscodeTasks:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """Read a document as a whole, whatever the budget."""
         beside = _changed(path.with_name(SHOWN))
-        look = look_at(path, cursor, within=path.parent.parent, limit=self._limit, tell=partial(self._tell, path))
-        return replace(look, cursor=replace(look.cursor, mtime_ns=max(look.cursor.mtime_ns, beside))) if look.cursor.size else look
+        read_result = read_rewritten(path, cursor, within=path.parent.parent, limit=self._limit, parse=partial(self._parse, path))
+        return (
+            replace(read_result, cursor=replace(read_result.cursor, mtime_ns=max(read_result.cursor.mtime_ns, beside)))
+            if read_result.cursor.size
+            else read_result
+        )
 
-    def _tell(self, path: Path, document: object, note: str) -> Told | str:
+    def _parse(self, path: Path, document: object, note: str) -> ParsedDocument | str:
         shown = document if path.name == SHOWN else self._document(path.with_name(SHOWN))
         if isinstance(shown, str):
             return shown
@@ -93,7 +97,7 @@ class VscodeTasks:
 
     def told(
         self, origin: Origin, messages: list[Any], shown: list[Shown], facts: Mapping[str, str], note: str, *, alone: bool = False
-    ) -> Told:
+    ) -> ParsedDocument:
         interpreter = ClineInterpreter(origin, shown, told_to=int(note) if note.isdecimal() else 0)
         if alone:
             interpreter.shown_only()
@@ -101,7 +105,7 @@ class VscodeTasks:
             interpreter.history(messages)
         cwd = interpreter.cwd
         if cwd and any(Path(cwd).is_relative_to(own) for own in self._own_folders):
-            return Told(session=None, messages=len(messages))
+            return ParsedDocument(session=None, messages=len(messages))
         session = Session(
             id=origin.session,
             provider=self._provider,
@@ -112,7 +116,7 @@ class VscodeTasks:
             parent=facts.get("parentTaskId", ""),
             title=title_of(facts.get("task", "")),
         )
-        return Told(
+        return ParsedDocument(
             session=session if interpreter.events else None,
             messages=len(messages),
             events=interpreter.events,
@@ -216,10 +220,10 @@ class Cline(VscodeTasks):
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.name.endswith(_MESSAGES):
             within = path.parent.parent
-            return look_at(path, cursor, within=within, limit=self._limit, tell=partial(self._tell_session, path))
+            return read_rewritten(path, cursor, within=within, limit=self._limit, parse=partial(self._parse_session, path))
         return super().read(path, cursor, budget=budget)
 
-    def _tell_session(self, path: Path, document: Any, note: str) -> Told | str:
+    def _parse_session(self, path: Path, document: Any, note: str) -> ParsedDocument | str:
         messages = document.get("messages") if isinstance(document, dict) else document
         if not isinstance(messages, list):
             return "not a list of messages"

@@ -9,7 +9,7 @@ import orjson
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import Problem
-from kite_memory.projects.repositories import branch_told
+from kite_memory.projects.repositories import branch_in_output
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools
 from kite_memory.sources.codex.records import (
@@ -18,10 +18,10 @@ from kite_memory.sources.codex.records import (
     SKIPPED_ITEMS,
     SKIPPED_TYPES,
     person_said,
-    persons_part,
     shell_command,
+    user_part,
 )
-from kite_memory.sources.codex.thread import Header, Thread, born
+from kite_memory.sources.codex.thread import Header, Thread, created_ms
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
@@ -58,20 +58,20 @@ class CodexInterpreter:
         self._file = file
         self._file_id = file_id
         self._thread = thread
-        self._teller = self._new_teller()
+        self._builder = self._new_builder()
         self._row: Mapping[str, Any] = {}
         self._start = self._end = 0
         self._at = thread.last_at
 
     @property
     def events(self) -> list[Event]:
-        return self._teller.events
+        return self._builder.events
 
     @property
     def problems(self) -> list[Problem]:
-        return self._teller.problems
+        return self._builder.problems
 
-    def _new_teller(self) -> EventBuilder:
+    def _new_builder(self) -> EventBuilder:
         thread = self._thread
         session = thread.header.id if thread.headers else self._file_id
         return EventBuilder(
@@ -79,7 +79,7 @@ class CodexInterpreter:
         )
 
     def problem(self, position: int, reason: str) -> None:
-        self._teller.problem(position, reason)
+        self._builder.problem(position, reason)
 
     def ends_here(self, row: Mapping[str, Any]) -> bool:
         """Return whether another session's turn begins with this line, so that reading must stop before it."""
@@ -89,7 +89,7 @@ class CodexInterpreter:
     def line(self, row: Mapping[str, Any], start: int, end: int) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file."""
         self._row, self._start, self._end = row, start, end
-        self._thread.ordinal = self._teller.ordinal = max(start, self._teller.ordinal)
+        self._thread.ordinal = self._builder.ordinal = max(start, self._builder.ordinal)
         kind, payload = row.get("type"), row.get("payload")
         if not isinstance(payload, dict):
             kind, payload = _of_old(row, kind)
@@ -111,7 +111,7 @@ class CodexInterpreter:
                 self._unknown(f"unknown type {safe(kind)}")
             case _:
                 self._unknown("no type")
-        self._thread.ordinal = self._teller.ordinal
+        self._thread.ordinal = self._builder.ordinal
 
     def _unknown(self, reason: str) -> None:
         if self._thread.new_to_us(reason):
@@ -128,16 +128,16 @@ class CodexInterpreter:
             if not thread.headers and kind != "session_meta":
                 thread.add(Header(id=self._file_id, started=found))
                 self._speak()
-        if thread.speaking and (began := born(thread.turn)) is not None:
+        if thread.speaking and (began := created_ms(thread.turn)) is not None:
             return datetime.fromtimestamp(began / 1000, UTC)
         return thread.last_at
 
     def _speak(self) -> None:
         """Switch to the session of the current header; no event of another session has been added yet."""
-        problems = self._teller.problems
-        self._teller = self._new_teller()
-        self._teller.problems = problems
-        self._teller.ordinal = max(self._start, self._thread.ordinal)
+        problems = self._builder.problems
+        self._builder = self._new_builder()
+        self._builder.problems = problems
+        self._builder.ordinal = max(self._start, self._thread.ordinal)
 
     def _header(self, payload: Mapping[str, Any]) -> None:
         id = payload.get("id") or payload.get("session_id")
@@ -178,18 +178,18 @@ class CodexInterpreter:
         message = payload.get("message")
         if isinstance(message, str) and (told := kept(message, SUMMARY_LIMIT).strip()):
             self._record(named(self._turn_key(), "compacted", message))
-            self._teller.tell(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
+            self._builder.add(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
 
     # Messages
 
     def _turn_key(self) -> str:
         thread = self._thread
-        if thread.turn and born(thread.turn) is not None:
+        if thread.turn and created_ms(thread.turn) is not None:
             return thread.turn
         return f"{thread.header.id if thread.headers else self._file_id}#{thread.turn or thread.turns}"
 
     def _record(self, name: str) -> None:
-        self._teller.record(name, self._at, self._start, self._end)
+        self._builder.record(name, self._at, self._start, self._end)
 
     def _said(self, role: str, text: str, rendering: int) -> str:
         """Return the id of a message; empty if its other rendering was read already."""
@@ -217,9 +217,9 @@ class CodexInterpreter:
             self._ran(*ran)
         elif thread.headers and thread.header.sub_agent:
             if told := kept(text, MESSAGE_LIMIT).strip():
-                self._teller.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
+                self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
         else:
-            self._teller.said(text)
+            self._builder.said(text)
         if len(self.events) > before:
             thread.message = name
 
@@ -228,16 +228,16 @@ class CodexInterpreter:
         if not command:
             return
         command = kept(command, COMMAND_LIMIT)
-        event = self._teller.tell(EventType.COMMAND, "user", command, command=command)
+        event = self._builder.add(EventType.COMMAND, "user", command, command=command)
         result = tools.output_of(output)
         call = OpenCall(event=event, tool="shell", detail=command)
-        self._teller.returned("", call, result.text, result.status)
+        self._builder.returned("", call, result.text, result.status)
 
     def _agent(self, text: str, rendering: int) -> None:
         if not text.strip() or not (name := self._said("assistant", text, rendering)):
             return
         self._record(name)
-        self._thread.message = self._teller.answered(text, parent=self._thread.message)
+        self._thread.message = self._builder.answered(text, parent=self._thread.message)
 
     # Tool calls and results
 
@@ -251,7 +251,7 @@ class CodexInterpreter:
                     case "assistant":
                         self._agent(tools.text_of(item.get("content")), _ITEM)
                     case "user":
-                        self._person(persons_part(item), _ITEM)
+                        self._person(user_part(item), _ITEM)
                     case _:
                         pass
             case str() if kind.endswith("_call"):
@@ -271,7 +271,7 @@ class CodexInterpreter:
             return
         asked = tools.asked(item, thread.header.cwd if thread.headers else "")
         self._record(name)
-        self._teller.called(call, asked.tool, asked.given, parent=thread.message)
+        self._builder.called(call, asked.tool, asked.given, parent=thread.message)
         if call and asked.elsewhere:
             thread.run_elsewhere(call)
         if call and asked.process in thread.processes:
@@ -301,14 +301,14 @@ class CodexInterpreter:
             thread.keep_process(result.process, opened.detail)
         files = thread.patches.pop(call, [])
         if result.status == "ok" and opened.tool in tools.COMMANDS and call not in thread.elsewhere and thread.headers:
-            thread.header.branch = beginning(branch_told(opened.detail, result.text), DETAIL_LIMIT) or thread.header.branch
+            thread.header.branch = beginning(branch_in_output(opened.detail, result.text), DETAIL_LIMIT) or thread.header.branch
         self._record(named(opened.event or self._turn_key(), "result"))
         running = bool(result.process)
-        event = self._teller.returned(call, opened, result.text, result.status, done=files, running=running)
+        event = self._builder.returned(call, opened, result.text, result.status, done=files, running=running)
         thread.close(call[-12:])
         if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not thread.header.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
-            self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+            self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     # Events of the client
 
@@ -359,7 +359,7 @@ class CodexInterpreter:
             return
         self._record(named(self._turn_key(), "aborted"))
         said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
-        self._teller.tell(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
+        self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
 
     def _told_elsewhere(self, call: str) -> bool:
         """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.
@@ -374,13 +374,13 @@ class CodexInterpreter:
         name = self._call_name(call)
         self._record(name)
         given = {"command": tools.command_line(told.get("command"))}
-        opened = self._teller.called(call, "exec_command", given, parent=self._thread.message)
+        opened = self._builder.called(call, "exec_command", given, parent=self._thread.message)
         self._thread.calls.by_name.pop(call, None)
         code = told.get("exit_code")
         output = told.get("aggregated_output", told.get("formatted_output"))
         text = output if isinstance(output, str) else ""
         self._record(named(name, "result"))
-        self._teller.returned(call, opened, text.strip(), "failed" if isinstance(code, int) and code else "ok")
+        self._builder.returned(call, opened, text.strip(), "failed" if isinstance(code, int) and code else "ok")
         self._thread.close(call[-12:])
 
     def _applied(self, told: Mapping[str, Any], call: str) -> None:
@@ -389,12 +389,12 @@ class CodexInterpreter:
         files = tools.changed(told.get("changes"), self._thread.header.cwd if self._thread.headers else "")
         name = self._call_name(call)
         self._record(name)
-        opened = self._teller.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._thread.message)
+        opened = self._builder.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._thread.message)
         self._thread.calls.by_name.pop(call, None)
         said = [text for key in ("stdout", "stderr") if isinstance(text := told.get(key), str) and text.strip()]
         well = told.get("success") is True or told.get("status") == "completed"
         self._record(named(name, "result"))
-        self._teller.returned(call, opened, "\n".join(said).strip(), "ok" if well else "failed", done=files)
+        self._builder.returned(call, opened, "\n".join(said).strip(), "ok" if well else "failed", done=files)
         self._thread.close(call[-12:])
 
 

@@ -39,7 +39,7 @@ _IMAGE_TAG = re.compile(r"\s*</?image\b[^>]{0,1000}>\s*")
 _REQUEST = "\n## My request for Codex:"
 
 
-def persons_part(item: Mapping[str, Any]) -> str:
+def user_part(item: Mapping[str, Any]) -> str:
     """Return the part of a ``user`` message that the user wrote.
 
     Since 0.16x each part is marked if the client's harness wrote it.

@@ -85,10 +85,12 @@ class Codex:
             thread = None if changed else Thread.resumed(cursor.carry)
             changed = changed or ("" if thread else "unknown cursor")
             position = cursor.position if thread else 0
-        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget, to_the_end=True), changed)
+        read_result, position = self._read_next(
+            path, position, thread or Thread(), file.lines(position, budget, to_the_end=True), changed
+        )
         mtime_ns = 0 if file.unfinished else file.mtime_ns
-        moved = replace(look.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
-        return replace(look, cursor=moved)
+        moved = replace(read_result.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
+        return replace(read_result, cursor=moved)
 
     def _read_compressed(self, path: Path, cursor: Cursor | None, budget: int) -> ReadResult:
         """Read a compressed file, which no longer grows: it is read once, and again if it is another file."""
@@ -99,17 +101,19 @@ class Codex:
             thread = Thread.resumed(cursor.carry)
             position = _unpacked(cursor.identity, identity) if thread else 0
         if cursor is not None and thread is not None and cursor.position == file.size:
-            self._let_go()
+            self._release()
             return ReadResult(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
-        look, position = self._look(path, position, thread or Thread(), file.lines(position, budget), "")
-        problems = look.problems
-        if file.damage and not look.more:
+        read_result, position = self._read_next(path, position, thread or Thread(), file.lines(position, budget), "")
+        problems = read_result.problems
+        if file.damage and not read_result.more:
             problems = (*problems, Problem(file=str(path), position=position, reason=file.damage))
-        done = file.read_of_it if look.more else file.size
-        if not look.more:
-            self._let_go()
-        moved = replace(look.cursor, position=done, size=file.size, mtime_ns=file.mtime_ns, identity=f"{identity}@{position}")
-        return replace(look, cursor=moved, problems=problems)
+        done = file.read_of_it if read_result.more else file.size
+        if not read_result.more:
+            self._release()
+        moved = replace(
+            read_result.cursor, position=done, size=file.size, mtime_ns=file.mtime_ns, identity=f"{identity}@{position}"
+        )
+        return replace(read_result, cursor=moved, problems=problems)
 
     def _unpack(self, path: Path) -> CompressedLines:
         """Return the file, still open where the last read ended, since unpacking cannot start in the middle."""
@@ -117,17 +121,17 @@ class Codex:
             known, file = self._unpacking
             if known == path and file.is_still(path):
                 return file
-            self._let_go()
+            self._release()
         file = CompressedLines(path, within=self._around(path), line_limit=self._line_limit)
         self._unpacking = (path, file)
         return file
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self._unpacking is not None:
             self._unpacking[1].close()
             self._unpacking = None
 
-    def _look(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
+    def _read_next(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
         interpreter = CodexInterpreter(file=str(path), file_id=_id_of(path), thread=thread)
         if changed:
             interpreter.problem(0, changed)
@@ -139,7 +143,7 @@ class Codex:
             position = min(self._read_lines(stretch.data, position, interpreter, thread), stretch.end)
         else:
             position = stretch.end
-        look = ReadResult(
+        read_result = ReadResult(
             path=str(path),
             session=_session(thread),
             events=() if thread.ours else tuple(interpreter.events),
@@ -147,7 +151,7 @@ class Codex:
             cursor=Cursor(position=position, size=0, mtime_ns=0, carry=thread.carried()),
             more=stretch.more or position < stretch.end,
         )
-        return look, position
+        return read_result, position
 
     def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: Thread) -> int:
         """Parse lines and return the position after the last object that was read.

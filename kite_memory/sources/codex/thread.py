@@ -35,7 +35,7 @@ class Header:
     repository_url: str = ""
 
 
-def born(id: str) -> int | None:
+def created_ms(id: str) -> int | None:
     """Return the creation time in milliseconds in a UUIDv7; ``None`` for any other id."""
     if len(id) != 36 or id[14] != "7":
         return None
@@ -91,7 +91,7 @@ class Thread:
             known.cwd, known.branch = known.cwd or header.cwd, header.branch or known.branch
             known.repository_url = known.repository_url or header.repository_url
         elif not self._begun and len(self.headers) < _HEADERS:
-            earlier, later = born(header.id), born(own.id)
+            earlier, later = created_ms(header.id), created_ms(own.id)
             if earlier is not None and later is not None and earlier <= later:
                 self.headers.append(header)
                 self.speaking = len(self.headers) - 1
@@ -103,10 +103,10 @@ class Thread:
 
     def owner(self, turn: str) -> int:
         """Return the index of the header that a turn belongs to: of the threads that existed when it began, the youngest."""
-        at = born(turn)
+        at = created_ms(turn)
         if len(self.headers) < 2 or at is None:
             return self.speaking
-        born_before = [(when, n) for n, each in enumerate(self.headers) if (when := born(each.id)) is not None and when <= at]
+        born_before = [(when, n) for n, each in enumerate(self.headers) if (when := created_ms(each.id)) is not None and when <= at]
         return max(born_before, default=(0, self.speaking))[1]
 
     def counted(self, key: str, rendering: int) -> int | None:

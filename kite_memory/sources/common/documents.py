@@ -66,7 +66,7 @@ def _value(data: bytes) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ParsedDocument:
     """The current content of a document. A problem's position is the index of its message, of which there are ``messages``.
 
     ``note`` is passed on when the next version of the document is read.
@@ -79,10 +79,12 @@ class Told:
     note: str = ""
 
 
-def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell: Callable[[Any, str], Told | str]) -> ReadResult:
+def read_rewritten(
+    path: Path, cursor: Cursor | None, *, within: Path, limit: int, parse: Callable[[Any, str], ParsedDocument | str]
+) -> ReadResult:
     """Read the document at ``path`` and return the events of messages that are new or changed.
 
-    ``tell`` parses a whole document, given the note of the previous version, or returns why it has to wait. Then, and while the
+    ``parse`` parses a whole document, given the note of the previous version, or returns why it has to wait. Then, and while the
     document is half written, the cursor keeps its state, and the document is read again only after a change.
     """
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
@@ -96,7 +98,7 @@ def look_at(path: Path, cursor: Cursor | None, *, within: Path, limit: int, tell
         return unread(path, cursor, "file cannot be read", amends=True)
     seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
     before = Known.resumed(unmoved.carry)
-    told = "half-written document" if document.value is None else tell(document.value, before.note)
+    told = "half-written document" if document.value is None else parse(document.value, before.note)
     if isinstance(told, str):
         return unread(path, seen, told, amends=True)
     events, known = only_changed(told.events, before)

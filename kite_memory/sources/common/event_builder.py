@@ -160,7 +160,7 @@ class EventBuilder:
         self._id = ""
         self._at = datetime.fromtimestamp(0, UTC)
         self._start = self._end = 0
-        self._told = 0
+        self._added = 0
 
     def record(self, name: str, at: datetime, start: int, end: int, *, ordinal: int | None = None) -> None:
         """Start a record that spans ``[start, end)``: its events get its name, time and position.
@@ -168,13 +168,13 @@ class EventBuilder:
         Their ordinals continue from ``ordinal``, or from ``start``, unless earlier ones are already higher.
         """
         self._id, self._at, self._start, self._end = name, at, start, end
-        self._told = 0
+        self._added = 0
         self.ordinal = max(self.ordinal, start if ordinal is None else ordinal)
 
     def problem(self, position: int, reason: str) -> None:
         self.problems.append(Problem(file=self._file, position=position, reason=reason))
 
-    def tell(
+    def add(
         self,
         type: EventType,
         role: Role,
@@ -192,8 +192,8 @@ class EventBuilder:
 
         The first event has the record's own id; a counter is appended to the others.
         """
-        name = f"{self._id}:{self._told}" if self._told else self._id
-        self._told += 1
+        name = f"{self._id}:{self._added}" if self._added else self._id
+        self._added += 1
         self.events.append(
             Event(
                 id=name,
@@ -225,12 +225,12 @@ class EventBuilder:
     def _utterance(self, utterance: Utterance, parent: str) -> None:
         match utterance:
             case Said(text=text):
-                self.tell(EventType.USER_MESSAGE, "user", kept(text, MESSAGE_LIMIT), parent=parent)
+                self.add(EventType.USER_MESSAGE, "user", kept(text, MESSAGE_LIMIT), parent=parent)
             case Ran(command=command):
                 command = kept(command, COMMAND_LIMIT)
-                self.tell(EventType.COMMAND, "user", command, command=command, parent=parent)
+                self.add(EventType.COMMAND, "user", command, command=command, parent=parent)
             case Approved(plan=plan):
-                self.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
+                self.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
                 self.resume_point(summary, parent=parent)
             case Interrupted(text=text):
@@ -242,18 +242,18 @@ class EventBuilder:
 
     def resume_point(self, text: str, *, status: Status = "", parent: str = "") -> None:
         if told := kept(text, SUMMARY_LIMIT).strip():
-            self.tell(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
+            self.add(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
 
     def answered(self, text: str, *, parent: str = "") -> str:
         """Add the agent's message; return the id of its event, or ``parent`` if it is empty."""
         told = kept(text, MESSAGE_LIMIT).strip()
-        return self.tell(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
+        return self.add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
 
     def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
         """Add a call of ``tool`` and keep it open under ``name``."""
         command, path = self._tools.command_of(tool, given), self._tools.path_of(given)
         role: Role = "user" if by_a_person else "assistant"
-        event = self.tell(
+        event = self.add(
             EventType.TOOL_CALL,
             role,
             self._tools.rendered(tool, given),
@@ -269,7 +269,7 @@ class EventBuilder:
         if name:
             self.calls.open(name, call)
         if command:
-            self.tell(EventType.COMMAND, role, command, tool=tool, command=command, call=name, parent=event)
+            self.add(EventType.COMMAND, role, command, tool=tool, command=command, call=name, parent=event)
         return call
 
     def returned(
@@ -290,7 +290,7 @@ class EventBuilder:
         of_command = tool in tools.shells or tool in tools.outputs
         command, path = (call.detail, "") if of_command else ("", "" if tool in tools.asking else call.detail)
         limit = READING_LIMIT if tool in tools.lookers and status == "ok" else RESULT_LIMIT
-        event = self.tell(
+        event = self.add(
             EventType.TOOL_RESULT,
             "tool",
             kept(text, limit),
@@ -303,7 +303,7 @@ class EventBuilder:
         )
         verdict = verdict_of_tests(command, text) if of_command and not running else None
         if verdict is not None:
-            self.tell(
+            self.add(
                 EventType.TEST_RESULT,
                 "tool",
                 verdict.summary,
@@ -314,12 +314,12 @@ class EventBuilder:
                 call=name,
             )
         if status == "failed" and (telling := telling_lines(text)):
-            self.tell(
+            self.add(
                 EventType.ERROR, "tool", telling, tool=tool, command=command, path=path, status="failed", parent=event, call=name
             )
         if status == "ok":
             for changed, how in done or self._done(tool, path):
-                self.tell(EventType.FILE_ACTION, "tool", how, tool=tool, path=changed, status="ok", parent=event, call=name)
+                self.add(EventType.FILE_ACTION, "tool", how, tool=tool, path=changed, status="ok", parent=event, call=name)
         return event
 
     def _done(self, tool: str, path: str) -> list[tuple[str, str]]:

@@ -155,7 +155,7 @@ EVENTS_AT_ONCE = 20_000
 Carried = TypeVar("Carried")
 
 
-class Telling(Protocol):
+class EventCollector(Protocol):
     """Collector of events and problems while lines are parsed."""
 
     @property
@@ -167,19 +167,19 @@ class Telling(Protocol):
     def problem(self, position: int, reason: str) -> None: ...
 
 
-def look_at(
+def read_growing(
     path: Path,
     cursor: Cursor | None,
     *,
     within: Path,
     line_limit: int,
-    look: Callable[[AppendOnlyFile], ReadResult],
+    read: Callable[[AppendOnlyFile], ReadResult],
     amends: bool = False,
 ) -> ReadResult:
-    """Open the file and call ``look``. If it cannot be read, return a problem and the same cursor."""
+    """Open the file and call ``read``. If it cannot be read, return a problem and the same cursor."""
     try:
         with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
-            return look(file)
+            return read(file)
     except Unreadable as error:
         reason = str(error)
     except OSError:
@@ -209,38 +209,40 @@ def resumed(
 def read_on(
     file: AppendOnlyFile,
     position: int,
-    telling: Telling,
-    tell: Callable[[Found, int, bytes], bool | None],
+    collector: EventCollector,
+    read_line: Callable[[Found, int, bytes], bool | None],
     *,
     budget: int,
     wanted: bool = True,
 ) -> tuple[int, bool]:
-    """Parse the next lines and call ``tell`` with each object, the position of its line, and the line.
+    """Parse the next lines and call ``read_line`` with each object, the position of its line, and the line.
 
-    If ``tell`` returns true, reading stops before that object. Returns the position after the last object that was read, and
+    If ``read_line`` returns true, reading stops before that object. Returns the position after the last object that was read, and
     whether there is more. Lines are skipped unless ``wanted``.
     """
     stretch = file.lines(position, budget, to_the_end=True)
     if stretch.torn and wanted:
-        telling.problem(stretch.end, "unfinished line")
+        collector.problem(stretch.end, "unfinished line")
     if stretch.too_long and wanted:
-        telling.problem(position, "line too long")
+        collector.problem(position, "line too long")
     reached = stretch.end
     if stretch.data and wanted:
-        reached = min(_read_lines(stretch.data, position, telling, tell), stretch.end)
+        reached = min(_read_lines(stretch.data, position, collector, read_line), stretch.end)
     return reached, stretch.more or reached < stretch.end
 
 
-def _read_lines(data: bytes, position: int, telling: Telling, tell: Callable[[Found, int, bytes], bool | None]) -> int:
+def _read_lines(
+    data: bytes, position: int, collector: EventCollector, read_line: Callable[[Found, int, bytes], bool | None]
+) -> int:
     for line in data.split(b"\n"):
-        if len(telling.problems) >= PROBLEMS_AT_ONCE or len(telling.events) >= EVENTS_AT_ONCE:
+        if len(collector.problems) >= PROBLEMS_AT_ONCE or len(collector.events) >= EVENTS_AT_ONCE:
             return position
         for found in objects(line) if line else ():
             match found:
                 case Damage(start=start, reason=reason):
-                    telling.problem(position + start, reason)
+                    collector.problem(position + start, reason)
                 case Found():
-                    if tell(found, position, line):
+                    if read_line(found, position, line):
                         return position + found.start
         position += len(line) + 1
     return position
@@ -249,7 +251,7 @@ def _read_lines(data: bytes, position: int, telling: Telling, tell: Callable[[Fo
 def looked(
     path: Path,
     file: AppendOnlyFile,
-    telling: Telling,
+    collector: EventCollector,
     *,
     session: Session | None,
     position: int,
@@ -267,8 +269,8 @@ def looked(
     return ReadResult(
         path=str(path),
         session=session if wanted else None,
-        events=tuple(telling.events) if wanted else (),
-        problems=tuple(telling.problems) if wanted else (),
+        events=tuple(collector.events) if wanted else (),
+        problems=tuple(collector.problems) if wanted else (),
         cursor=Cursor(position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position), carry=carry),
         more=more,
         amends=amends,

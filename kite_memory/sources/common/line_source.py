@@ -15,7 +15,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
 from kite_memory.sources.common.tool_text import PATH_LIMIT
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
@@ -211,12 +211,12 @@ class LineSource(ABC):
         return ".." not in parts and len(parts) == self.depth + 1 <= _DEEPEST and path.name.endswith(self.suffix)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=self._folder,
             line_limit=self._line_limit,
-            look=lambda file: self._read(path, file, cursor, budget),
+            read=lambda file: self._read(path, file, cursor, budget),
         )
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:

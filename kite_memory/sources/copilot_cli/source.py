@@ -15,7 +15,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_extractor, summary, without_blocks
@@ -236,24 +236,24 @@ class CopilotInterpreter:
     def __init__(self, *, file: str, session: str, thread: Thread, own_folders: Iterable[Path] = ()) -> None:
         self._thread = thread
         self._own_folders = tuple(own_folders)
-        self._teller = EventBuilder(
+        self._builder = EventBuilder(
             provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
         )
 
     @property
     def events(self) -> list[Event]:
-        return self._teller.events
+        return self._builder.events
 
     @property
     def problems(self) -> list[Problem]:
-        return self._teller.problems
+        return self._builder.problems
 
     def problem(self, position: int, reason: str) -> None:
-        self._teller.problem(position, reason)
+        self._builder.problem(position, reason)
 
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
-        thread, teller = self._thread, self._teller
+        thread, builder = self._thread, self._builder
         kind, told = row.get("type"), row.get("data")
         if not isinstance(kind, str) or not isinstance(told, dict):
             self.problem(start, "no type" if not isinstance(kind, str) else "no data")
@@ -268,9 +268,9 @@ class CopilotInterpreter:
             thread.ours = self._made_by_us(row, told, line)
         if thread.ours:
             return
-        teller.record(as_id(row.get("id")) or digest(line), thread.last_at, start, end)
-        self._told(kind, row, told, start)
-        thread.ordinal = teller.ordinal
+        builder.record(as_id(row.get("id")) or digest(line), thread.last_at, start, end)
+        self._add_events(kind, row, told, start)
+        thread.ordinal = builder.ordinal
 
     def _made_by_us(self, row: Mapping[str, Any], told: Mapping[str, Any], line: bytes) -> bool:
         if made_by_our_extractor(row, line, first_cwd=self._thread.cwd, own_folders=self._own_folders):
@@ -287,7 +287,7 @@ class CopilotInterpreter:
         if not thread.branch and isinstance(branch := context.get("branch"), str):
             thread.branch = beginning(branch, TITLE_LIMIT)
 
-    def _told(self, kind: str, row: Mapping[str, Any], told: Mapping[str, Any], start: int) -> None:
+    def _add_events(self, kind: str, row: Mapping[str, Any], told: Mapping[str, Any], start: int) -> None:
         before = as_id(row.get("parentId"))
         match kind:
             case "user.message":
@@ -303,16 +303,16 @@ class CopilotInterpreter:
             case "permission.completed":
                 match told.get("result"):
                     case {"kind": "denied-interactively-by-user" | "reject", "feedback": str(words)}:
-                        self._teller.said(words, parent=before)
+                        self._builder.said(words, parent=before)
                     case _:
                         pass
             case "abort":
                 reason = safe(told.get("reason")).replace("_", " ")
-                self._teller.resume_point(f"Interrupted: {reason}", status="interrupted", parent=before)
+                self._builder.resume_point(f"Interrupted: {reason}", status="interrupted", parent=before)
             case "session.compaction_complete" | "session.handoff":
                 content = told.get("summaryContent") if kind == "session.compaction_complete" else told.get("summary")
                 if isinstance(content, str):
-                    self._teller.resume_point(summary(content), parent=before)
+                    self._builder.resume_point(summary(content), parent=before)
             case "session.title_changed":
                 self._thread.title = title_of(told.get("title")) or self._thread.title
             case "session.start" | "session.resume":
@@ -328,17 +328,17 @@ class CopilotInterpreter:
         if not isinstance(content, str):
             return
         if isinstance(row.get("agentId"), str) or told.get("parentToolCallId"):
-            self._teller.answered(content, parent=before)  # an agent's message to its sub-agent
+            self._builder.answered(content, parent=before)  # an agent's message to its sub-agent
         elif told.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
             for tag in ("current_datetime", "system_reminder"):
                 content = without_blocks(content, tag)
-            self._teller.said(content, parent=before)
+            self._builder.said(content, parent=before)
 
     def _assistant(self, told: Mapping[str, Any], before: str) -> None:
-        teller, calls = self._teller, self._thread.calls
+        builder, calls = self._builder, self._thread.calls
         self._thread.answered = True
         content = told.get("content")
-        parent = teller.answered(content, parent=before) if isinstance(content, str) else before
+        parent = builder.answered(content, parent=before) if isinstance(content, str) else before
         requests = told.get("toolRequests")
         for request in requests[:_CALLS_AT_ONCE] if isinstance(requests, list) else []:
             match request:
@@ -349,13 +349,13 @@ class CopilotInterpreter:
 
     def _call(self, name: str, tool: str, told: Mapping[str, Any], parent: str, *, by_a_person: bool = False) -> None:
         given = _arguments(told.get("arguments"), tool)
-        opened = self._teller.called(name, tool, given, parent=parent, by_a_person=by_a_person)
+        opened = self._builder.called(name, tool, given, parent=parent, by_a_person=by_a_person)
         command = self._thread.shells.get(scalar(given.get("shellId"))) if tool in TOOLS.outputs else None
         if name and command:
             self._thread.calls.open(name, replace(opened, detail=command))
 
     def _result(self, told: Mapping[str, Any]) -> None:
-        teller = self._teller
+        builder = self._builder
         name = short(told.get("toolCallId"))
         text, status = _outcome(told)
         call = self._thread.calls.close(name)
@@ -363,10 +363,10 @@ class CopilotInterpreter:
         if running and call.detail:
             self._thread.keep_shell(running["waited"] or running["begun"], call.detail)
         done = _changed(told, TOOLS.writers.get(call.tool, ""))
-        event = teller.returned(name, call, text, "" if running else status, done=done, running=running is not None)
+        event = builder.returned(name, call, text, "" if running else status, done=done, running=running is not None)
         if status == "ok" and call.tool in TOOLS.asking and not told.get("parentToolCallId"):
             decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
-            teller.tell(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
+            builder.add(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
 
 
 def _arguments(given: object, tool: str) -> Mapping[str, Any]:
@@ -474,25 +474,25 @@ class CopilotCli:
         return (len(parts) == 1 and path.suffix == ".jsonl") or (len(parts) == 2 and path.name == _EVENTS_FILE)
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        return look_at(
+        return read_growing(
             path,
             cursor,
             within=self._sessions,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
         )
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
         name = path.parent.name if path.name == _EVENTS_FILE else path.stem
         interpreter = CopilotInterpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
         if changed:
             interpreter.problem(0, changed)
 
-        def tell(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: Found, at: int, line: bytes) -> None:
             interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
-        position, more = read_on(file, position, interpreter, tell, budget=budget, wanted=not thread.ours)
+        position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
         return looked(
             path,
             file,

@@ -143,14 +143,14 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
     )
 
 
-def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
+def build_events(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
     """Build the events of ``bubbles``, in order.
 
     ``names_by_words`` is for conversations copied bubble by bubble under new names: a bubble with the same words and the same
     answer is the same event.
     """
     session = conversation.session
-    teller = EventBuilder(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    builder = EventBuilder(provider=PROVIDER, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
     said_last, at = "", session.started
     for bubble in bubbles:
         content = bubble.content
@@ -165,22 +165,22 @@ def tell(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, na
         if bubble.known:
             said_last = name if text.strip() and not is_call else said_last
             continue
-        teller.record(name, at, bubble.row, bubble.row, ordinal=bubble.place * _EVENTS_OF_A_BUBBLE)
+        builder.record(name, at, bubble.row, bubble.row, ordinal=bubble.place * _EVENTS_OF_A_BUBBLE)
         match content.get("type"):
             case 1 | "user":
                 said_last = ""
                 if conversation.helper:
-                    teller.answered(words_of(text))
+                    builder.answered(words_of(text))
                 else:
-                    teller.said(words_of(text))
+                    builder.said(words_of(text))
             case 2 | "ai" if is_call and isinstance(former, dict):
-                _tool(teller, former, name, at, bubble, parent=said_last, helper=conversation.helper)
+                _tool(builder, former, name, at, bubble, parent=said_last, helper=conversation.helper)
             case 2 | "ai":
                 if text.strip() and not bubble.growing:
-                    said_last = teller.answered(text)
+                    said_last = builder.answered(text)
             case kind:
-                teller.problem(bubble.row, f"unknown bubble {safe(scalar(kind))}")
-    return teller
+                builder.problem(bubble.row, f"unknown bubble {safe(scalar(kind))}")
+    return builder
 
 
 def words_of(text: str) -> str:
@@ -206,13 +206,13 @@ def _said_at(content: Mapping[str, Any]) -> datetime | None:
 
 
 def _tool(
-    teller: EventBuilder, former: Mapping[str, Any], name: str, at: datetime, bubble: Bubble, *, parent: str, helper: bool
+    builder: EventBuilder, former: Mapping[str, Any], name: str, at: datetime, bubble: Bubble, *, parent: str, helper: bool
 ) -> None:
     tool = short(former.get("name"))
     called = short(former.get("toolCallId")) or name
     given = _arguments(former)
-    call = teller.called(called, tool, given, parent=parent)
-    teller.calls.by_name.pop(called, None)
+    call = builder.called(called, tool, given, parent=parent)
+    builder.calls.by_name.pop(called, None)
     status = former.get("status")
     if status in ("loading", "pending", "running", "generating") and former.get("result") in (None, ""):
         return
@@ -230,20 +230,20 @@ def _tool(
         outcome = "failed"
     elif status in ("cancelled", "canceled", "aborted"):
         outcome = "interrupted"
-    teller.record(f"{name}:r", at, bubble.row, bubble.row)
-    event = teller.returned(called, call, text, outcome)
+    builder.record(f"{name}:r", at, bubble.row, bubble.row)
+    event = builder.returned(called, call, text, outcome)
     if outcome == "ok" and not helper:
-        decided(teller, call, given, text, event, called, accepted=former.get("userDecision") == "accepted")
+        decided(builder, call, given, text, event, called, accepted=former.get("userDecision") == "accepted")
 
 
 def decided(
-    teller: EventBuilder, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool
+    builder: EventBuilder, call: OpenCall, given: Mapping[str, Any], text: str, event: str, name: str, *, accepted: bool
 ) -> None:
     """Add the user's answer to a question, or the plan that they accepted."""
     if call.tool in _ASKING and text:
-        teller.tell(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", kept(text, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
     elif call.tool in _PLANNING and accepted and isinstance(plan := given.get("plan"), str):
-        teller.tell(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
+        builder.add(EventType.DECISION, "user", kept(plan, SUMMARY_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _arguments(former: Mapping[str, Any]) -> Mapping[str, Any]:

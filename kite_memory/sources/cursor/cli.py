@@ -42,14 +42,14 @@ _SUMMARY = ("[Previous conversation summary]", "<conversation_summary>", "<previ
 _SKIPPED = frozenset({"reasoning", "redacted-reasoning", "thinking", "redacted_thinking", "image", "file"})
 
 
-def look_at_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
+def read_store(path: Path, cursor: Cursor | None, *, root: Path, budget: int) -> ReadResult:
     """Read a conversation's database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         if cursor and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
         if not ({"id", "data"} <= database.columns("blobs") and {"key", "value"} <= database.columns("meta")):
             raise Unreadable(UNKNOWN_SCHEMA)
-        return _Store(path, database, cursor, _beside(path, root)).look(budget)
+        return _Store(path, database, cursor, _beside(path, root)).read_next(budget)
 
 
 def _beside(path: Path, root: Path) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class _Store:
         self._database = database
         self._carried = _carried(cursor)
         self._position = cursor.position if cursor else 0
-        self._teller = EventBuilder(
+        self._builder = EventBuilder(
             provider=PROVIDER,
             session=path.parent.name,
             file=str(path),
@@ -80,9 +80,9 @@ class _Store:
         self._folder = beginning(folder, PATH_LIMIT) if isinstance(folder, str) else str(self._carried["folder"])
         self._read = 0
 
-    def look(self, budget: int) -> ReadResult:
+    def read_next(self, budget: int) -> ReadResult:
         """Return the messages added to the list, or all of them if it is another list."""
-        database, teller = self._database, self._teller
+        database, builder = self._database, self._builder
         about = self._about()
         messages, folder = self._list(about)
         self._folder = self._folder or folder
@@ -96,16 +96,16 @@ class _Store:
             met[name] = met.get(name, 0) + 1
             if place < begin:
                 continue
-            if self._read >= budget or len(teller.events) >= EVENTS_AT_ONCE:
+            if self._read >= budget or len(builder.events) >= EVENTS_AT_ONCE:
                 break
             told_as = digest(f"{self._path.parent.name}\n{name}\n{met[name]}".encode("utf-8", "replace"))
-            teller.record(
+            builder.record(
                 told_as, started if place <= 1 else max(started, written), place, place, ordinal=place * _EVENTS_OF_A_MESSAGE
             )
             self._message(name)
             end = place + 1
         more = end < len(messages)
-        carry = _carry(end, teller.calls, last=messages[end - 1] if end else "", folder=self._folder)
+        carry = _carry(end, builder.calls, last=messages[end - 1] if end else "", folder=self._folder)
         position = min(self._position + self._read, database.size) if more else database.size
         size, mtime_ns = (0, 0) if more else (database.size, database.mtime_ns)
         return ReadResult(
@@ -118,8 +118,8 @@ class _Store:
                 cwd=self._folder,
                 title="" if about.get("name") == "New Agent" else title_of(about.get("name")),
             ),
-            events=tuple(teller.events),
-            problems=tuple(teller.problems),
+            events=tuple(builder.events),
+            problems=tuple(builder.problems),
             cursor=Cursor(position=position, size=size, mtime_ns=mtime_ns, carry=carry),
             more=more,
         )
@@ -134,7 +134,7 @@ class _Store:
                 value = None
         found = object_in(value)
         if isinstance(found, str):
-            self._teller.problem(0, "no description")
+            self._builder.problem(0, "no description")
             return {}
         return found
 
@@ -143,7 +143,7 @@ class _Store:
         root = about.get("latestRootBlobId")
         data = self._blob(root) if isinstance(root, str) else None
         if data is None:
-            self._teller.problem(0, "no list of messages")
+            self._builder.problem(0, "no list of messages")
             return [], ""
         names: list[str] = []
         folder = ""
@@ -159,7 +159,7 @@ class _Store:
         try:
             data = self._database.value("SELECT data FROM blobs WHERE id = ?", (name,))
         except TooLong:
-            self._teller.problem(0, "value too long")
+            self._builder.problem(0, "value too long")
             return None
         data = data.encode() if isinstance(data, str) else data
         return data if isinstance(data, bytes) else None
@@ -167,16 +167,16 @@ class _Store:
     def _message(self, name: str) -> None:
         data = self._blob(name)
         if data is None:
-            self._teller.problem(0, "message is missing")
+            self._builder.problem(0, "message is missing")
             return
         self._read += len(data)
         row = object_in(data)
         if isinstance(row, str):
-            self._teller.problem(0, row)
+            self._builder.problem(0, row)
             return
         if not self._folder and row.get("role") == "user":
             self._folder = next((found[1].strip() for block in blocks_of(row.get("content")) if (found := _folder_in(block))), "")
-        tell_message(self._teller, row.get("role"), row.get("content"), 0, helper=self._helper)
+        tell_message(self._builder, row.get("role"), row.get("content"), 0, helper=self._helper)
 
 
 def _folder_in(block: Mapping[str, Any]) -> re.Match[str] | None:
@@ -242,68 +242,68 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return 7, len(data)  # an invalid field type, which ends the parsing
 
 
-def tell_message(teller: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
+def tell_message(builder: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
     """Add the events of one message of either format."""
     blocks = blocks_of(content)
     match role:
         case "user":
-            _user(teller, blocks, position, helper=helper)
+            _user(builder, blocks, position, helper=helper)
         case "assistant":
             said = ""
             for block in blocks:
-                said = _block(teller, block, position, said, helper=helper) or said
+                said = _block(builder, block, position, said, helper=helper) or said
         case "tool":
             for block in blocks:
-                _block(teller, block, position, "", helper=helper)
+                _block(builder, block, position, "", helper=helper)
         case "system":
             pass
         case _:
-            teller.problem(position, f"unknown role {safe(role)}")
+            builder.problem(position, f"unknown role {safe(role)}")
 
 
-def _user(teller: EventBuilder, blocks: list[Mapping[str, Any]], position: int, *, helper: bool) -> None:
+def _user(builder: EventBuilder, blocks: list[Mapping[str, Any]], position: int, *, helper: bool) -> None:
     texts: list[str] = []
     for block in blocks:
         match block:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)
             case _:
-                _block(teller, block, position, "", helper=helper)
+                _block(builder, block, position, "", helper=helper)
     whole = "\n\n".join(texts)
     asked = [text for text in texts if "<user_query>" in text]
     text = "\n\n".join(words_of(each) for each in asked) if asked else words_of(whole)
     if helper:
-        teller.answered(text)
+        builder.answered(text)
     elif text.startswith(_SUMMARY):
-        teller.tell(EventType.RESUME_POINT, "system", kept(text, SUMMARY_LIMIT))
+        builder.add(EventType.RESUME_POINT, "system", kept(text, SUMMARY_LIMIT))
     else:
-        teller.said(text)
+        builder.said(text)
 
 
-def _block(teller: EventBuilder, block: Mapping[str, Any], position: int, said: str, *, helper: bool) -> str:
+def _block(builder: EventBuilder, block: Mapping[str, Any], position: int, said: str, *, helper: bool) -> str:
     """Add the events of a block; return the id of the agent's message if it is one."""
     match block:
         case {"type": "text", "text": str(text)}:
-            return teller.answered(text)
+            return builder.answered(text)
         case {"type": "tool-call", "toolName": str(tool)} | {"type": "tool_use" | "tool_call", "name": str(tool)}:
             found = [block[key] for key in ("args", "input") if isinstance(block.get(key), dict)]
             given: Mapping[str, Any] = found[0] if found else {}
-            name = short(block.get("toolCallId") or block.get("id")) or f"{_UNNAMED}{teller.ordinal}"
-            teller.called(name, short(tool), given, parent=said)
+            name = short(block.get("toolCallId") or block.get("id")) or f"{_UNNAMED}{builder.ordinal}"
+            builder.called(name, short(tool), given, parent=said)
         case {"type": "tool-result" | "tool_result"}:
-            _result(teller, block, helper=helper)
+            _result(builder, block, helper=helper)
         case {"type": str(kind)} if kind in _SKIPPED:
             pass
         case _:
-            teller.problem(position, f"unknown block {safe(block.get('type'))}")
+            builder.problem(position, f"unknown block {safe(block.get('type'))}")
     return ""
 
 
-def _result(teller: EventBuilder, block: Mapping[str, Any], *, helper: bool) -> None:
+def _result(builder: EventBuilder, block: Mapping[str, Any], *, helper: bool) -> None:
     name = short(block.get("toolCallId") or block.get("tool_use_id"))
-    if name not in teller.calls.by_name:
-        name = next((known for known in teller.calls.by_name if known.startswith(_UNNAMED)), name)
-    call = teller.calls.by_name.pop(name, None)
+    if name not in builder.calls.by_name:
+        name = next((known for known in builder.calls.by_name if known.startswith(_UNNAMED)), name)
+    call = builder.calls.by_name.pop(name, None)
     if call is None:
         call = OpenCall(event="", tool=short(block.get("toolName")), detail="")
     result = next((block[key] for key in ("result", "output", "content") if block.get(key) is not None), "")
@@ -314,12 +314,12 @@ def _result(teller: EventBuilder, block: Mapping[str, Any], *, helper: bool) -> 
     text, status = outcome_of(result)
     if status == "ok" and (block.get("isError") is True or block.get("is_error") is True):
         status = "failed"
-    event = teller.returned(name, call, text, status)
+    event = builder.returned(name, call, text, status)
     if status == "ok" and not helper:
-        decided(teller, call, {}, text, event, name, accepted=False)
+        decided(builder, call, {}, text, event, name, accepted=False)
 
 
-def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
+def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, better: bool, now: float) -> ReadResult:
     """Read an exported conversation. Raises `Unreadable`, and `OSError`.
 
     ``better`` means that the conversation is read from a more complete place. Exports are written at once but databases later, so
@@ -334,19 +334,19 @@ def look_at_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
         position, calls, changed = resumed(file, cursor, OpenCalls, _open_calls)
         at = _written(file.mtime_ns)
-        teller = EventBuilder(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
+        builder = EventBuilder(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
         if changed:
-            teller.problem(0, changed)
+            builder.problem(0, changed)
 
-        def tell(found: Found, begin: int, line: bytes) -> None:
+        def read_line(found: Found, begin: int, line: bytes) -> None:
             start, end = begin + found.start, begin + found.end
             name = digest(f"{path.stem}\n{start}".encode("utf-8", "replace") + line[found.start : found.end])
-            teller.record(name, at, start, end)
-            _export_line(teller, found.row, start, helper=path.parent.name == "subagents")
+            builder.record(name, at, start, end)
+            _export_line(builder, found.row, start, helper=path.parent.name == "subagents")
 
-        position, more = read_on(file, position, teller, tell, budget=budget)
+        position, more = read_on(file, position, builder, read_line, budget=budget)
         session = _exported(path, root, at) if position else None
-        return looked(path, file, teller, session=session, position=position, carry=_carry(position, teller.calls), more=more)
+        return looked(path, file, builder, session=session, position=position, carry=_carry(position, builder.calls), more=more)
 
 
 def _exported(path: Path, root: Path, at: datetime) -> Session:
@@ -364,11 +364,11 @@ def _exported(path: Path, root: Path, at: datetime) -> Session:
     return Session(id=path.stem, provider=PROVIDER, started=at, project=project_of(folder), cwd=folder, parent=parent)
 
 
-def _export_line(teller: EventBuilder, row: Mapping[str, Any], position: int, *, helper: bool) -> None:
+def _export_line(builder: EventBuilder, row: Mapping[str, Any], position: int, *, helper: bool) -> None:
     match row:
         case {"type": "turn_ended"}:
             pass
         case {"role": role, "message": {"content": content}}:
-            tell_message(teller, role, content, position, helper=helper)
+            tell_message(builder, role, content, position, helper=helper)
         case _:
-            teller.problem(position, "neither role nor message")
+            builder.problem(position, "neither role nor message")

@@ -26,7 +26,7 @@ from kite_memory.sources.common.foreign_sqlite import (
     whole,
 )
 from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.cursor.bubbles import Bubble, Conversation, conversation, tell
+from kite_memory.sources.cursor.bubbles import Bubble, Conversation, build_events, conversation
 from kite_memory.sources.cursor.folders import Folders
 
 _CONVERSATIONS = 10_000
@@ -166,32 +166,32 @@ class Ide:
                 return False
             return database.value("SELECT 1 FROM cursorDiskKV WHERE key = ?", (_ABOUT + name,)) is not None
 
-    def look_at(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """Return the next changed conversation, or as much of it as the budget allows. Raises `Unreadable`."""
         with opened(path, within=self._user) as database:
             sweep = _Sweep.resumed(cursor)
             same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.carried())
             if cursor and same:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
-            looking = _Looking(path, database, sweep, self._folders, cursor.position if cursor else 0)
-            looking.helpers = self._helpers_in(database, looking)
-            looking.legacy = self._legacy_in(path, database, looking)
-            return looking.look(budget)
+            reader = _DatabaseReader(path, database, sweep, self._folders, cursor.position if cursor else 0)
+            reader.helpers = self._helpers_in(database, reader)
+            reader.legacy = self._legacy_in(path, database, reader)
+            return reader.read_next(budget)
 
-    def _helpers_in(self, database: ForeignDatabase, looking: "_Looking") -> dict[str, str]:
+    def _helpers_in(self, database: ForeignDatabase, reader: "_DatabaseReader") -> dict[str, str]:
         """Return sub-agents' conversations with their parents, which only the parents name. Rows are searched only once."""
-        if not looking.has_bubbles:
+        if not reader.has_bubbles:
             return {}
-        seen, found = self._helpers.get(looking.path, (0, {}))
-        if seen == looking.goal:
+        seen, found = self._helpers.get(reader.path, (0, {}))
+        if seen == reader.goal:
             return found
         query = (
             "SELECT rowid FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;' AND rowid > ?"
             ' AND instr(CAST(value AS TEXT), \'"subComposerIds":["\') > 0'
         )
         try:
-            for (row,) in database.rows(query, (seen if seen < looking.goal else 0,), limit=_BUBBLES):
-                match looking.object("SELECT value FROM cursorDiskKV WHERE rowid = ?", row, row):
+            for (row,) in database.rows(query, (seen if seen < reader.goal else 0,), limit=_BUBBLES):
+                match reader.object("SELECT value FROM cursorDiskKV WHERE rowid = ?", row, row):
                     case {"composerId": str(parent), "subComposerIds": list(children)}:
                         found.update((child, parent) for child in children if isinstance(child, str))
                     case _:
@@ -199,20 +199,20 @@ class Ide:
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-        self._helpers[looking.path] = (looking.goal, found)
+        self._helpers[reader.path] = (reader.goal, found)
         return found
 
-    def _legacy_in(self, path: Path, database: ForeignDatabase, looking: "_Looking") -> tuple[Legacy, ...]:
-        wanted = (path, looking.items)
-        if not any(looking.items) or looking.items == looking.sweep.items:
+    def _legacy_in(self, path: Path, database: ForeignDatabase, reader: "_DatabaseReader") -> tuple[Legacy, ...]:
+        wanted = (path, reader.items)
+        if not any(reader.items) or reader.items == reader.sweep.items:
             return ()
         if self._legacy[0] != wanted:
-            values = [looking.object("SELECT value FROM ItemTable WHERE key = ?", key, 0) for key in _LEGACY_KEYS]
+            values = [reader.object("SELECT value FROM ItemTable WHERE key = ?", key, 0) for key in _LEGACY_KEYS]
             self._legacy = (wanted, tuple(legacy_conversations(*values)))
         return self._legacy[1]
 
 
-class _Looking:
+class _DatabaseReader:
     """One read of a database."""
 
     def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, folders: Folders, position: int) -> None:
@@ -247,7 +247,7 @@ class _Looking:
         query = "SELECT rowid, key FROM cursorDiskKV WHERE rowid <= ? ORDER BY rowid DESC"
         return [(row, crc32(str(key).encode())) for row, key in self._database.rows(query, (row,), limit=_LAST)]
 
-    def look(self, budget: int) -> ReadResult:
+    def read_next(self, budget: int) -> ReadResult:
         names = self._changed()
         for name in names:
             try:
@@ -268,11 +268,11 @@ class _Looking:
             folder = self._folders.of_database(self.path) if self.path.parent.name != "globalStorage" else ""
             found = conversation(old.name, old.about, folder=folder, parent="", helper=False)
             bubbles = (Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(old.bubbles))
-            teller = tell(found, bubbles, file=self._file, names_by_words=True)
-            self._problems.extend(teller.problems)
-            if teller.events:
+            builder = build_events(found, bubbles, file=self._file, names_by_words=True)
+            self._problems.extend(builder.problems)
+            if builder.events:
                 sweep = replace(self.sweep, after="\uffff", old=number + 1)
-                return self._looked(found, teller.events, sweep, more=number + 1 < len(self.legacy))
+                return self._looked(found, builder.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
     def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
@@ -325,9 +325,9 @@ class _Looking:
         folder = self._folders.of_conversation(name, about)
         found = conversation(name, about, folder=folder, parent=parent, helper=bool(parent) or _is_helper(about))
         bubbles, place = self._bubbles(name, about, budget, written=row > self.sweep.told)
-        teller = tell(found, bubbles, file=self._file)
-        self._problems.extend(teller.problems)
-        return (found, teller.events, place) if teller.events or place else None
+        builder = build_events(found, bubbles, file=self._file)
+        self._problems.extend(builder.problems)
+        return (found, builder.events, place) if builder.events or place else None
 
     def _bubbles(self, name: str, about: dict[str, Any], budget: int, *, written: bool) -> tuple[list[Bubble], int]:
         """Return the changed bubbles after the ones they depend on, and where to continue if the budget was reached."""

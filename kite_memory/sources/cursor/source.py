@@ -10,7 +10,7 @@ from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.cursor.bubbles import PROVIDER
-from kite_memory.sources.cursor.cli import look_at_export, look_at_store
+from kite_memory.sources.cursor.cli import read_export, read_store
 from kite_memory.sources.cursor.ide import Ide
 
 _NAME = re.compile(r"[\w.-]{1,200}")
@@ -83,10 +83,10 @@ class CursorApp:
         try:
             if path.suffix == ".jsonl":
                 better = self._better(path.stem)
-                return look_at_export(path, cursor, root=self._cli, budget=budget, better=better, now=self._clock())
+                return read_export(path, cursor, root=self._cli, budget=budget, better=better, now=self._clock())
             if path.name == "store.db":
-                return look_at_store(path, cursor, root=self._cli, budget=budget)
-            return self._ide.look_at(path, cursor, budget=budget)
+                return read_store(path, cursor, root=self._cli, budget=budget)
+            return self._ide.read(path, cursor, budget=budget)
         except Unreadable as error:
             return unread(path, cursor, str(error))
         except OSError:

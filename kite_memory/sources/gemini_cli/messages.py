@@ -283,7 +283,7 @@ class Conversation:
         self.unknown.append(what)
         return True
 
-    def was_told(self, id: str) -> bool:
+    def was_returned(self, id: str) -> bool:
         """Return whether an event with this id was returned recently; older ones are forgotten."""
         return named(id)[:12] in self.told
 
@@ -366,9 +366,9 @@ class GeminiInterpreter:
         self._calls = OpenCalls()
         self._at = conversation.last_at
         self._place = (0, 0, 0)
-        self._teller = self._new_teller()
+        self._builder = self._new_builder()
 
-    def _new_teller(self) -> EventBuilder:
+    def _new_builder(self) -> EventBuilder:
         conversation = self._conversation
         return EventBuilder(
             provider=PROVIDER,
@@ -389,7 +389,7 @@ class GeminiInterpreter:
     def message(self, message: Mapping[str, Any], start: int, end: int, *, ordinal: int) -> None:
         """Parse one message at ``[start, end)``, omitting events that repeat recent ones."""
         conversation = self._conversation
-        self._teller = self._new_teller()
+        self._builder = self._new_builder()
         self._place = (start, end, ordinal)
         at = moment(message.get("timestamp"))
         if at is not None:
@@ -406,8 +406,8 @@ class GeminiInterpreter:
                 pass
             case kind:
                 self.unknown(start, f"unknown message {safe(kind)}")
-        self.events += [event for event in self._teller.events if conversation.news(event)]
-        conversation.ordinal = self._teller.ordinal
+        self.events += [event for event in self._builder.events if conversation.news(event)]
+        conversation.ordinal = self._builder.ordinal
 
     def _name(self, message: Mapping[str, Any]) -> str:
         """Return the client's id, unless another session may use it too."""
@@ -419,7 +419,7 @@ class GeminiInterpreter:
 
     def _record(self, name: str) -> None:
         start, end, ordinal = self._place
-        self._teller.record(name, self._at, start, end, ordinal=ordinal)
+        self._builder.record(name, self._at, start, end, ordinal=ordinal)
 
     def _user(self, message: Mapping[str, Any], name: str) -> None:
         conversation = self._conversation
@@ -435,26 +435,26 @@ class GeminiInterpreter:
             conversation.cwd = found[1].strip()
         if snapshot := snapshot_of(text):
             self._record(name)
-            self._teller.tell(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
+            self._builder.add(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
             return
         words = persons_words(message)
         if not words:
             return
         if not conversation.answered and OWN_EXTRACTOR_MARK in words:
             conversation.ours = True
-        before = len(self._teller.events)
+        before = len(self._builder.events)
         self._record(name)
         if not conversation.sub_agent:
-            self._teller.said(words)
+            self._builder.said(words)
         elif told := kept(words, MESSAGE_LIMIT).strip():
-            self._teller.tell(EventType.ASSISTANT_MESSAGE, "assistant", told)
-        if len(self._teller.events) > before:
+            self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
+        if len(self._builder.events) > before:
             conversation.message = name
 
     def _returned(self, call: str, tool: str, part: Mapping[str, Any]) -> None:
         """Add a result from a separate message, unless it was in its call before, as usual."""
         name = self._call_name(call)
-        if not self._conversation.was_told(named(name, "result")):
+        if not self._conversation.was_returned(named(name, "result")):
             text, failed = response_text([part])
             opened = self._calls.by_name.get(call) or OpenCall(event=name, tool=tool, detail="")
             self._came(call, came(tool, text, failed=failed), opened)
@@ -466,7 +466,7 @@ class GeminiInterpreter:
         text = text_of(content).strip()
         if text and text not in NOT_THE_AGENTS:
             self._record(name)
-            conversation.message = self._teller.answered(text, parent=conversation.message)
+            conversation.message = self._builder.answered(text, parent=conversation.message)
         listed = message.get("toolCalls")
         calls = [call for call in listed[:_CALLS] if isinstance(call, dict)] if isinstance(listed, list) else []
         for n, call in enumerate(calls):
@@ -490,7 +490,7 @@ class GeminiInterpreter:
         name = self._call_name(call)
         at, self._at = self._at, moment(told.get("timestamp")) or self._at
         self._record(name)
-        opened = self._teller.called(call, tool, given, parent=conversation.message)
+        opened = self._builder.called(call, tool, given, parent=conversation.message)
         if (result := came_of(tool, told, conversation.cwd)) is not None:
             self._came(call, result, opened)
         self._at = at
@@ -498,11 +498,11 @@ class GeminiInterpreter:
     def _came(self, call: str, result: Came, opened: OpenCall) -> None:
         """Add a result under an id derived from its call, so that it is the same in either place."""
         self._record(named(opened.event, "result"))
-        event = self._teller.returned(call, opened, result.text, result.status, done=result.done)
+        event = self._builder.returned(call, opened, result.text, result.status, done=result.done)
         asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
         if asks and not self._conversation.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
-            self._teller.tell(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
+            self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     def _find_folder(self, args: object) -> None:
         """Find the session's folder, known by its hash, in or above a path in a call's arguments."""

@@ -13,8 +13,8 @@ from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import documents
-from kite_memory.sources.common.documents import DOCUMENT_LIMIT, Told
-from kite_memory.sources.common.growing import look_at, looked, read_on, resumed
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
 from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, GeminiInterpreter, folder_of
 from kite_memory.system.private_files import folders_in, is_text
@@ -63,19 +63,21 @@ class Gemini:
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.suffix == ".json":
-            return documents.look_at(path, cursor, within=self._tmp, limit=self._document_limit, tell=partial(self._document, path))
-        return look_at(
+            return documents.read_rewritten(
+                path, cursor, within=self._tmp, limit=self._document_limit, parse=partial(self._document, path)
+            )
+        return read_growing(
             path,
             cursor,
             within=self._tmp,
             line_limit=self._line_limit,
-            look=lambda file: self._look(path, file, cursor, budget),
+            read=lambda file: self._read_next(path, file, cursor, budget),
             amends=True,
         )
 
     # A document
 
-    def _document(self, path: Path, document: object, note: str) -> Told | str:
+    def _document(self, path: Path, document: object, note: str) -> ParsedDocument | str:
         if not isinstance(document, dict) or not isinstance(messages := document.get("messages"), list):
             return "not a session"
         conversation = Conversation()
@@ -89,8 +91,8 @@ class Gemini:
                 interpreter.unknown(index, "not a message")
         self._settle(path, conversation)
         if conversation.ours or self._is_own(conversation):
-            return Told(session=None, messages=len(messages))
-        return Told(
+            return ParsedDocument(session=None, messages=len(messages))
+        return ParsedDocument(
             session=_session(path, conversation) if interpreter.events else None,
             messages=len(messages),
             events=interpreter.events,
@@ -99,13 +101,13 @@ class Gemini:
 
     # Lines
 
-    def _look(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, conversation, changed = resumed(file, cursor, Conversation, Conversation.resumed)
         reading = _Lines(path, conversation, settle=self._settle)
         if changed:
             reading.interpreter.problem(0, changed)
         wanted = not conversation.ours
-        position, more = read_on(file, position, reading.interpreter, reading.tell, budget=budget, wanted=wanted)
+        position, more = read_on(file, position, reading.interpreter, reading.read_line, budget=budget, wanted=wanted)
         conversation.ours = conversation.ours or self._is_own(conversation)
         return looked(
             path,
@@ -153,7 +155,7 @@ class _Lines:
         self._settled = False
         self.interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
 
-    def tell(self, found: Found, at: int, line: bytes) -> bool:
+    def read_line(self, found: Found, at: int, line: bytes) -> bool:
         """Parse a line, or return true if reading must stop before it."""
         row, begun = found.row, bool(self.interpreter.events)
         if self._conversation.ours:

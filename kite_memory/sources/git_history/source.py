@@ -122,7 +122,7 @@ class GitLog:
             if cursor and (cursor.size, cursor.mtime_ns) == now:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
-            return _Looking(path, repository, self._git, self._most).look(_Reading.resumed(cursor), now)
+            return _Looking(path, repository, self._git, self._most).read_next(_Reading.resumed(cursor), now)
         except GitFailed as error:  # it would fail again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
@@ -151,7 +151,7 @@ class _Looking:
         self._most = most
         self._problems: list[Problem] = []
 
-    def look(self, reading: _Reading, now: tuple[int, int]) -> ReadResult:
+    def read_next(self, reading: _Reading, now: tuple[int, int]) -> ReadResult:
         goal = reading.goal or self._tips()
         listed = self._listed(goal, reading.seen)
         if not reading.told and len(listed) >= self._most:

@@ -131,22 +131,22 @@ def _text(value: object) -> str:
     return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
 
 
-def tell(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
+def build_events(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
     """Build the events of ``messages``, in order.
 
     ``last`` names the session's last message: text that is unfinished there is still being written, and is returned once complete.
     """
-    teller = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    builder = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
     for message in messages:
-        _Telling(teller, conversation, message, may_go_on=message.name == last, now=now).tell()
-    return teller
+        _MessageReader(builder, conversation, message, may_go_on=message.name == last, now=now).add_events()
+    return builder
 
 
-class _Telling:
+class _MessageReader:
     """Builds the events of one message."""
 
-    def __init__(self, teller: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
-        self._teller = teller
+    def __init__(self, builder: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
+        self._builder = builder
         self._helper = conversation.helper
         self._message = message
         self._info = message.info
@@ -156,7 +156,7 @@ class _Telling:
         self._now = now
         self._answer = ""
 
-    def tell(self) -> None:
+    def add_events(self) -> None:
         role = self._info.get("role")
         for index, part in enumerate(self._message.parts):
             content, kind = part.content, part.content.get("type")
@@ -173,13 +173,13 @@ class _Telling:
                 case str(), _ if kind in _SKIPPED:
                     pass
                 case str(), _:
-                    self._teller.problem(part.row, f"unknown part {safe(kind)}")
+                    self._builder.problem(part.row, f"unknown part {safe(kind)}")
                 case _:
-                    self._teller.problem(part.row, "no type")
+                    self._builder.problem(part.row, "no type")
         match self._info.get("error"):
             case {"name": "MessageAbortedError"} if self._message.parts:
                 self._begin(self._message.parts[-1], self._name(-1, {}), {}, 0)
-                self._teller.tell(EventType.RESUME_POINT, "system", "Interrupted by the user", status="interrupted")
+                self._builder.add(EventType.RESUME_POINT, "system", "Interrupted by the user", status="interrupted")
             case _:
                 pass
 
@@ -187,7 +187,7 @@ class _Telling:
         own = timed.get("time")
         at = (moment(own.get(key)) if isinstance(own, dict) else None) or moment(self._times.get("created"))
         written = datetime.fromtimestamp(min(max(0.0, part.changed), _LATEST), UTC)
-        self._teller.record(name, at or written, part.row, part.row, ordinal=ordinal)
+        self._builder.record(name, at or written, part.row, part.row, ordinal=ordinal)
 
     def _name(self, index: int, content: Mapping[str, Any]) -> str:
         """Return an id derived from what a fork copies, since a fork gives new names to messages and parts.
@@ -208,9 +208,9 @@ class _Telling:
         if not isinstance(text, str) or _injected(content):
             return
         if self._helper:
-            self._teller.answered(text)
+            self._builder.answered(text)
         elif not text.startswith(_OWN_TEMPLATES):
-            self._teller.said(text)
+            self._builder.said(text)
 
     def _assistant(self, part: Part, content: Mapping[str, Any]) -> None:
         text = content.get("text")
@@ -222,23 +222,23 @@ class _Telling:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
             if told := kept(text, SUMMARY_LIMIT).strip():
-                self._teller.tell(EventType.RESUME_POINT, "system", told)
+                self._builder.add(EventType.RESUME_POINT, "system", told)
         else:
-            self._answer = self._teller.answered(text)
+            self._answer = self._builder.answered(text)
 
     def _tool(self, part: Part, name: str, content: Mapping[str, Any], ordinal: int) -> None:
-        teller, state = self._teller, content.get("state")
+        builder, state = self._builder, content.get("state")
         tool, called = short(content.get("tool")), short(content.get("callID"))
         if not isinstance(state, dict) or not tool:
-            teller.problem(part.row, "tool without a state")
+            builder.problem(part.row, "tool without a state")
             return
         status = state.get("status")
         if status == "pending":  # its arguments are still being written
             return
         given = state.get("input")
         self._begin(part, name, state, ordinal)
-        call = teller.called(called, tool, given if isinstance(given, dict) else {}, parent=self._answer)
-        teller.calls.by_name.pop(called, None)
+        call = builder.called(called, tool, given if isinstance(given, dict) else {}, parent=self._answer)
+        builder.calls.by_name.pop(called, None)
         match status:
             case "completed" | "success" | "error":
                 self._begin(part, f"{name}:r", state, ordinal, key="end")
@@ -246,19 +246,19 @@ class _Telling:
             case "running":
                 pass
             case _:
-                teller.problem(part.row, f"unknown state {safe(status)}")
+                builder.problem(part.row, f"unknown state {safe(status)}")
 
     def _returned(self, state: Mapping[str, Any], call: OpenCall, name: str) -> None:
         text, status = _outcome(state, call.tool)
         text, _, words = text.partition(_WITH_A_REFUSAL) if status == "denied" else (text, "", "")
-        event = self._teller.returned(name, call, text, status, done=_changed(state))
+        event = self._builder.returned(name, call, text, status, done=_changed(state))
         if words.strip() and not self._helper:
-            self._teller.said(words.strip(), parent=event)
+            self._builder.said(words.strip(), parent=event)
         if status != "ok" or self._helper:
             return
         decided = _answers(state) if call.tool == _ASKING else ["The plan was approved."] if call.tool == _PLANNING else []
         for answer in decided:
-            self._teller.tell(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
 
 def _injected(content: Mapping[str, Any]) -> bool:

@@ -27,7 +27,7 @@ from kite_memory.sources.common.foreign_sqlite import (
 )
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.opencode.parts import PROVIDER, Conversation, Message, Part, conversation, said_at, tell
+from kite_memory.sources.opencode.parts import PROVIDER, Conversation, Message, Part, build_events, conversation, said_at
 from kite_memory.system.private_files import names_in
 
 _VERSION = 1
@@ -103,13 +103,13 @@ def _mark(known: Sequence[int]) -> _Mark:
     return _Mark(message=known[0], part=known[1], at=known[2])
 
 
-def look_at_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
+def read_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
     """Read the next changes in a database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         sweep = _Sweep.resumed(cursor)
         if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
-        return _Looking(path, database, sweep, cursor.position if cursor else 0, now).look(budget)
+        return _Looking(path, database, sweep, cursor.position if cursor else 0, now).read_next(budget)
 
 
 class _Looking:
@@ -128,7 +128,7 @@ class _Looking:
             sweep = replace(sweep, mark=_Mark())  # rows were deleted, so new ones may reuse their numbers
         self._sweep, self._goal_now = replace(sweep, goal=goal), goal
 
-    def look(self, budget: int) -> ReadResult:
+    def read_next(self, budget: int) -> ReadResult:
         """Return the next changed session, or as much of it as the budget allows."""
         sessions = self._touched()
         for row in sessions:
@@ -232,9 +232,9 @@ class _Looking:
         if told is None:
             self._problem(row, "session without a name")
             return None
-        teller = tell(told, messages, file=self._file, last=last, now=self._now)
-        self._problems.extend(teller.problems)
-        return (told, teller.events, said) if teller.events or said else None
+        builder = build_events(told, messages, file=self._file, last=last, now=self._now)
+        self._problems.extend(builder.problems)
+        return (told, builder.events, said) if builder.events or said else None
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
         """Return the changed messages in order, and the name of the session's last message."""
@@ -317,7 +317,7 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
     return sum(sizes) + len(messages), max(times)
 
 
-def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
+def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
     """Read a whole session again if anything of it changed. Raises `Unreadable`, and `OSError` if it is gone."""
     info = _read(session, root)
     size, mtime_ns = stamp_of_files(session)
@@ -345,8 +345,8 @@ def look_at_files(session: Path, cursor: Cursor | None, *, root: Path, now: floa
     told = conversation(info, [message.info for message in messages])
     events: list[Event] = []
     if told is not None:
-        teller = tell(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
-        events, problems = teller.events, [*problems, *teller.problems]
+        builder = build_events(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
+        events, problems = builder.events, [*problems, *builder.problems]
     return ReadResult(
         path=str(session),
         session=told.session if told else None,
@@ -451,8 +451,8 @@ class OpenCode:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".json":
-                return look_at_files(path, cursor, root=self._root, now=self._clock())
-            return look_at_database(path, cursor, root=self._root, budget=budget, now=self._clock())
+                return read_files(path, cursor, root=self._root, now=self._clock())
+            return read_database(path, cursor, root=self._root, budget=budget, now=self._clock())
         except Unreadable as error:
             return unread(path, cursor, str(error))
         except OSError:

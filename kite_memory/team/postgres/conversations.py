@@ -165,7 +165,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
     return saved, old["object"] if old and (kept.object or kept.content is not None) else ""
 
 
-def telling(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
+def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
     """Return the id of a note by its name, and the conversation it came from, or ``None`` if it came from none."""
     note = notes.called(cursor, grant, tenant, name)
     if note is None or note.kind is NoteKind.JOURNAL:
@@ -182,7 +182,7 @@ def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared 
     """Do what `notes.forget` does. ``less`` is the note's conversation without it. ``None`` if ``less`` is out of date."""
     if less is not None:
         _take_turn(cursor, tenant, less.conversation.uuid)
-    told = telling(cursor, grant, tenant, name)
+    told = source_of(cursor, grant, tenant, name)
     if (told[1].updated if told else None) != (less.over if less else None):
         return None
     if less is not None:

@@ -202,9 +202,9 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: S
     ).fetchone()
     if about is None:
         return []
-    chosen = _telling(question.terms, about["holding"], about["reading"])
+    chosen = _rarest(question.terms, about["holding"], about["reading"])
     rarities = [rarity(holding, about["notes"]) for _, holding in chosen]
-    heard = cursor.execute(
+    related = cursor.execute(
         "SELECT * FROM kite.find(%(vector)s, %(space)s, %(dim)s, %(terms)s::text[], %(titled)s::text[],"
         " %(weights)s::real[], %(project)s, %(kinds)s::text[], %(since)s::timestamptz, %(few)s, %(exact)s, %(most)s)",
         {
@@ -220,16 +220,16 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: S
             "most": max(_CANDIDATES, 2 * asked.limit),
         },
     ).fetchall()
-    heard = [row for row in heard if row["matched"] or row["cosine"] >= _FAINT]
-    if not heard:
+    related = [row for row in related if row["matched"] or row["cosine"] >= _FAINT]
+    if not related:
         return []
-    bm25 = np.array([_bm25(row, rarities) for row in heard])
-    cosine = np.array([row["cosine"] for row in heard], np.float32)
+    bm25 = np.array([_bm25(row, rarities) for row in related])
+    cosine = np.array([row["cosine"] for row in related], np.float32)
     scores = scoring.fused(cosine, bm25, notes=int(about["notes"]), terms=max(1, len(question.terms)))
-    notes = _notes(cursor, tenant, [row["id"] for row in heard])
+    notes = _notes(cursor, tenant, [row["id"] for row in related])
     found = [
         _found(note, float(score), row, matched(row["matched"], [term for term, _ in chosen]), asked)
-        for row, score in zip(heard, scores, strict=True)
+        for row, score in zip(related, scores, strict=True)
         if (note := notes.get(row["id"])) and grant.reads(note) and note.status is not NoteStatus.REJECTED
     ]
     found.sort(key=lambda one: (-one.score, -one.note.created.timestamp(), one.note.id))
@@ -243,7 +243,7 @@ def rarity(holding: int, notes: int) -> float:
     return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)
 
 
-def _telling(asked: Sequence[Term], holding: Sequence[int], reading: Sequence[int]) -> list[tuple[Term, int]]:
+def _rarest(asked: Sequence[Term], holding: Sequence[int], reading: Sequence[int]) -> list[tuple[Term, int]]:
     """Return the rarest terms with the number of notes that hold each, in query order, as many as can be looked up in time."""
     chosen: set[int] = set()
     postings = 0

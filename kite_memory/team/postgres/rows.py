@@ -71,7 +71,7 @@ def note_row(note: Note, *, by: str = "", conversation: str = "") -> Row:
 
 def more_of(**fields: object) -> str:
     """Return some of a note's fields as stored in the column for fields that no query filters by."""
-    return encoded({name: _told(value) for name, value in fields.items()})
+    return encoded({name: _as_json(value) for name, value in fields.items()})
 
 
 def clean(note: Note) -> Note:
@@ -102,7 +102,7 @@ def note_of(row: Row) -> Note:
     )
 
 
-def _told(value: Any) -> JsonValue:
+def _as_json(value: Any) -> JsonValue:
     match value:
         case datetime():
             return {"at": aware(value).isoformat()}

@@ -324,7 +324,7 @@ class PostgresStore:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         for _ in range(_AMENDED_MEANWHILE):
-            told = self._connections.run(grant, partial(conversations.telling, grant=grant, tenant=self._tenant, name=name))
+            told = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
             less = conversations.telling_less(*told, embedder=self._embedder) if told else None
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:

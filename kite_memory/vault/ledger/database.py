@@ -76,7 +76,7 @@ class LedgerDatabase:
         try:
             yield
         except sqlite3.OperationalError as error:
-            raise _in_our_words(error, self._path) from error
+            raise _as_state_error(error, self._path) from error
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
@@ -86,7 +86,7 @@ class LedgerDatabase:
             ) from error
 
 
-def _in_our_words(error: sqlite3.OperationalError, path: Path) -> KiteError:
+def _as_state_error(error: sqlite3.OperationalError, path: Path) -> KiteError:
     # Python itself raises for text that is not UTF-8, without an error code.
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

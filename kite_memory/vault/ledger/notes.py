@@ -122,7 +122,7 @@ class NoteRows:
     def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[Known]:
         return known_where(self._database, "key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
-    def dead_ends(self) -> list[str]:
+    def broken_link_targets(self) -> list[str]:
         """Return the targets of links, as `link_key` writes them, that no file has."""
         rows = self._database.run(
             "SELECT DISTINCT name FROM names WHERE role = 'link' AND name NOT IN (SELECT stem_key FROM files) ORDER BY name"

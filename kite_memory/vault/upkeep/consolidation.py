@@ -139,7 +139,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
     match step:
         case Merge(keep=keep, drop=drop, whole=whole):
             return _both(
-                Change(path=keep.path, before=texts[keep.path], after=_taking_in(texts[keep.path], keep, drop, whole=whole)),
+                Change(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
                 Change(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
         case Mention(page=page, notes=notes, ours=ours):
@@ -258,7 +258,7 @@ def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
                 holders[(*place, word)].append(note)
 
 
-def _taking_in(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
+def _merged(text: str, keep: Note, drop: Note, *, whole: bool) -> str:
     evidence = tuple(dict.fromkeys((*keep.evidence, *drop.evidence)))[:_MOST_EVIDENCE]
     names = tuple(dict.fromkeys((*keep.aliases, drop.title, *drop.aliases)))
     given: dict[str, object] = {

@@ -1,0 +1,465 @@
+"""What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kite_memory.distill.chunking import Span
+from kite_memory.distill.extractor import Usage
+from kite_memory.distill.spending import Budget
+from kite_memory.errors import NoteNotFound
+from kite_memory.extensions.contract.events import SESSION
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.system import sqlite
+from kite_memory.timeline import tombstones
+from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.store import Timeline
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.vault.pages import memory_page
+from kite_memory.wiring.services import Services, open_services
+from tests.app.test_app_operations import config_in
+from tests.fakes.work import Work
+
+HOME = SESSION.cwd
+GATE = "The gate of the orchard is always opened with zanzibar pepper"
+SHARED = "Quinces stand on their own roots, whatever the catalogue of Xylander says"
+OTHER = "The pump wants oil every third week"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[Services]:
+    with opened(tmp_path) as house:
+        yield house
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Services]:
+    """Two notes: one rests on a line of its own and on one that both share."""
+    with open_services(config_in(folder)) as house:
+        house.init_vault()
+        house.timeline.commit([worked().look()], SESSION.provider)
+        write(house, "facts", "gate", GATE, cited(GATE), cited(SHARED))
+        write(house, "facts", "quinces", SHARED, cited(SHARED))
+        house.pipeline.compare_vault()
+        yield house
+
+
+def worked() -> Work:
+    work = Work().asked(GATE).said("I shall.").asked(SHARED).edited(f"{HOME}/quince.py").ran("make lint", "done").asked(OTHER)
+    work.session = replace(work.session, title=GATE[:40])
+    return work
+
+
+def event(text: str) -> Event:
+    return next(each for each in worked().events if each.text == text)
+
+
+def cited(text: str) -> str:
+    return evidence_reference(SESSION.provider, SESSION.id, event(text).id)
+
+
+def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
+    told = [
+        "---",
+        f"id: {name}",
+        f"kind: {kind}",
+        f"title: The {name} of the orchard is always kept that way",
+        "project: orchard",
+        "created: 2026-03-01T10:00:00Z",
+    ]
+    told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
+    (house.vault.root / "projects").mkdir(exist_ok=True)
+    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
+
+
+def holding(house: Services, words: bytes) -> set[str]:
+    return {path.name for path in house.config.state.rglob("*") if path.is_file() and words in path.read_bytes()}
+
+
+def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+    return told
+
+
+def found(house: Services, query: str) -> list[str]:
+    return [event["snippet"] for event in perform(house, "search", query=query)["events"]]
+
+
+def texts(house: Services) -> list[str]:
+    return [event["text"] for event in perform(house, "timeline", session=SESSION.id)["events"]]
+
+
+class TestForgetting:
+    def test_nothing_offers_what_only_it_rested_on(self, house: Services) -> None:
+        before = perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+
+        perform(house, "forget", note="gate")
+
+        assert "zanzibar" in before
+        assert "zanzibar" not in perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+        assert found(house, "zanzibar pepper") == []
+        assert found(house, f"session:{SESSION.id[:8]} zanzibar") == []
+        assert "zanzibar" not in perform(house, "resume", session=SESSION.id, tokens=4_000)["text"]
+        started = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "new", "cwd": HOME}
+        assert "zanzibar" not in house.hooks.answer(json.dumps(started).encode())
+
+    def test_an_agents_word_over_mcp_does_the_same(self, house: Services) -> None:
+        assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
+
+        assert found(house, "zanzibar pepper") == []
+
+    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, house: Services) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        before = house.vault.pages.read("MEMORY.md")
+
+        house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
+
+        assert "zanzib" in before
+        assert "zanzib" not in house.vault.pages.read("MEMORY.md")
+
+    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: Services) -> None:
+        uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
+        record = {
+            "claude_conversation_uuid": uuid,
+            "topic": "late frost",
+            "summary": "Frost came late.",
+            "full_transcript": "A: frost.",
+        }
+        house.bridge.perform("save-conversation", record, Asker(grant=OWNER, project="orchard"))
+        kept = house.config.state / "conversations"
+        before = [path for path in kept.rglob("*") if path.is_file()]
+
+        for journal in (house.vault.root / "journals").glob("*.md"):
+            journal.unlink()
+        house.pipeline.compare_vault()
+
+        assert before
+        assert [path for path in kept.rglob("*") if path.is_file()] == []
+
+    def test_what_happened_is_still_shown_as_it_happened(self, house: Services) -> None:
+        perform(house, "forget", note="gate")
+
+        assert GATE in texts(house)
+
+    def test_what_another_note_rests_on_is_still_offered(self, house: Services) -> None:
+        told = perform(house, "forget", note="gate")
+
+        assert [(line["lets_go"], line["others"]) for line in told["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
+        assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
+
+    def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
+        told = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
+
+        assert [(line["text"], line["blank"]) for line in told["evidence"]] == [(GATE, True), (SHARED, True)]
+        assert GATE in texts(house)
+        assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
+
+    def test_a_citation_lets_a_line_go_without_a_note(self, house: Services) -> None:
+        told = perform(house, "forget", note=cited(OTHER))
+
+        assert told["notes"] == []
+        assert found(house, "pump oil") == []
+
+    def test_no_note_is_made_of_it_later(self, house: Services) -> None:
+        perform(house, "forget", note="gate")
+
+        chunk = house.pipeline._chunk("c", SESSION.provider, SESSION.id, 1, 99)
+
+        assert chunk is not None
+        assert [each.text for each in chunk.events if "zanzibar" in each.text] == []
+
+
+class TestErasing:
+    def erased(self, house: Services) -> dict[str, Any]:
+        return perform(house, "forget", note="gate", with_evidence=True)
+
+    def test_no_file_of_ours_holds_its_words_once_we_are_done(self, tmp_path: Path) -> None:
+        with opened(tmp_path) as house:
+            prompt = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION.id, "cwd": HOME, "prompt": GATE}
+            house.hooks.answer(json.dumps(prompt).encode())
+            while house.timeline.embed_bundles(house.meaning):
+                pass
+            before = holding(house, b"zanzib")
+            self.erased(house)
+            at_once = holding(house, b"zanzib")
+
+        assert {"timeline.sqlite-wal", "shown.sqlite-wal"} <= before
+        assert not {name for name in at_once if name.startswith("timeline")}
+        assert holding(house, b"zanzib") == set()
+
+    def test_nor_do_the_page_of_contents_and_what_undo_would_need(self, tmp_path: Path) -> None:
+        with opened(tmp_path) as house:
+            write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+            house.pipeline.compare_vault()
+            perform(house, "synthesize")
+            page = house.vault.pages.read("MEMORY.md")
+            (house.config.state / "consolidated.json").write_text(page)
+            before = holding(house, b"zanzib")
+            told = self.erased(house)
+            at_once = holding(house, b"zanzib")
+
+        assert {"vault.sqlite-wal", "consolidated.json"} <= before
+        assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
+        assert told["problems"] == []
+        assert at_once == set()
+
+    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: Services) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        page = house.vault.root / "MEMORY.md"
+        page.write_text(page.read_text().replace("zanzib", "Zanzib"))
+
+        (remark,) = perform(house, "forget", note="gate")["problems"]
+
+        assert "MEMORY.md may still tell of it" in remark
+
+    def test_a_page_that_a_person_took_away_stays_away(self, house: Services) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        (house.vault.root / "MEMORY.md").unlink()
+
+        told = self.erased(house)
+
+        assert told["problems"] == []
+        assert not (house.vault.root / "MEMORY.md").exists()
+        assert holding(house, b"zanzib") == set()
+
+    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
+        house.pipeline.compare_vault()
+        perform(house, "synthesize")
+        free: list[bool] = []
+
+        def tried() -> None:
+            free.append(house.vault.lock.acquire(blocking=False))
+            if free[-1]:
+                house.vault.lock.release()
+
+        def page(*arguments: Any, **more: Any) -> str:
+            beside = threading.Thread(target=tried)
+            beside.start()
+            beside.join()
+            return made(*arguments, **more)
+
+        made = memory_page.page
+        monkeypatch.setattr(memory_page, "page", page)
+
+        self.erased(house)
+
+        assert free == [True]
+
+    def test_no_vector_of_it_is_kept(self, house: Services) -> None:
+        for row in ("one", "two", "three", "four", "five", "six"):
+            write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
+        house.pipeline.compare_vault()
+        rows = house.recall.status().rows
+        vectors = sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy"))
+
+        self.erased(house)
+
+        assert house.recall.status().rows < rows
+        assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
+
+    def test_the_order_of_what_happened_stays(self, house: Services) -> None:
+        before = texts(house)
+
+        self.erased(house)
+
+        after = texts(house)
+        assert after == [tombstones.BLANK if text in (GATE, SHARED) else text for text in before]
+
+    def test_the_sessions_title_goes_too_and_stays_away(self, house: Services) -> None:
+        self.erased(house)
+        house.timeline.commit([worked().look()], SESSION.provider)
+
+        assert perform(house, "timeline")["sessions"][0]["title"] == ""
+
+    @pytest.mark.parametrize("amends", [False, True])
+    def test_a_transcript_read_again_brings_nothing_back(self, house: Services, amends: bool) -> None:
+        self.erased(house)
+
+        house.timeline.commit([replace(worked().look(), amends=amends)], SESSION.provider)
+
+        assert GATE not in texts(house)
+        assert found(house, "zanzibar pepper") == []
+
+    @pytest.mark.parametrize("crashed", [b"", b'["half a li', b"[1]\n{}\n\xff\n"])
+    def test_nor_does_a_timeline_that_is_made_anew(self, tmp_path: Path, crashed: bytes) -> None:
+        file = tmp_path / "timeline.sqlite"
+        with closing(Timeline(file)) as timeline:
+            timeline.commit([worked().look()], SESSION.provider)
+            timeline.forget_events([event(SHARED)])
+            with (tmp_path / "timeline.let-go").open("ab") as kept:
+                kept.write(crashed)
+            timeline.forget_events([event(GATE)], blank=True)
+        for part in tmp_path.glob("timeline.sqlite*"):
+            part.unlink()
+
+        with closing(Timeline(file)) as anew:
+            anew.commit([worked().look()], SESSION.provider)
+            told = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
+            offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
+
+        assert GATE not in told and tombstones.BLANK in told
+        assert SHARED in told and SHARED not in offered
+        assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
+
+    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: Services) -> None:
+        self.erased(house)
+
+        (piece,) = perform(house, "why", note="quinces")["evidence"]
+
+        assert [each["text"] for each in piece["events"]] == [tombstones.BLANK]
+        assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
+
+    def test_it_can_be_repeated(self, house: Services) -> None:
+        perform(house, "forget", note=cited(GATE))
+        perform(house, "forget", note=cited(GATE), with_evidence=True)
+
+        told = self.erased(house)
+
+        assert GATE not in texts(house)
+        assert [note["id"] for note in told["notes"]] == ["gate"]
+
+    def test_the_failure_that_it_was_is_forgotten_by_its_signature(self, tmp_path: Path) -> None:
+        failed = Work().asked("Run it").ran("make deploy", "Error: the depot at Zanzibar is closed to you", "failed")
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            timeline.commit([failed.look()], SESSION.provider)
+            before = timeline._all("SELECT text FROM signatures")
+
+            timeline.forget_events(failed.events, blank=True)
+
+            assert before and timeline._all("SELECT text FROM signatures") == []
+            assert timeline._all("SELECT * FROM raised") == []
+
+
+class TestLines:
+    @pytest.mark.parametrize(
+        ("event", "line"),
+        [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
+    )
+    def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
+        assert tombstones.line_of(event) == line
+
+    def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
+        one = event(GATE)
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            both = (one, replace(one, id=f"{one.id}:1", ordinal=77, text="zanzibar"), replace(one, id=f"{one.id}9", ordinal=78))
+            timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
+
+            timeline.forget_events([one], blank=True)
+
+            assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
+                tombstones.BLANK,
+                tombstones.BLANK,
+                GATE,
+            ]
+
+    def test_another_line_whose_name_begins_so_is_not_meant(self, tmp_path: Path) -> None:
+        one = event(GATE)
+        reference = EvidenceReference(provider=SESSION.provider, session=SESSION.id, event=one.id[:8])
+        with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+            both = (one, replace(one, id=f"{one.id[:8]}-another-line", ordinal=77))
+            timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
+
+            assert [each.id for each in timeline.line(reference)] == [one.id]
+
+
+class TestLeavingNothing:
+    """While the house is open: the write-ahead logs are there, and are searched like every other file."""
+
+    def filled(self, house: Services) -> None:
+        """Every database has held the words, and some no longer do."""
+        for session in (SESSION.id, "goes-on-from-it"):
+            prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
+            house.hooks.answer(json.dumps(prompt).encode())
+        house.outbox.form([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
+        house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
+        item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")
+        record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))
+        house.outbox.answer("c1", record, Usage(), extractor="x")
+
+    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, house: Services) -> None:
+        self.filled(house)
+        before = holding(house, b"zanzib")
+
+        told = perform(house, "forget", note="gate", with_evidence=True)
+
+        assert {"outbox.sqlite-wal", "shown.sqlite-wal", "timeline.sqlite-wal"} <= before
+        assert holding(house, b"zanzib") == set()
+        assert told["problems"] == []
+
+    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: Services) -> None:
+        self.filled(house)
+        house.outbox.written("c1")
+
+        perform(house, "forget", note="gate", with_evidence=True)
+
+        assert holding(house, b"zanzib") == set()
+
+    def test_what_another_process_still_reads_is_named(self, house: Services) -> None:
+        self.filled(house)
+        with closing(sqlite3.connect(house.config.state / "index" / "shown.sqlite", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM occasion").fetchall()
+
+            told = perform(house, "forget", note="gate", with_evidence=True)
+
+        assert [remark.partition(":")[0] for remark in told["problems"]] == ["index may still hold it"]
+
+    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: Services, monkeypatch: Any) -> None:
+        settings: dict[str, int] = {}
+        connect = sqlite.connect
+
+        def seen(path: Path, *, timeout: float) -> sqlite3.Connection:
+            connection = connect(path, timeout=timeout)
+            settings[path.name] = connection.execute("PRAGMA secure_delete").fetchone()[0]
+            return connection
+
+        monkeypatch.setattr(sqlite, "connect", seen)
+        with opened(house.config.state.parent / "another") as another:
+            kept = [path for path in another.config.state.rglob("*") if path.is_file()]
+            files = {path.name for path in kept if path.read_bytes().startswith(b"SQLite format 3")}
+
+        assert files == set(settings)
+        assert set(settings.values()) == {1}
+
+
+class TestIds:
+    def test_every_id_that_a_search_prints_can_be_forgotten(self, house: Services) -> None:
+        for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
+            told = perform(house, "search", query=query)
+            ids = [each["id"] for each in (*told["hits"], *told["events"])]
+            ids += [each[name] for each in told["events"] for name in ("session", "reference")]
+
+            for id in ids:
+                rehearsed = perform(house, "forget", note=id, dry_run=True)
+                assert rehearsed["notes"] or rehearsed["evidence"], id
+
+    def test_an_events_id_lets_its_line_go(self, house: Services) -> None:
+        told = perform(house, "forget", note=event(OTHER).id)
+
+        assert [line["text"] for line in told["evidence"]] == [OTHER]
+        assert found(house, "pump oil") == []
+
+    def test_a_sessions_id_is_the_sweep_of_it(self, house: Services) -> None:
+        told = perform(house, "forget", note=SESSION.id, dry_run=True)
+
+        assert {each["id"] for each in told["notes"]} == {"gate", "quinces"}
+        assert told["session"] == SESSION.id
+
+    def test_what_is_no_id_is_not_found(self, house: Services) -> None:
+        with pytest.raises(NoteNotFound):
+            perform(house, "forget", note="5e55-nothing-of-ours")

@@ -1,0 +1,743 @@
+"""What can be asked, asked of real rooms in a folder of their own."""
+
+import dataclasses
+import json
+import math
+import shutil
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kite_memory.app.agent_hooks import kept_head
+from kite_memory.cli.everyday import leave_transcripts
+from kite_memory.config import Config, Dial, EmbedderConfig, ExtractorConfig, RecallConfig
+from kite_memory.distill.scheduler import Asked
+from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.model.event import EventType
+from kite_memory.recall.gate import shipped
+from kite_memory.wiring.services import Services, open_services
+from tests.counts import examples
+from tests.sources import aider_log, copilot_session
+
+SESSION = "5e551011-0000-4000-8000-000000000001"
+ASKS = "which database should the job queue migration target?"
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def config_in(folder: Path) -> Config:
+    return Config(
+        file=folder / "config.toml",
+        state=folder / "state",
+        vault=folder / "memory",
+        claude_root=folder / "claude",
+        extractor=ExtractorConfig(name="offline"),
+        embedder=EmbedderConfig(name="local"),
+    )
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Services]:
+    with open_services(config_in(tmp_path)) as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("worked-in")
+    (folder / "mycelia" / ".git").mkdir(parents=True)
+    leave_transcripts(folder / "claude", folder / "mycelia")
+    with open_services(config_in(folder)) as house:
+        house.init_vault()
+        distil_everything(house)
+    return folder
+
+
+@pytest.fixture
+def house(worked_in: Path, tmp_path: Path) -> Iterator[Services]:
+    """With the notes of two sessions."""
+    shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
+    with open_services(config_in(tmp_path)) as house:
+        yield house
+
+
+def distil_everything(house: Services) -> None:
+    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+    house.pipeline.open_sessions()
+    house.pipeline.form_chunks()
+    while isinstance(house.pipeline.distil(), Asked):
+        pass
+
+
+def hook(house: Services, event: str = "UserPromptSubmit", **fields: Any) -> str:
+    told = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
+    return house.hooks.answer(json.dumps(told).encode())
+
+
+def prompts(house: Services) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = house.operations.why(silent=True)["prompts"]
+    return kept
+
+
+def everything_kept(house: Services) -> bytes:
+    return b"".join(path.read_bytes() for path in house.config.state.rglob("*") if path.is_file())
+
+
+class TestHook:
+    def test_a_prompt_is_given_its_note_once_a_session(self, house: Services) -> None:
+        first, again, elsewhere = hook(house, prompt=ASKS), hook(house, prompt=ASKS), hook(house, prompt=ASKS, session_id="other")
+
+        assert "<vault-context>" in first and "decisions/postgresql" in first
+        assert again == ""
+        assert elsewhere == first
+
+    def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, house: Services) -> None:
+        body = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}).encode()
+
+        first, lost = house.hooks.prepare(body)
+        while_on_its_way, silent = house.hooks.prepare(body)
+        silent.arrived()
+        lost.lost()
+        again, arrived = house.hooks.prepare(body)
+        arrived.arrived()
+
+        assert "decisions/postgresql" in first
+        assert again == first
+        assert while_on_its_way == house.hooks.answer(body) == ""
+        assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
+
+    def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: Services) -> None:
+        body = {"session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+        started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()
+        asked = json.dumps({**body, "hook_event_name": "UserPromptSubmit", "prompt": "good morning"}).encode()
+
+        first, lost = house.hooks.prepare(started)
+        lost.lost()
+        with_prompt, lost_again = house.hooks.prepare(asked)
+        lost_again.lost()
+
+        assert "<vault-context>" in first
+        assert with_prompt == house.hooks.answer(asked) == first
+        assert house.hooks.answer(asked) == ""
+
+    def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, house: Services) -> None:
+        started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+
+        first, lost = house.hooks.prepare(json.dumps(started).encode())
+        lost.lost()
+
+        assert "<vault-context>" in first
+        assert prompts(house) == []
+        assert house.hooks.answer(json.dumps(started).encode()) == first
+
+    @pytest.mark.parametrize("source", ["compact", "clear"])
+    def test_what_left_the_agents_context_may_be_shown_again(self, house: Services, source: str) -> None:
+        first = hook(house, prompt=ASKS)
+
+        brief = hook(house, "SessionStart", source=source)
+
+        assert "decisions/postgresql" in first
+        assert (brief + hook(house, prompt=ASKS)).count("decisions/postgresql") == 1
+
+    @pytest.mark.parametrize("source", ["startup", "resume", "", "newly-invented"])
+    def test_what_is_still_in_the_context_is_not_shown_again(self, house: Services, source: str) -> None:
+        hook(house, prompt=ASKS)
+
+        assert "decisions/postgresql" not in hook(house, "SessionStart", source=source)
+        assert hook(house, prompt=ASKS) == ""
+
+    def test_a_compaction_elsewhere_changes_nothing_here(self, house: Services) -> None:
+        hook(house, prompt=ASKS)
+
+        hook(house, "SessionStart", source="compact", session_id="other")
+
+        assert hook(house, prompt=ASKS) == ""
+
+    @pytest.mark.parametrize("event", ["Stop", "PreToolUse", "SubagentStart", "userpromptsubmit", "", "SessionEnd"])
+    def test_other_events_are_given_nothing_and_not_remembered(self, house: Services, event: str) -> None:
+        assert hook(house, event, prompt=ASKS) == ""
+        assert prompts(house) == []
+
+    def test_sub_agents_are_given_nothing(self, house: Services) -> None:
+        assert hook(house, prompt=ASKS, agent_id="a1", agent_type="Explore") == ""
+        assert prompts(house) == []
+
+    @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"prompt": "' + ASKS.encode() + b'"}'])
+    def test_what_is_not_understood_is_given_nothing(self, house: Services, body: bytes) -> None:
+        assert house.hooks.answer(body) == ""
+
+    def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, house: Services) -> None:
+        body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
+
+        assert "<vault-context>" in house.hooks.answer(body)
+
+    @pytest.mark.parametrize("cwd", ["relative", "/gone", "\x00", "/" + "deep/" * 2_000, "C:\\Users\\ada", "//server/share"])
+    def test_an_odd_folder_costs_nothing(self, house: Services, cwd: str) -> None:
+        hook(house, prompt=ASKS, cwd=cwd)
+
+        assert [kept["prompt"] for kept in prompts(house)] == [ASKS]
+
+    def test_a_megabyte_of_prompt_is_answered(self, house: Services) -> None:
+        assert "<vault-context>" in hook(house, prompt=ASKS + "\n" * 10 + "x = 1\n" * 160_000)
+
+    @pytest.mark.parametrize("vault", ["folder gone", "never there"])
+    def test_without_a_vault_nothing_is_raised(self, bare: Services, vault: str) -> None:
+        if vault == "folder gone":
+            bare.init_vault()
+            bare.operations.remember(text="The job queue database is PostgreSQL, the migration target")
+            bare.config.vault.rename(bare.config.vault.with_name("elsewhere"))
+
+        hook(bare, prompt=ASKS)
+
+        assert len(prompts(bare)) == 1
+
+
+class TestPromptLog:
+    def test_it_tells_what_was_given_and_why_the_latest_first(self, house: Services) -> None:
+        hook(house, prompt=ASKS)
+        hook(house, prompt="write a haiku about the sea")
+
+        silent, given = prompts(house)
+
+        assert silent["notes"] == [] and silent["reason"].startswith("below threshold")
+        assert given["prompt"] == ASKS and given["session"] == SESSION and given["project"] == "mycelia"
+        assert [note["path"].split("/")[0] for note in given["notes"]] == ["decisions"]
+
+    def test_it_says_so_where_a_note_was_forgotten_since(self, house: Services) -> None:
+        hook(house, prompt=ASKS)
+        house.operations.forget(note="postgresql")
+
+        (given,) = prompts(house)
+
+        assert [(note["title"], note["path"], note["id"]) for note in given["notes"]] == [("(forgotten since)", "", "")]
+
+    @pytest.mark.parametrize(
+        "prompt",
+        [
+            f"{ASKS} <private>{TOKEN}</private>",
+            f"<private>{TOKEN}</private> {ASKS}",
+            f"{ASKS} <private>{TOKEN}",
+            f"{ASKS} my token is {TOKEN}",
+            f"{TOKEN} {ASKS}",
+            " " * 1_590 + TOKEN + " " + ASKS,
+            "\n" * 1_590 + TOKEN[:12] + TOKEN[12:] + " " + ASKS,
+            ASKS + " " * 1_540 + TOKEN,
+        ],
+    )
+    def test_no_secret_reaches_the_disk_nor_half_of_one(self, house: Services, prompt: str) -> None:
+        hook(house, prompt=prompt)
+
+        assert len(prompts(house)) == 1
+        assert TOKEN[:10].encode() not in everything_kept(house)
+
+    def test_it_keeps_the_beginning_only(self, house: Services) -> None:
+        hook(house, prompt=f"{ASKS} {'and so on ' * 1_000}")
+
+        (kept,) = prompts(house)
+        assert len(kept["prompt"]) <= 200
+        assert kept["prompt"].startswith(ASKS)
+
+    def test_what_a_terminal_would_act_upon_is_gone(self, house: Services) -> None:
+        hook(house, prompt=f"\x1b[31m{ASKS}\x1b[0m\x07\u202e\r\nnext line")
+
+        (kept,) = prompts(house)
+        assert kept["prompt"] == f"{ASKS} next line"
+
+    @given(st.text(max_size=3_000))
+    def test_a_head_is_one_short_line_whatever_was_typed(self, prompt: str) -> None:
+        head = kept_head(prompt)
+
+        assert len(head) <= 200
+        assert not {unicodedata.category(char) for char in head} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+    @given(st.integers(0, 1_700), st.sampled_from(" \n\t"))
+    def test_a_secret_anywhere_near_the_cut_is_not_kept(self, before: int, blank: str) -> None:
+        head = kept_head(blank * before + TOKEN)
+
+        assert TOKEN[:8] not in head
+
+
+class TestPerform:
+    def test_an_unknown_operation_is_refused(self, bare: Services) -> None:
+        with pytest.raises(UsageError, match="unknown operation 'dance'"):
+            bare.operations.perform("dance", {})
+
+    @pytest.mark.parametrize(
+        ("op", "arguments"),
+        [
+            ("search", {}),
+            ("search", {"query": 7}),
+            ("search", {"query": "x", "limit": "many"}),
+            ("search", {"query": "x", "limit": True}),
+            ("search", {"query": "x", "colour": "red"}),
+            ("search", {"query": "x", "mode": "fuzzy"}),
+            ("recall", {"prompt": None}),
+            ("recall", {"prompt": "x", "explain": "yes"}),
+            ("remember", {"text": "x", "tags": "one"}),
+            ("remember", {"text": "x", "tags": [1]}),
+            ("remember", {"text": "x", "kind": "poem"}),
+            ("forget", {"ids": ["x", None]}),
+            ("forget", {}),
+            ("status", {"verbose": True}),
+        ],
+    )
+    def test_what_is_asked_wrongly_is_the_askers_to_mend(self, bare: Services, op: str, arguments: dict[str, Any]) -> None:
+        with pytest.raises(UsageError) as refused:
+            bare.operations.perform(op, arguments)
+
+        assert refused.value.hint
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60), deadline=None)
+    @given(
+        op=st.sampled_from(["search", "recall", "show", "remember", "forget", "mute", "why", "status"]),
+        arguments=st.dictionaries(
+            st.sampled_from(["query", "prompt", "note", "text", "limit", "last", "ids", "kind", "session", "since", "undo", "ttl"]),
+            st.none() | st.booleans() | st.integers(-10, 10) | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=2),
+            max_size=3,
+        ),
+    )
+    def test_whatever_is_asked_it_is_answered_or_refused_in_our_words(
+        self, house: Services, op: str, arguments: dict[str, Any]
+    ) -> None:
+        try:
+            told = house.operations.perform(op, arguments)
+        except KiteError as refused:
+            assert str(refused)
+        else:
+            json.dumps(told)
+
+    @pytest.mark.parametrize("limit", [-5, 0, 1, 10**9])
+    def test_limits_are_kept_within_reason(self, house: Services, limit: int) -> None:
+        hits = house.operations.perform("search", {"query": "job queue linter pool", "limit": limit})["hits"]
+
+        assert 1 <= len(hits) <= 3
+
+
+class TestSearch:
+    def test_a_prefix_keeps_to_one_kind_and_is_no_word(self, house: Services) -> None:
+        everything = house.operations.search(query="linter workers pool")["hits"]
+        insights = house.operations.search(query="insight: linter workers pool")["hits"]
+
+        assert {hit["kind"] for hit in everything} > {"insight"}
+        assert {hit["kind"] for hit in insights} == {"insight"}
+
+    def test_a_project_that_nobody_knows_is_told_as_such(self, house: Services) -> None:
+        unknown = house.operations.search(query="job queue", project="nope")
+        known = house.operations.search(query="job queue", project="mycelia")
+
+        assert unknown["problems"] == ["no project called nope is known"]
+        assert known["problems"] == []
+        assert unknown["hits"] == []
+
+    def test_what_scores_next_to_nothing_is_not_listed(self, house: Services) -> None:
+        for query in ("decision: linter", "decision: error: folder", "queue size", "linter"):
+            assert all(hit["score"] >= 0.02 for hit in house.operations.search(query=query, cwd="/elsewhere")["hits"])
+        assert house.operations.search(query="decision: zebra crossing")["hits"] == []
+
+    def test_a_kind_alone_lists_its_newest_notes(self, house: Services) -> None:
+        told = house.operations.search(query="decision:")
+        later = house.operations.search(query="insight:", since="2026-03-04")
+
+        assert [hit["kind"] for hit in told["hits"]] == ["decision"]
+        assert {event["type"] for event in told["events"]} <= {"decision"}
+        assert later["hits"] == []
+
+    def test_notes_are_not_searched_by_session_and_that_is_said(self, house: Services) -> None:
+        told = house.operations.search(query="insight: session:d3300000 pool")
+
+        assert (told["hits"], told["events"]) == ([], [])
+        assert told["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
+
+    def test_several_prefixes_add_up(self, house: Services) -> None:
+        hits = house.operations.search(query="insight: decision:linter workers pool queue")["hits"]
+
+        assert {hit["kind"] for hit in hits} == {"insight", "decision"}
+
+    def test_a_project_goes_by_its_name_or_its_folder(self, house: Services) -> None:
+        by_name = house.operations.search(query="job queue", project="mycelia")["hits"]
+
+        assert by_name
+        assert house.operations.search(query="job queue", project="Mycelia")["hits"] == by_name
+        assert house.operations.search(query="job queue", project=str(house.config.vault.parent / "mycelia"))["hits"] == by_name
+        assert house.operations.search(query="job queue", project="orchard")["hits"] == []
+
+    def test_a_project_that_only_a_person_wrote_is_known_by_their_word(self, house: Services) -> None:
+        (house.config.vault / "own.md").write_text("---\nproject: My Big Project\n---\nThe walnut tree is older than the house.\n")
+        house.pipeline.compare_vault()
+
+        hits = house.operations.search(query="walnut tree", project="My Big Project")["hits"]
+
+        assert [hit["path"] for hit in hits] == ["own.md"]
+
+    def test_an_event_is_told_with_its_evidence(self, house: Services) -> None:
+        told = house.operations.search(query="session:d3300000 find out why")
+
+        (asked, *_) = told["events"]
+        assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
+        assert asked["snippet"] == "The worker tests hang in CI. Find out why."
+        file, _, span = asked["where"].rpartition(":")
+        start, end = map(int, span.split("-"))
+        assert "The worker tests hang in CI." in Path(file).read_bytes()[start:end].decode()
+        assert asked["reference"].endswith(f"{asked['session']}#{asked['id'][:8]}")
+
+    def test_what_a_note_says_already_is_not_told_again_as_its_event(self, house: Services) -> None:
+        told = house.operations.search(query="connection pool size")
+
+        rests_on = {reference for hit in told["hits"] for reference in hit["evidence"]}
+        assert rests_on
+        assert rests_on.isdisjoint(event["reference"] for event in told["events"])
+
+    def test_a_prefix_of_events_finds_events_alone(self, house: Services) -> None:
+        told = house.operations.search(query="session:d3300000 pool")
+
+        assert told["hits"] == []
+        assert {event["session"] for event in told["events"]} == {"d3300000-0000-4000-8000-000000000002"}
+
+    @pytest.mark.parametrize("query", ["insight: pool", "error: pool", "session:beef pool"])
+    def test_no_event_is_told_that_was_not_asked_for(self, house: Services, query: str) -> None:
+        assert house.operations.search(query=query)["events"] == []
+
+    def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: Services) -> None:
+        assert house.operations.search(query="session:d33 hanging tests", project="mycelia", since="2026-03-03")["events"]
+        assert house.operations.search(query="session:d33 hanging tests", project="orchard")["events"] == []
+        assert house.operations.search(query="session:d33 hanging tests", since="2026-03-04")["events"] == []
+
+    def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, house: Services) -> None:
+        assert house.operations.search(query="hanging tests", mode="semantic")["events"] == []
+
+    @pytest.mark.parametrize("limit", [1, 3])
+    def test_no_more_events_than_asked_for(self, house: Services, limit: int) -> None:
+        assert len(house.operations.search(query="session:d33", limit=limit)["events"]) == limit
+
+
+class TestRecall:
+    def test_it_is_what_the_hook_gives(self, house: Services) -> None:
+        told = house.operations.recall(prompt=ASKS, cwd=str(house.config.vault.parent / "mycelia"))
+
+        assert told["block"] == hook(house, prompt=ASKS)
+        assert told["for_the_judge"] == 0
+
+    def test_it_is_explained_part_by_part(self, house: Services) -> None:
+        told = house.operations.recall(prompt=ASKS, explain=True)
+
+        explained = told["explained"]["candidates"]
+        assert [each["id"] for each in explained] == [each["id"] for each in told["candidates"]]
+        for candidate, each in zip(told["candidates"], explained, strict=True):
+            assert candidate["score"] == pytest.approx(1 / (1 + math.exp(-sum(each["parts"].values()))), abs=1e-3)
+            assert each["figures"]["margin"] <= explained[0]["figures"]["margin"]
+        assert told["explained"]["query"]["prompt"] == ASKS
+
+    def test_a_session_is_what_the_timeline_has_of_it(self, house: Services) -> None:
+        (session, *_) = house.timeline.sessions_named("")
+        last = [event for event in house.timeline.events(session.provider, session.id) if event.type is EventType.USER_MESSAGE][-1]
+
+        told = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
+
+        surroundings = told["explained"]["query"]["surroundings"]
+        assert surroundings["prompts"][0] == last.text[:400]
+        assert surroundings["exchange"]
+        assert surroundings["position"] >= 1
+
+    @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
+    def test_a_session_never_seen_or_not_told_from_another_says_nothing(self, house: Services, session: str) -> None:
+        told = house.operations.recall(prompt=ASKS, session=session, explain=True)
+
+        assert not told["silent"]
+        assert told["explained"]["query"]["surroundings"]["position"] == 0
+
+    def test_what_the_session_was_shown_is_left_out(self, house: Services) -> None:
+        (session, *_) = house.timeline.sessions_named("")
+        hook(house, prompt=ASKS, session_id=session.id)
+
+        assert house.operations.recall(prompt=ASKS, session=session.id)["reason"] == "already shown in this session"
+        assert not house.operations.recall(prompt=ASKS)["silent"]
+
+    def test_nothing_of_the_asking_is_kept(self, house: Services) -> None:
+        house.operations.recall(prompt=ASKS, session="never-seen", explain=True)
+
+        assert prompts(house) == []
+
+    @pytest.mark.parametrize(("dial", "least"), [("quiet", 0.3), ("eager", 0.05)])
+    def test_the_dial_is_the_persons(self, worked_in: Path, tmp_path: Path, dial: Dial, least: float) -> None:
+        shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
+        config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
+        with open_services(config) as house:
+            told = house.operations.recall(prompt=ASKS, explain=True)
+
+        assert told["threshold"] == pytest.approx(shipped().thresholds[dial])
+        assert told["threshold"] > least
+
+
+class TestKeys:
+    def test_a_key_is_kept_as_agents_keep_theirs(self, house: Services) -> None:
+        for text in ("Port 80", "Port 443"):
+            told = house.operations.remember(text=text, key="deploy.port", project="mycelia")
+
+        shown = house.operations.show(note=told["id"], history=True)
+
+        assert [(each["version"], each["text"], each["by"]) for each in shown["versions"]] == [
+            (2, "Port 443", "you"),
+            (1, "Port 80", "you"),
+        ]
+        asked = {
+            "tool": "read_memory",
+            "arguments": {"key": "deploy.port"},
+            "asker": {"project": "mycelia", "session": "", "ai": ""},
+        }
+        assert house.operations.perform("bridge", asked)["result"]["value"] == "Port 443"
+        assert house.operations.status()["notes"]["keyed"] == 1
+
+    @pytest.mark.parametrize("ttl", ["0s", "0d"])
+    @pytest.mark.parametrize("key", ["", "deploy.port"])
+    def test_what_would_last_no_time_is_refused(self, house: Services, key: str, ttl: str) -> None:
+        with pytest.raises(UsageError):
+            house.operations.remember(text="Port 80", key=key, ttl=ttl)
+
+        assert not any("80" in hit["title"] for hit in house.operations.search(query="port 80")["hits"])
+
+    def test_a_note_without_a_key_has_no_versions(self, house: Services) -> None:
+        told = house.operations.remember(text="The walnut tree is old")
+
+        assert house.operations.show(note=told["id"], history=True)["versions"] == []
+
+    def test_forgotten_it_is_gone_for_agents_too(self, house: Services) -> None:
+        told = house.operations.remember(text="Port 80", key="deploy.port", project="mycelia")
+
+        house.operations.forget(note=told["id"])
+
+        assert house.vault.keys.count() == 0
+        assert house.vault.keys.called("deploy.port") == []
+
+    @pytest.mark.parametrize("key", ["/etc/passwd", "a*", "a/../b", "x" * 300])
+    def test_a_key_that_agents_could_not_write_is_refused(self, house: Services, key: str) -> None:
+        with pytest.raises(UsageError) as refused:
+            house.operations.remember(text="Port 80", key=key)
+        assert refused.value.hint
+
+
+class TestExpiry:
+    def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, house: Services) -> None:
+        told = house.operations.remember(text="The walnut tree sleeps", ttl="1s", project="mycelia")
+        file = house.config.vault / told["path"]
+        lines = [
+            line if not line.startswith("expires:") else "expires: 2026-01-01T00:00:00Z" for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join(lines) + "\n")
+        house.pipeline.compare_vault()
+
+        for op, arguments in (("show", {"note": told["id"]}), ("why", {"note": told["id"]})):
+            with pytest.raises(NoteNotFound) as refused:
+                house.operations.perform(op, arguments)
+            assert "expired" in str(refused.value) and refused.value.hint
+        assert house.operations.search(query="walnut")["hits"] == []
+        assert told["id"] not in [each["id"] for each in house.operations.status()["last_notes"]]
+        assert house.operations.show(note=told["id"], expired=True)["file"] == str(file)
+        assert house.operations.forget(note=told["id"])["notes"]
+
+
+class TestRemember:
+    def test_it_is_found_when_the_call_returns(self, house: Services) -> None:
+        house.operations.remember(text="The walnut tree is older than the house", tags=["garden"], key="walnut")
+
+        assert [hit["title"] for hit in house.operations.search(query="older house")["hits"]] == ["walnut"]
+
+    def test_nothing_secret_is_written(self, house: Services) -> None:
+        house.operations.remember(
+            text=f"The token is {TOKEN} <private>and {TOKEN}</private>", key=TOKEN, tags=[TOKEN], project=TOKEN
+        )
+
+        written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
+        assert TOKEN.encode() not in written + everything_kept(house)
+        assert b"[redacted:" in written
+
+    def test_a_password_in_a_sentence_is_not_written(self, house: Services) -> None:
+        house.operations.remember(text="password hunter2Xy!99z on host db1")
+
+        written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
+        assert b"on host db1" in written
+        assert b"hunter2" not in written + everything_kept(house)
+
+    def test_the_folder_says_which_project(self, house: Services) -> None:
+        project = house.config.vault.parent / "orchard"
+
+        here = house.operations.remember(text="The walnut tree is old", cwd=str(project))
+        everywhere = house.operations.remember(text="The ash tree is old", cwd=str(project), everywhere=True)
+
+        assert (here["project"], everywhere["project"]) == ("orchard", "")
+
+    def test_without_a_vault_it_says_so(self, bare: Services) -> None:
+        with pytest.raises(VaultMissing):
+            bare.operations.remember(text="The walnut tree is old")
+
+
+class TestForget:
+    def test_a_dry_run_moves_nothing(self, house: Services) -> None:
+        before = len(list(house.vault.entries()))
+
+        told = house.operations.forget(matching="linter", dry_run=True)["notes"]
+
+        assert [note["path"].split("/")[0] for note in told] == ["people"]
+        assert len(list(house.vault.entries())) == before
+
+    def test_a_session_is_swept_with_all_that_rests_on_it(self, house: Services) -> None:
+        gone = house.operations.forget(session="d3300000-0000-4000-8000-000000000001")["notes"]
+
+        assert {note["path"].split("/")[0] for note in gone} == {"decisions", "people"}
+        assert all(Path(note["trash"]).is_file() for note in gone)
+        assert house.operations.search(query="linter from src")["hits"] == []
+
+    def test_what_was_forgotten_is_not_written_again(self, house: Services) -> None:
+        house.operations.forget(matching="linter")
+        elsewhere = dataclasses.replace(house.config, state=house.config.state.with_name("elsewhere"))
+        elsewhere.state.mkdir()
+        for path in house.config.state.glob("vault.sqlite*"):
+            shutil.copy(path, elsewhere.state)
+
+        with open_services(elsewhere) as again:  # which reads and distils everything anew, but knows what was thrown away
+            distil_everything(again)
+
+            assert again.timeline.counts()[0].events == 6
+            assert again.operations.search(query="linter from src")["hits"] == []
+
+    def test_sweeps_narrow_each_other(self, house: Services) -> None:
+        both = house.operations.forget(session="d3300000-0000-4000-8000-000000000001", matching="linter", dry_run=True)["notes"]
+
+        assert len(both) == 1
+
+
+class TestWhy:
+    def test_evidence_is_the_very_line(self, house: Services) -> None:
+        told = house.operations.why(note="postgresql")
+
+        (piece, *_) = told["evidence"]
+        (event, *_) = piece["events"]
+        file, _, span = event["where"].rpartition(":")
+        start, end = map(int, span.split("-"))
+        line = json.loads(Path(file).read_bytes()[start:end])
+        assert line["uuid"].startswith(piece["reference"].rpartition("#")[2])
+        assert event["text"] in json.dumps(line)
+
+    def test_of_a_saved_conversation_the_record_and_its_turns_are_evidence(self, house: Services) -> None:
+        uuid = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122"
+        record = {
+            "claude_conversation_uuid": uuid,
+            "summary": "The walnut trees of the orchard are grafted in May.",
+            "decisions": [{"decision": "Graft the walnuts in May", "reasoning": "their sap runs late"}],
+        }
+        said = "User: we decided to prune the quinces in February, because their buds open early in this valley."
+        mine: dict[str, Any] = {"project": "orchard", "session": "", "ai": "codex"}
+        told, turns = (
+            house.operations.perform("bridge", {"tool": "save-conversation", "arguments": each, "asker": mine})["result"]
+            for each in (record, {"claude_conversation_uuid": uuid.replace("0", "1"), "full_transcript": said})
+        )
+
+        for id in (told["journal"], *told["notes"]):
+            (piece,) = house.operations.why(note=id)["evidence"]
+            (event,) = piece["events"]
+            file, _, span = event["where"].rpartition(":")
+            assert piece["reference"].endswith("#record") and "sap runs late" in event["text"]
+            assert uuid in Path(file).read_text() and span == f"0-{Path(file).stat().st_size}"
+        (piece,) = house.operations.why(note=turns["notes"][0])["evidence"]
+        assert [event["text"] for event in piece["events"]] == [said.removeprefix("User: ")]
+
+    def test_a_reference_that_a_person_mangled_leads_nowhere_quietly(self, house: Services) -> None:
+        (house.config.vault / "own.md").write_text(
+            '---\nevidence: ["nonsense", "claude-code:x#", "a:b#c"]\n---\nThe walnut tree is old.\n'
+        )
+
+        told = house.operations.why(note="own")
+
+        assert [piece["events"] for piece in told["evidence"]] == [[], [], []]
+
+
+class TestSources:
+    def test_status_tells_of_each_provider_what_was_found_and_read(self, tmp_path: Path) -> None:
+        config = dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())
+        with open_services(config) as house:
+            path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(copilot_session.a_day().bytes)
+            before = {source["provider"]: source for source in house.operations.status()["sources"]}
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+            after = {source["provider"]: source for source in house.operations.status()["sources"]}
+
+        assert list(before) == ["aider", "claude-code", "copilot-cli"]
+        assert [before[name]["there"] for name in before] == [False, False, True]
+        assert [(told["copilot-cli"]["found"], told["copilot-cli"]["read"]) for told in (before, after)] == [(1, 0), (1, 1)]
+        assert (after["copilot-cli"]["skipped"], after["copilot-cli"]["events"]) == (1, 11)
+
+    def test_aider_is_looked_for_where_other_agents_have_worked(self, tmp_path: Path) -> None:
+        project = aider_log.Project(tmp_path)
+        project.path.write_bytes(aider_log.a_day().bytes)
+        with open_services(dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())) as house:
+            path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
+            path.parent.mkdir(parents=True)
+            path.write_bytes(copilot_session.Session(cwd=str(project.folder)).bytes + b"{}\n")
+            first = [path for _, path, _ in house.pipeline.unread()]
+            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+
+            then = [path for _, path, _ in house.pipeline.unread()]
+
+        assert (first, then) == ([path], [project.path])
+
+
+class TestVault:
+    def test_status_tells_of_the_vault_as_it_is_now(self, house: Services) -> None:
+        away = house.config.vault.with_name("elsewhere")
+        house.config.vault.rename(away)
+        house.operations.status()
+
+        frozen = house.vault.frozen
+        away.rename(house.config.vault)
+        (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+        told = house.operations.status()
+
+        assert str(house.config.vault) in frozen
+        assert (house.vault.frozen, told["problems"], told["notes"]["total"]) == ("", [], 4)
+
+    def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
+        shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
+        with open_services(config_in(tmp_path), running=lambda: {"running": True}) as house:
+            (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+            before = house.operations.status()["notes"]["total"]
+            house.config.vault.rename(house.config.vault.with_name("elsewhere"))
+            house.operations.status()
+
+            assert (before, bool(house.vault.frozen)) == (3, True)
+
+    def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, house: Services) -> None:
+        created = [note["created"] for note in house.operations.status()["last_notes"]]
+
+        assert len(created) == 3
+        assert created == sorted(created, reverse=True)
+
+    def test_where_there_never_was_a_vault_that_is_what_is_said(self, bare: Services) -> None:
+        with pytest.raises(VaultMissing, match="there is no vault"):
+            bare.operations.show(note="anything")
+
+        assert bare.operations.status()["problems"] == []
+        assert bare.operations.search(query="anything")["problems"] == [f"there is no vault at {bare.config.vault}"]
+
+    def test_a_vault_that_is_away_is_told_from_a_note_that_is_not_there(self, house: Services) -> None:
+        with pytest.raises(NoteNotFound):
+            house.operations.show(note="walnut")
+        house.config.vault.rename(house.config.vault.with_name("elsewhere"))
+
+        with pytest.raises(VaultMissing):
+            house.operations.show(note="postgresql")
+        (problem,) = house.operations.status()["problems"]
+        assert str(house.config.vault) in problem["reason"]
+
+    def test_what_is_shown_cannot_steer_a_terminal(self, house: Services) -> None:
+        (house.config.vault / "odd.md").write_text("The walnut \x1b[31mtree\x07 \x9b2J\u202e is old.\n", encoding="utf-8")
+        house.pipeline.compare_vault()
+
+        (hit,) = house.operations.search(query="walnut")["hits"]
+        shown = house.operations.show(note=hit["id"])
+
+        for text in (hit["title"], hit["snippet"], shown["text"].replace("\n", "")):
+            assert text.isprintable()

@@ -1,0 +1,260 @@
+"""A person's search asks the team's bridge as well: over HTTP, in time or not at all."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from kite_memory.cli.memory import asked
+from kite_memory.config import Config, TeamConfig
+from kite_memory.errors import UsageError
+from kite_memory.model.note import NoteKind
+from kite_memory.model.record import Origin, RecordItem
+from kite_memory.redaction import redact
+from kite_memory.team.search import Asking, Line, Team, together
+from kite_memory.tools import asking
+from kite_memory.tools.access import OWNER
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
+from tests.fakes.memory_store import MemoryStore
+from tests.mcp_server.serving import Served, serving
+
+GEESE = redact("geese")
+A_LONG_TIME = 30.0
+NO_TIME = 0.0
+
+
+class Open:
+    def item(self, item: RecordItem, evidence: object, /) -> str:
+        return ""
+
+    def text(self, text: str, /) -> str:
+        return ""
+
+    def says_nothing(self, text: str, /) -> str:
+        return ""
+
+    def whose(self, item: RecordItem, heard: object, provenance: object, /) -> Origin:
+        return item.origin
+
+
+@contextmanager
+def team_at(state: Path) -> Iterator[tuple[Served, Team, MemoryStore]]:
+    store = MemoryStore()
+    tools = asking.tools(store, Near(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    with serving(state, Bridge(tools).perform) as served:
+        token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
+        yield served, Team(address=served.url, token=token), store
+
+
+@contextmanager
+def somebody_who_answers(answer: bytes) -> Iterator[Team]:
+    """Whatever is asked; with nothing to say, not at all."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(65_536)
+            if answer:
+                connection.sendall(answer)
+            else:
+                done.wait(A_LONG_TIME)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield Team(address=f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", token="token")
+    finally:
+        done.set()
+        listening.close()
+
+
+def http(body: object, status: str = "200 OK") -> bytes:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(content), content)
+
+
+def told(*hits: object) -> bytes:
+    return http({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"hits": hits}}})
+
+
+def test_the_team_s_notes_come_with_the_search(tmp_path: Path) -> None:
+    with team_at(tmp_path) as (_, team, store):
+        note = store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
+        store.remember(OWNER, "Geese swim in the harbour", NoteKind.FACT, HARBOUR)
+
+        hits = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
+
+    assert [(hit["id"], hit["title"], hit["kind"], hit["team"]) for hit in hits] == [(note.id, note.title, "decision", True)]
+
+
+def test_a_kind_is_kept_to(tmp_path: Path) -> None:
+    with team_at(tmp_path) as (_, team, store):
+        store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
+
+        hits = Asking(team, GEESE, kinds=["fact"], seconds=A_LONG_TIME).hits()
+
+    assert hits == []
+
+
+def test_without_a_token_that_counts_there_is_nothing(tmp_path: Path) -> None:
+    with team_at(tmp_path) as (served, _, store):
+        store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
+
+        hits = Asking(Team(address=served.url, token="nobody's"), GEESE, seconds=A_LONG_TIME).hits()
+
+    assert hits == []
+
+
+def test_nobody_is_waited_for() -> None:
+    with somebody_who_answers(b"") as team:
+        assert Asking(team, GEESE, seconds=NO_TIME).hits() == []
+
+
+def test_nobody_there_is_nothing() -> None:
+    assert Asking(Team(address="http://127.0.0.1:9/mcp", token="t"), GEESE, seconds=A_LONG_TIME).hits() == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense",
+        http(b"[" * 100_000),
+        http({"result": []}),
+        http({"error": {"code": 1, "message": "no"}}),
+        told("hit", None, 7, []),
+        told({"id": "x"}, {"id": "x", "score": "high"}, {"id": "x", "score": 7}, {"id": "x", "score": -1}),
+        http({"result": {"structuredContent": {"hits": [{"id": "x", "score": 1}]}}}, "500 No"),
+        http(b"", "301 Moved"),
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+    ],
+)
+def test_what_is_no_answer_is_nothing(answer: bytes) -> None:
+    with somebody_who_answers(answer) as team:
+        assert Asking(team, GEESE, seconds=A_LONG_TIME).hits() == []
+
+
+def test_what_comes_is_somebody_else_s_text() -> None:
+    with somebody_who_answers(
+        told({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
+    ) as team:
+        (hit,) = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
+
+    assert len(hit["id"]) <= 80
+    assert "\x1b" not in hit["title"]
+    assert "\n" not in hit["title"]
+    assert "\u202e" not in hit["title"]
+    assert hit["path"] == ""
+    assert "extra" not in hit
+
+
+@pytest.mark.parametrize("address", ["http://memory.example.org/mcp", "ftp://127.0.0.1/mcp", "memory", "", "https://"])
+def test_a_token_is_not_sent_where_others_can_read_it(address: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        Team(address=address, token="hunter2")
+
+    assert "hunter2" not in f"{refusal.value}{refusal.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://m.example.org:abc/mcp",
+        "https://m.example.org:99999/mcp",
+        "https://m.example.org:0/mcp",
+        "https://[::1/mcp",
+        "https://a b/mcp",
+    ],
+)
+def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
+    with pytest.raises(UsageError, match="address is not one"):
+        Team(address=address, token="t")
+
+
+@pytest.mark.parametrize(
+    ("address", "at"), [("http://[::1]/mcp", ("::1", 80)), ("https://[2001:db8::1]/mcp", ("2001:db8::1", 443))]
+)
+def test_an_address_of_six_needs_no_port(address: str, at: tuple[str, int]) -> None:
+    line = Line(Team(address=address, token="t"), seconds=1)
+
+    assert line.goes_to == at
+
+
+def test_a_team_does_not_show_its_token() -> None:
+    assert "hunter2" not in repr(Team(address="https://memory.example.org/mcp", token="hunter2"))
+
+
+def test_the_best_of_both_come_first_and_nothing_twice() -> None:
+    ours = [{"id": "a", "score": 0.9}, {"id": "b", "score": 0.3}]
+    theirs = [{"id": "c", "score": 0.6, "team": True}, {"id": "b", "score": 0.8, "team": True}]
+
+    assert together(ours, theirs, 10) == [
+        {"id": "a", "score": 0.9},
+        {"id": "c", "score": 0.6, "team": True},
+        {"id": "b", "score": 0.3},
+    ]
+    assert [hit["id"] for hit in together(ours, theirs, 2)] == ["a", "c"]
+
+
+def test_who_did_not_ask_for_it_asks_nobody(tmp_path: Path) -> None:
+    hits = [{"id": "a", "score": 0.9}]
+    for team in (TeamConfig(), TeamConfig(bridge="http://127.0.0.1:9/mcp"), TeamConfig(ask="search")):
+        config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
+
+        assert asked(config, GEESE, project="", limit=10)(hits) == hits
+
+
+def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with team_at(tmp_path / "server") as (_, team, store):
+        note = store.remember(OWNER, "Geese guard the gate", NoteKind.DECISION, ORCHARD)
+        monkeypatch.setenv("KMEM_TEAM_TOKEN", team.token)
+        config = Config(
+            file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path,
+            team=TeamConfig(ask="search", bridge=team.address),
+        )  # fmt: skip
+
+        found = asked(config, "decision: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+        events_alone = asked(config, "error: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+
+    assert [hit["id"] for hit in found] == [note.id]
+    assert events_alone == []
+
+
+def test_nothing_secret_goes_out_with_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    asked_for: list[bytes] = []
+
+    class Hearing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked_for.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Hearing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("KMEM_TEAM_TOKEN", "token")
+        team = TeamConfig(ask="search", bridge=f"http://127.0.0.1:{server.server_port}/mcp")
+        config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
+
+        asked(config, f"geese {secret} <private>the gander</private>", project="", limit=10, seconds=A_LONG_TIME)([])
+        server.shutdown()
+
+    (body,) = asked_for
+    assert b"geese" in body
+    assert secret.encode() not in body
+    assert b"gander" not in body
