@@ -3,8 +3,8 @@
     python -m bench.asking CHATS.jsonl [QUESTIONS.jsonl] [--half first|second] [--show]
 
 CHATS is as for `bench.openings`; without QUESTIONS, each of its lines has its own ``questions``. A line of QUESTIONS has a
-``question`` about a ``project``, its ``answer`` and ``answer_chat``, or null where there is none, and what would be ``wrong``. Right
-is an answer whose first citation is the chat, wrong one that cites others only.
+``question`` about a ``project``, its ``answer`` and ``answer_chat``, or null where there is none, and what would be ``wrong``.
+Right is an answer whose first citation is the chat, wrong one that cites others only.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)

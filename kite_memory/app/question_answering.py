@@ -78,8 +78,11 @@ _OFFER = re.compile(
 _CARDS, _COMPARED, _TALK = 20, 8, 1_500
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
-_SURE_OF_A_CHAT = 0.32
-"""Least probability of a conversation that is cited; two of twenty questions without an answer get one there."""
+_SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
+"""Least probability of a conversation that is cited, and of one in which the user settled nothing.
+
+There, one of the twenty questions without an answer in that set gets one.
+"""
 _AS_SURE = 0.5
 """A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
 _COVERED = 0.35
@@ -402,7 +405,8 @@ class QuestionAnswering(TimelineQueries):
             return []
         likely, settle = self._likelihoods(question, hits)
         best = max(range(len(hits)), key=lambda at: (likely[at], hits[at].covered))
-        if likely[best] < _SURE_OF_A_CHAT and hits[best].covered < _COVERED:
+        bar = _SURE_OF_A_CHAT if settle[best] else _SURE_OF_TALK
+        if likely[best] < bar and hits[best].covered < _COVERED:
             return []
         chosen = hits[best]
         newer = [
