@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
@@ -213,7 +214,7 @@ def rulings_in(said: Sequence[Event]) -> list[str]:
     """Return what the user replied at some length in a conversation, no question, each with the agent's next words."""
     return [
         f"{event.text} {after.text if after is not None and after.role == 'assistant' else ''}"
-        for event, after in zip(said[1:], [*said[2:], None], strict=True)
+        for event, after in zip_longest(said[1:], said[2:])
         if event.role == "user" and len(event.text.split()) >= _RULING_WORDS and _settles(event.text)
     ]
 
