@@ -429,6 +429,13 @@ def test_what_became_of_an_event_is_told_by_its_citation(worked: Services) -> No
     assert perform(worked, "became", citation="nonsense") == {"became": []}
 
 
+def test_a_search_tells_what_became_of_each_passage(worked: Services) -> None:
+    found = perform(worked, "search", query="test: failed")["events"]
+
+    assert [each["became"] for each in found if each["status"] == "failed"] == [["not seen to go away in its session"]]
+    assert all(each["became"] == [] for each in found if each["status"] != "failed")
+
+
 def test_what_became_of_a_note_is_told_with_it(worked: Services) -> None:
     (entry,) = worked.vault.entries()
     note = worked.vault.read(entry.path)
