@@ -58,7 +58,9 @@ def a_pi_day() -> Pi:
         stop="toolUse",
     )
     day.result("c1", "FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s\n\nCommand exited with code 1", failed=True)
-    day.assistant({"type": "toolCall", "id": "c2", "name": "edit", "arguments": {"path": "pears.py", "newText": "x"}}, stop="toolUse")
+    day.assistant(
+        {"type": "toolCall", "id": "c2", "name": "edit", "arguments": {"path": "pears.py", "newText": "x"}}, stop="toolUse"
+    )
     day.result("c2", "Edited.")
     day.assistant(text("They were watered too late."))
     day.row("hologram")
@@ -112,8 +114,13 @@ def a_qwen_day() -> Qwen:
     day = Qwen()
     day.user("Why do the pears drop early?")
     day.system("ui_telemetry", uiEvent={"event.name": "qwen-code.api_response", "response_text": "I run the tests."})
-    day.assistant({"text": "Perhaps water.", "thought": True}, {"text": "I run the tests."}, function("c1", "run_shell_command", command="pytest -q"))
-    output = "Command: pytest -q\nDirectory: (root)\nOutput: FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s\nExit Code: 1\nSignal: 0"
+    day.assistant(
+        {"text": "Perhaps water.", "thought": True},
+        {"text": "I run the tests."},
+        function("c1", "run_shell_command", command="pytest -q"),
+    )
+    failure = "FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s"
+    output = f"Command: pytest -q\nDirectory: (root)\nOutput: {failure}\nError: (none)\nExit Code: 1\nSignal: 0"
     day.result("c1", "run_shell_command", output)
     day.assistant(function("c2", "edit", file_path=f"{CWD}/pears.py", new_string="x"))
     day.result("c2", "edit", "Edited.")
@@ -142,7 +149,11 @@ class Droid:
 def a_droid_day() -> Droid:
     day = Droid()
     day.message("user", text("<system-reminder>Be brief.</system-reminder>"), text("Why do the pears drop early?"))
-    day.message("assistant", text("I run the tests."), {"type": "tool_use", "id": "c1", "name": "Execute", "input": {"command": "pytest -q"}})
+    day.message(
+        "assistant",
+        text("I run the tests."),
+        {"type": "tool_use", "id": "c1", "name": "Execute", "input": {"command": "pytest -q"}},
+    )
     failure = "FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s"
     day.message("user", {"type": "tool_result", "tool_use_id": "c1", "content": failure, "is_error": True})
     edit = {"type": "tool_use", "id": "c2", "name": "Edit", "input": {"file_path": f"{CWD}/pears.py", "new_str": "x"}}

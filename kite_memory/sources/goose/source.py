@@ -169,6 +169,7 @@ class _Reading:
         if any(not needed <= self._columns[table] for table, needed in _NEEDED.items()):
             raise Unreadable(UNKNOWN_SCHEMA)
         self._is_ours = is_ours
+        self._about: dict[str, Any] = {}
         self._position = cursor.position if cursor else 0
         self._mark = _Mark.resumed(cursor)
         self._last = whole(database.value(select("MAX(id)", "messages")))
@@ -183,9 +184,7 @@ class _Reading:
         session = self._session(name) if rows else None
         kind = self._about.get("session_type") if rows else ""
         calls = self._mark.calls
-        builder = EventBuilder(
-            provider=PROVIDER, session=session.id if session else "", file=self._file, tools=TOOLS, calls=calls
-        )
+        builder = EventBuilder(provider=PROVIDER, session=session.id if session else "", file=self._file, tools=TOOLS, calls=calls)
         wanted = session is not None and not self._is_ours(session.cwd) and not self._is_our_extractors(name)
         size, last = 0, self._mark.row
         for row, owner in rows:
@@ -215,7 +214,7 @@ class _Reading:
     def _session(self, name: object) -> Session | None:
         known = [column for column in _ABOUT_A_SESSION if column in self._columns["sessions"]]
         found = self._database.rows(select(known, "sessions", "WHERE id = ?"), (name,), limit=1)
-        self._about: dict[str, Any] = dict(zip(known, found[0], strict=True)) if found else {}
+        self._about = dict(zip(known, found[0], strict=True)) if found else {}
         named = short(self._about.get("id"))
         if not named:
             return None

@@ -453,9 +453,7 @@ class OpenCode:
         try:
             if path.suffix == ".json":
                 return read_files(path, cursor, root=self._root, now=self._clock(), provider=self.provider)
-            return read_database(
-                path, cursor, root=self._root, budget=budget, now=self._clock(), provider=self.provider
-            )
+            return read_database(path, cursor, root=self._root, budget=budget, now=self._clock(), provider=self.provider)
         except Unreadable as error:
             return unread(path, cursor, str(error))
         except OSError:
