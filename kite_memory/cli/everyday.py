@@ -17,7 +17,7 @@ from kite_memory import config as configuration
 from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import complain, say, tell
-from kite_memory.cli.first_run import hook_agents, link_kmem, show_first_notes
+from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem, show_first_notes
 from kite_memory.cli.help import add
 from kite_memory.cli.status import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -203,7 +203,6 @@ def up(
 
     Example: kmem up --since 30d
     """
-    from kite_memory.cli.choosing import choose_model
 
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
