@@ -1,5 +1,6 @@
 """Cases of Pi, Qwen Code, Goose, Factory Droid and Kilo Code that the contract does not have."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -65,11 +66,11 @@ def goose(folder: Path, store: GooseStore) -> list[Event]:
     return [event for read in found for event in read.events]
 
 
-def persons(events: tuple[Event, ...] | list[Event]) -> list[str]:
+def persons(events: Sequence[Event]) -> list[str]:
     return [event.text for event in events if event.type is EventType.USER_MESSAGE]
 
 
-def brief(events: tuple[Event, ...] | list[Event]) -> list[tuple[str, str]]:
+def brief(events: Sequence[Event]) -> list[tuple[str, str]]:
     return [(event.type.name, event.status) for event in events]
 
 
