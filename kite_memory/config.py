@@ -13,7 +13,7 @@ from kite_memory.errors import ConfigInvalid
 from kite_memory.system.editors import extension_storages, user_folder
 
 EXTRACTORS = ("auto", "anthropic", "claude-cli", "openai", "offline")
-EMBEDDERS = ("auto", "local", "voyage")
+EMBEDDERS = ("auto", "local", "multilingual", "voyage")
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
 AskTeam = Literal["off", "search", "prompt"]
@@ -107,6 +107,13 @@ class TeamConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SyncConfig:
+    """Settings of the exchange with the person's other machines. ``target`` is a folder or the address of a git repository."""
+
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The whole configuration. All paths are absolute, since the daemon runs in another folder than the command that starts it.
 
@@ -124,6 +131,7 @@ class Config:
     recall: RecallConfig = field(default_factory=RecallConfig)
     daemon: DaemonConfig = field(default_factory=DaemonConfig)
     team: TeamConfig = field(default_factory=TeamConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
     judge: JudgeMode = "late"
     codex_root: Path | None = None
     gemini_root: Path | None = None
@@ -137,6 +145,11 @@ class Config:
     cursor_root: Path | None = None
     cursor_cli_root: Path | None = None
     antigravity_root: Path | None = None
+    kilo_root: Path | None = None
+    pi_root: Path | None = None
+    qwen_root: Path | None = None
+    goose_roots: tuple[Path, ...] = ()
+    droid_root: Path | None = None
     git_history: bool = False
     extensions: bool = False
     vault_git: bool = False
@@ -154,7 +167,7 @@ DESCRIPTIONS = {
     "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
     "extractor.dollars_per_million_out": "the price of a million output tokens",
     "extractor.judge_share": "the part of both daily limits that the judge may use",
-    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, and the built-in model if not",
+    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, else the built-in model, which is English",
     "embedder.voyage_model": "the model for `voyage`",
     "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
     "recall.dial": "how readily notes are shown",
@@ -172,6 +185,7 @@ DESCRIPTIONS = {
     "team.prefix": "the beginning of the names of objects in the bucket",
     "team.bridge": "the address of the team's `kmem serve`, for its members",
     "team.ask": "when that server is asked as well: never, by `kmem search`, or also with each prompt",
+    "sync.target": "the folder or git repository through which `kmem sync` exchanges this memory with your other machines",
     "team.oidc_issuer": "the OpenID Connect issuer whose tokens `kmem serve` accepts beside its own",
     "team.oidc_audience": "the audience that such a token must name",
     "team.oidc_person": "the claim that holds the person",
@@ -186,7 +200,7 @@ DESCRIPTIONS = {
 }
 """What each setting of the configuration file does, by its name in `kmem config`."""
 
-_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
+_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig, SyncConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
@@ -219,6 +233,7 @@ SETTINGS = (
     "recall",
     "daemon",
     "team",
+    "sync",
     "judge",
     "projects",
     "own_histories",
@@ -274,6 +289,7 @@ def check(content: bytes, file: Path) -> Config:
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
         team=_team(table.get("team", {}), file),
+        sync=_section(SyncConfig, table.get("sync", {}), "sync", file),
         judge=_choice(
             os.environ.get("KMEM_JUDGE") or judge,
             get_args(JudgeMode),
@@ -291,6 +307,11 @@ def check(content: bytes, file: Path) -> Config:
         cursor_root=user_folder("Cursor", environment=os.environ, home=_whole("~"), platform=sys.platform),
         cursor_cli_root=_whole("~/.cursor"),
         antigravity_root=_whole("~/.gemini"),
+        kilo_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "kilo",
+        pi_root=_whole(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"),
+        qwen_root=_whole(os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME") or "~/.qwen"),
+        goose_roots=tuple(folder / "sessions" for folder in _goose_folders()),
+        droid_root=_whole("~/.factory"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
         extensions=_yes_or_no(table.get("extensions", True), f"`extensions` in {file}"),
     )
@@ -378,6 +399,19 @@ def _yes_or_no(told: object, name: str) -> bool:
 
 def _storages(extension: str) -> tuple[Path, ...]:
     return extension_storages(extension, environment=os.environ, home=_whole("~"), platform=sys.platform)
+
+
+def _goose_folders() -> tuple[Path, ...]:
+    """Return the folders that Goose may keep its data in. On macOS they differ between its versions."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return (root / "data",)
+    if sys.platform == "win32":
+        return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
+    folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
+    if sys.platform == "darwin":
+        return (folder, _whole("~/Library/Application Support/Block/goose"))
+    return (folder,)
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:

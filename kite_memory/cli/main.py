@@ -14,12 +14,12 @@ from kite_memory.cli import (
     bridging,
     care,
     everyday,
-    extending,
     help,
     history,
     memory,
     reviewing,
     setup,
+    syncing,
     uninstalling,
     vault,
     web,
@@ -38,7 +38,21 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, web, memory, history, bridging, admin, vault, reviewing, setup, uninstalling, care, extending, help):
+for section in (
+    everyday,
+    web,
+    memory,
+    history,
+    bridging,
+    admin,
+    vault,
+    syncing,
+    reviewing,
+    setup,
+    uninstalling,
+    care,
+    help,
+):
     section.add_to(app)
 
 BUG = 70
