@@ -409,7 +409,7 @@ def goose_folders(platform: str) -> tuple[Path, ...]:
     if platform == "win32":
         return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
     folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
-    if sys.platform == "darwin":
+    if platform == "darwin":
         return (folder, _whole("~/Library/Application Support/Block/goose"))
     return (folder,)
 
