@@ -51,7 +51,7 @@ LOCK := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashe
 lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(LOCK) pyproject.toml -o requirements.lock
-	sed -nE 's/^([A-Za-z0-9_.-]+)(\[[^]]*\])?(==[^ \\]+).*/\1\3/p' requirements.lock > constraints.txt
+	sed -nE 's/^([A-Za-z0-9_.-]+)(\[[^]]*\])?(==[^ \\]+)( ;[^\\]*[^\\ ])?.*/\1\3\4/p' requirements.lock > constraints.txt
 	$(LOCK) --group build -o requirements-build.lock
 	$(LOCK) pyproject.toml --extra age --extra team --extra voyage --group dev -o requirements-dev.lock
 

@@ -1,8 +1,8 @@
 """Factory Droid's sessions: ``~/.factory/sessions/<folder>/<session>.jsonl``.
 
-Droid's own source is not public. The format is what independent public readers of it agree on: jazzyalex/agent-sessions,
-``AgentSessions/Services/DroidSessionParser.swift``, and the readers that its users publish, of versions up to 0.229.0. Not checked
-against a file that Droid wrote.
+Droid's own source is not public. The format is read off public readers of it, above all jazzyalex/agent-sessions,
+``AgentSessions/Services/DroidSessionParser.swift``; fields of sub-agents, summaries and refusals are less sure than the rest. Not
+checked against a file that Droid wrote.
 """
 
 from collections.abc import Mapping
