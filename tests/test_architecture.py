@@ -23,11 +23,13 @@ ALLOWED: dict[str, set[str]] = {
     "team": {"team", "tools", "vault", "recall", "redaction", *BASE},
     "mcp_server": {"mcp_server", "tools", *BASE},
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
+    "web": {"web", "errors"},
     "agents": {"agents", "errors", "system"},
+    "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
-        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
-        *BASE,
+        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "sync",
+        "config", *BASE,
     },
     "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},
     "hook_client": {"paths", "endpoint"},
@@ -38,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
 
 HEAVY = {
     "anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog",
-    "mcp", "starlette", "uvicorn", "psycopg", "psycopg_pool", "pgvector", "boto3", "botocore",
+    "jinja2", "markdown_it", "mcp", "starlette", "uvicorn", "psycopg", "psycopg_pool", "pgvector", "boto3", "botocore",
 }  # fmt: skip
 """Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
 AT_HOME = {
@@ -47,8 +49,10 @@ AT_HOME = {
     "rich": {"tui"},
     "textual": {"tui"},
     "mcp": {"mcp_server"},
-    "starlette": {"mcp_server"},
-    "uvicorn": {"mcp_server"},
+    "starlette": {"mcp_server", "web"},
+    "uvicorn": {"mcp_server", "web"},
+    "jinja2": {"web"},
+    "markdown_it": {"web"},
     "psycopg": {"team/postgres"},
     "psycopg_pool": {"team/postgres"},
     "pgvector": {"team/postgres"},

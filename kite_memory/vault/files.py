@@ -14,8 +14,8 @@ import stat
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
@@ -60,6 +60,10 @@ class Filled:
     path: str
     temporary: str
     stamp: Stamp
+
+    def renamed(self, path: str) -> "Filled":
+        """Return the same file, to be published under another name of its folder."""
+        return replace(self, path=path)
 
 
 class Files:
@@ -178,6 +182,30 @@ class Files:
             return True
         return True
 
+    def count_missing(self, paths: Sequence[str]) -> int:
+        """Return how many of the paths `exists` denies. Each folder is opened once."""
+        by_folder: dict[str, list[str]] = {}
+        for parent, name in map(_split, paths):
+            by_folder.setdefault(parent, []).append(name)
+        return sum(self._missing_in(parent, names) for parent, names in by_folder.items())
+
+    def _missing_in(self, parent: str, names: Sequence[str]) -> int:
+        missing = 0
+        try:
+            with self.folder(parent) as folder:
+                for name in names:
+                    try:
+                        folder.stat(name)
+                    except (FileNotFoundError, NotADirectoryError):
+                        missing += 1
+                    except OSError:
+                        pass  # it is there, and cannot be looked at
+        except (FileNotFoundError, NotADirectoryError):
+            return len(names)
+        except OSError:
+            return 0
+        return missing
+
     def is_protected(self, path: str) -> bool:
         """Return whether the owner has no write permission on the file."""
         parent, name = _split(path)
@@ -210,6 +238,15 @@ class Files:
                 raise VaultReadOnly(f"{filled.path} was cleared away while it was written", hint="try again") from error
             self._step("sync the folder")
             folder.sync()
+
+    def rename(self, path: str, new: str) -> None:
+        """Rename a file in one step. Raises `FileExistsError` for a taken name, `FileNotFoundError` for a file that is gone."""
+        (parent, name), (folder, called) = _split(path), _split(new)
+        with self._failing_as_ours(), self.folder(folder, make=True) as target, self.folder(parent) as source:
+            self._step("rename")
+            self._renames.no_clobber(source.at(name), target.at(called))
+            target.sync()
+            source.sync()
 
     def discard(self, path: str) -> None:
         """Remove a temporary file of ours, if it exists."""
