@@ -10,8 +10,8 @@ event that holds the quoted words as evidence, or (``--all``) with every event a
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
 
 ``recorded`` compares `with_a_model.jsonl` with the labels: it tells, by ids alone, of answers to twenty labelled sessions that a
-large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rests on,
-the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
+large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested
+on, the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
 """
 
 import argparse

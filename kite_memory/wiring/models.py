@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory import assets
-from kite_memory.app.launch import multilingual_command, voyage_command
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
@@ -31,6 +30,7 @@ from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
 from kite_memory.team.recall import TeamRecall
 from kite_memory.team.search import Team
+from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer

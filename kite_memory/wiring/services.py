@@ -149,6 +149,7 @@ def open_services(
             answerer=partial(answerer_of, config, keys, outbox),
             polisher=polisher,
             clock=_now,
+            meaning=meaning,
         )
         in_background = running is not None  # a thread of the daemon computes embeddings
         pages = VaultPages(vault=vault, clock=_now, polisher=polisher)

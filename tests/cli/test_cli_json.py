@@ -19,8 +19,8 @@ SEARCH = {
     "query": str,
     "mode": str,
     "took_ms": Number,
-    "hits": [HIT],
-    "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str}],
+    "hits": [{**HIT, "became": [str]}],
+    "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str, "became": [str]}],
     "problems": [str],
 }
 RECALL = {
