@@ -62,11 +62,11 @@ class Desk:
         )
 
     def load(self, waiting: WaitingChunk) -> Chunk | None:
-        more = 5 if waiting.session.startswith("long") else 0
+        more = 6 if waiting.session.startswith("long") else 0
         events = (
             event(waiting.first, f"{DECIDED} {self.secret}"),
             event(waiting.first + 1, EXPLAINED, EventType.ASSISTANT_MESSAGE),
-            *(event(waiting.first + 2 + at, (EXPLAINED * 5)[:3_900]) for at in range(more)),
+            *(event(waiting.first + 2 + at, f"{at}. {EXPLAINED * 5}"[:3_900]) for at in range(more)),
         )
         return Chunk(id=waiting.id, session=SESSION, events=events, remembered=self.remembered)
 
