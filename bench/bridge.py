@@ -124,14 +124,14 @@ def converse(home: Path, notes: int, count: int) -> None:
 
         if count:
             records = [talk.record(number) for number in range(count)]
-            timed("save-conversation", partial(call, "save-conversation", OWNER, records), count)
-            timed("  the same again", partial(call, "save-conversation", OWNER, records), min(count, 100))
+            timed("save_conversation", partial(call, "save_conversation", OWNER, records), count)
+            timed("  the same again", partial(call, "save_conversation", OWNER, records), min(count, 100))
         asked: list[Json] = [{"query": question} for question in talk.questions(count)]
         bounded = Grant(name="bounded", projects=frozenset({"project-3"}))
-        told = [call("get-context", OWNER, asked, number) for number in range(_QUESTIONS)]
+        told = [call("get_context", OWNER, asked, number) for number in range(_QUESTIONS)]
         hydrated = sum(any("conversation" in record for record in each["records"]) for each in told)
         print(f"  contexts with a whole conversation in them: {hydrated / len(told):.0%}", flush=True)
-        for tool in ("get-context", "search_notes"):
+        for tool in ("get_context", "search_notes"):
             timed(tool, partial(call, tool, OWNER, asked), _QUESTIONS)
             timed("  under a bounded grant", partial(call, tool, bounded, asked), _QUESTIONS)
         remembered: list[Json] = [{"text": f"{question} is what was found out"} for question in talk.questions(count)]

@@ -4,7 +4,8 @@ echo server of the same SDK (`bench.bridge_echo`), so that their ratio hardly de
     python -m bench.bridge_mcp [--memories 10000] [--rounds 300] [--keep FOLDER]
 
 Times are as the client sees them, with everything in between: its own SDK, two pipes, ours, the daemon's socket, the vault. Run
-with PYTHONPATH naming this folder. Prints a table; asserts nothing.
+with PYTHONPATH naming this folder. All tools are listed: the client asks for the list again after each call of one that is not.
+Prints a table; asserts nothing.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -34,7 +35,7 @@ from mcp.client.streamable_http import streamable_http_client
 from bench.bridge_memories import daemon, key, plant
 from bench.hook_latency import percentile
 
-_COMMAND = ("-P", "-m", "kite_memory", "mcp")
+_COMMAND = ("-P", "-m", "kite_memory", "mcp", "--tools", "all")
 _STARTS = 9
 _SUBJECTS = (
     "when the plum trees of row 17 are cut",
@@ -98,7 +99,7 @@ def asked_of(memories: int) -> tuple[Asked, ...]:
         Asked("list_memories, 50", "list_memories", lambda _: {}, 10),
         Asked("write_memory, new", "write_memory", lambda n: {"key": f"current.bench{run}.{n}", "value": {"n": n}}, 4),
         Asked("write_memory, again", "write_memory", lambda n: {"key": key(chance.randrange(memories)), "value": f"now {n}"}, 4),
-        Asked("get-context", "get-context", lambda n: {"query": f"{_SUBJECTS[n % 4]} {n}"}, 10),
+        Asked("get_context", "get_context", lambda n: {"query": f"{_SUBJECTS[n % 4]} {n}"}, 10),
         Asked("search_notes", "search_notes", lambda n: {"query": f"{_SUBJECTS[n % 4]} {n}"}, 10),
         Asked("smart_resume", "smart_resume", lambda _: {}, 12),
     )
@@ -130,7 +131,7 @@ async def compared(title: str, echo: Client, ours: Client, memories: int, rounds
 @contextmanager
 def serving(home: Path) -> Iterator[tuple[str, str]]:
     """The address of a `kmem serve`, and the token of this machine's agents."""
-    command = [sys.executable, "-P", "-m", "kite_memory", "serve", "--port", "0", "--rate", "10000"]
+    command = [sys.executable, "-P", "-m", "kite_memory", "serve", "--port", "0", "--rate", "10000", "--tools", "all"]
     process = subprocess.Popen(command, env=environment(home), cwd=home, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

@@ -6,13 +6,16 @@ DIR holds one labelled project (notes.jsonl, prompts.jsonl, queries.jsonl, unrel
 Every session's events are read by the real source, redacted, and committed to a real timeline up to each prompt; notes of earlier
 sessions are written as notes into a vault; then the real `Recall` is asked. The prompts' texts come from the transcripts, by event.
 With several projects the predictions of each lie beside OUT, under the project's name. ``--verdicts`` stands in for a judge;
-``--figures FILE`` writes the gate's figures of every candidate, for `bench.fit_gate`.
+``--figures FILE`` writes the gate's figures of every candidate, for `bench.fit_gate`. ``--cards`` lets conversations be pointed to
+and quoted too. ``--dropped 0.45`` leaves as many of the notes out; ``--distractors`` puts the notes of the project's other sessions
+beside them, ``--invented 5000`` notes made of pieces of the labelled ones.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
 import json
+import random
 import shutil
 import subprocess
 import sys
@@ -25,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.session_context import said_about
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
 from kite_memory.model.hit import Injection, Judged, Question, Verdict
@@ -41,6 +45,7 @@ from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
 
@@ -48,6 +53,8 @@ Json = dict[str, Any]
 
 _READ = 1 << 26
 _LAST_EVENTS = 200
+_PROMPT, _EXCHANGE = 1_500, 600
+"""Characters of a prompt and of the exchange before it that go beside a prediction, for `bench.opening`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,6 +157,52 @@ def gold_note(row: Json, project: str, session: Session) -> Note:
     )
 
 
+def distractors(project: Labelled) -> list[Note]:
+    """Notes of the project's other sessions, unlabelled."""
+    return [
+        _bystander(f"d-{at:04}", project.name, row["kind"], row["title"], row["body"], datetime.fromisoformat(row["created"]), row)
+        for at, row in enumerate(project.rows("distractors.jsonl"))
+    ]
+
+
+def invented(project: Labelled, many: int, before: datetime) -> list[Note]:
+    """Notes that mean nothing, made of pieces of the labelled ones, so that they have their words."""
+    draw = random.Random(0)
+    told = project.rows("notes.jsonl")
+
+    def piece(key: str, length: int) -> str:
+        words = draw.choice(told)[key].split()
+        at = draw.randrange(max(1, len(words) - length))
+        return " ".join(words[at : at + length])
+
+    return [
+        _bystander(
+            f"i-{at:04}",
+            project.name,
+            draw.choice(told)["kind"],
+            f"{piece('title', 3)} {piece('title', 4)}",
+            ". ".join(piece("body", 12) for _ in range(4)),
+            before - timedelta(hours=draw.randrange(2_000)),
+            {"importance": draw.choice(told)["importance"]},
+        )
+        for at in range(many)
+    ]
+
+
+def _bystander(called: str, project: str, kind: str, title: str, body: str, created: datetime, row: Json) -> Note:
+    return Note(
+        id=called,
+        path=f"notes/{called}.md",
+        kind=NoteKind(kind),
+        title=title,
+        body=body,
+        created=created,
+        updated=created,
+        project=project,
+        importance=row["importance"],
+    )
+
+
 @dataclass(slots=True)
 class Tally:
     """Of the prompts that a verdict is recorded for, at the end of their turn."""
@@ -189,6 +242,10 @@ class Replay:
     verdicts: dict[tuple[str, str], Json]
     figures: TextIO | None
     home: Path
+    cards: bool = False
+    dropped: float = 0.0
+    distractors: bool = False
+    invented: int = 0
     asked: int = 0
     doubted: int = 0
     judged: Tally = field(default_factory=lambda: Tally())
@@ -198,11 +255,21 @@ class Replay:
         clock = Clock(now=datetime(2026, 1, 1, tzinfo=UTC))
         timeline = Timeline(self.home / "timeline.sqlite")
         memory = SessionMemory(self.home / "shown.sqlite")
-        index = Index(self.home / "index", embedder=LocalEmbedder())
-        recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock)
+        local = LocalEmbedder()
+        index = Index(self.home / "index", embedder=local)
+        meaning = Meaning(
+            space=local.space.tag,
+            of_texts=lambda texts: local.embed(texts, "document"),
+            of_question=lambda text: local.embed([text], "query")[0],
+        )
+        cards = ConversationVoices(timeline=timeline, meaning=meaning) if self.cards else None
+        recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock, cards=cards)
         notes = defaultdict(list)
+        drop = random.Random(0)
         for row in self.project.rows("notes.jsonl"):
-            notes[row["session"]].append(row)
+            if drop.random() >= self.dropped:
+                notes[row["session"]].append(row)
+        beside = distractors(self.project) if self.distractors else []
         prompts: dict[str, list[str]] = defaultdict(list)
         for row in self.project.rows("prompts.jsonl"):
             prompts[row["session"]].append(row["event"])
@@ -211,12 +278,25 @@ class Replay:
                 session, events = events_of(self.transcripts, file)
                 session = replace(session, project=self.project.name)
                 clock.now = max(session.started, clock.now)
+                if self.invented and not shelf.known:
+                    for each in invented(self.project, self.invented, session.started):
+                        shelf.add(each)
+                for each in beside:
+                    if each.created < session.started and each.path not in shelf.known:
+                        shelf.add(each)
+                if beside:
+                    recall.refresh(shelf, evidence=partial(said_about, timeline))
                 if prompts[number]:
                     self._brief(recall, number, session)
                 self._prompts(recall, timeline, clock, number, session, events, prompts[number])
                 for row in notes[number]:
                     shelf.add(gold_note(row, self.project.name, session))
                 recall.refresh(shelf, evidence=partial(said_about, timeline))
+                if self.cards:
+                    while timeline.make_cards():
+                        pass
+                    while timeline.embed_bundles(meaning, 200, per_day=10**9):
+                        pass
             self._queries(recall)
         finally:
             recall.close()
@@ -228,7 +308,12 @@ class Replay:
     def _brief(self, recall: Recall, number: str, session: Session) -> None:
         injection = recall.brief(session=session.id, project=session.project)
         self._tell(
-            {"session": number, "brief": [name(hit.note) for hit in injection.hits], "tokens": likely_tokens(injection.block)}
+            {
+                "session": number,
+                "brief": [name(hit.note) for hit in injection.hits],
+                "tokens": likely_tokens(injection.block),
+                "printed": injection.block,
+            }
         )
 
     def _prompts(
@@ -275,6 +360,9 @@ class Replay:
                     "listed": [pointer.id for pointer in injection.pointers if pointer.is_note],
                     "listed_events": listed_events(injection),
                     "tokens": likely_tokens(injection.block),
+                    "prompt": text[:_PROMPT],
+                    "exchange": situation.exchange[-_EXCHANGE:],
+                    "printed": injection.block,
                 }
             )
             self._show(number, event, weighed)
@@ -345,6 +433,10 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path)
     parser.add_argument("--figures", type=Path)
     parser.add_argument("--dial", choices=("quiet", "normal", "eager"), default="normal")
+    parser.add_argument("--cards", action="store_true")
+    parser.add_argument("--dropped", type=float, default=0.0)
+    parser.add_argument("--distractors", action="store_true")
+    parser.add_argument("--invented", type=int, default=0)
     given = parser.parse_args()
     projects = labelled(given.gold)
     if not projects:
@@ -364,6 +456,10 @@ def main() -> None:
                 verdicts=verdicts[project.name],
                 figures=figures,
                 home=Path(home),
+                cards=given.cards,
+                dropped=given.dropped,
+                distractors=given.distractors,
+                invented=given.invented,
             )
             replay.run()
         print(f"\n{project.name}: {replay.asked} prompts asked; predictions in {out}")

@@ -1,12 +1,13 @@
 """What a vault of many notes costs: to take up, to ask, to add one more note to, to hold in memory, and at the hook.
 
-    python -m bench.scale [--notes 1000 10000 100000] [--vectors random] [--busy 2] [--hooks 200]
+    python -m bench.scale [--notes 1000 10000 100000] [--cards 40000] [--vectors random] [--busy 2] [--hooks 200]
 
 The notes are invented: 40 to 80 words, as frequent as words are, in 40 projects, with entities and files, on disk in a real vault.
 Their vectors are thrown by default, since making 100,000 takes twenty minutes and a dot product does not care; one note in a
 hundred (300 at most) has a real one, and is what half of the prompts ask for. ``--vectors real`` embeds all. Prompts are embedded
 for real either way; they are as long as real ones were found to be, half of them up to twenty words, one in ten a hundred.
 
+Beside them lie as many conversations as make ``--cards`` cards, a quarter of them in the project that the hook asks in.
 While questions are timed, ``--busy`` processes use up a core each. Each size, and each step of it, runs in a process of its own.
 ``--hooks 0`` leaves out the daemon. Prints a table for each size; asserts nothing.
 """
@@ -19,12 +20,13 @@ import json
 import multiprocessing
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -35,7 +37,12 @@ import psutil
 from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
 from kite_memory.agents.hook_command import real_interpreter
+from kite_memory.app.conversation_voices import ConversationVoices
+from kite_memory.distill.outbox import Outbox
+from kite_memory.model.event import Event, EventType, Session, Where
+from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder, read_vocabulary
 from kite_memory.recall.index import Index
@@ -45,6 +52,9 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.timeline.conversations import CardQuery
+from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
 
@@ -52,6 +62,9 @@ Choice = Literal["random", "real"]
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _PROJECTS = 40
+_HOOKS_PROJECT = "nowhere"
+"""The project of the folder that the hook's prompts come from."""
+_TURNS = 10
 _KINDS = (NoteKind.FACT, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.PREFERENCE)
 _ROUNDS = 400
 _REAL_AT_MOST = 300
@@ -96,6 +109,29 @@ class Invented:
             entities=entities,
             project=project,
         )
+
+    def conversation(self, number: int) -> ReadResult:
+        chance = random.Random(number)
+        project = _HOOKS_PROJECT if number % 4 == 0 else f"project-{number % _PROJECTS}"
+        began = _START + timedelta(hours=number % 2_400)
+        session = Session(id=f"{number:08x}-ca4d-4000-8000-000000000000", provider="claude-code", started=began, project=project)
+        path = f"/invented/{session.id}.jsonl"
+        events = tuple(
+            Event(
+                id=f"{place:04x}{session.id}",
+                session=session.id,
+                provider=session.provider,
+                ordinal=place,
+                at=began + timedelta(minutes=place),
+                role="assistant" if place % 2 else "user",
+                type=EventType.ASSISTANT_MESSAGE if place % 2 else EventType.USER_MESSAGE,
+                text=" ".join(self._drawn(chance, 60 if place % 2 else 25)).capitalize() + ".",
+                where=Where(file=path, start=place, end=place + 1),
+            )
+            for place in range(2 * _TURNS)
+        )
+        cursor = Cursor(position=1, size=1, mtime_ns=1)
+        return ReadResult(path=path, session=session, events=events, problems=(), cursor=cursor)
 
     def meant(self) -> Iterator[Note]:
         """Those that have real vectors and are asked for."""
@@ -240,6 +276,62 @@ def ask(home: Path, count: int, cores: int) -> None:
     recall.close()
 
 
+def talk(home: Path, count: int, cards: int) -> None:
+    """Make the cards, and ask them alone and with the notes."""
+    invented, dice = Invented(count), Dice(iter(()))
+    local = LocalEmbedder()
+    meaning = Meaning(
+        space=local.space.tag,
+        of_texts=lambda texts: dice.embed(texts, "document"),
+        of_question=lambda text: local.embed([text], "query")[0],
+    )
+    with (
+        closing(Timeline(home / "state" / "timeline.sqlite")) as timeline,
+        closing(Outbox(home / "state" / "outbox.sqlite")) as outbox,
+    ):
+        start = time.perf_counter()
+        for look in map(invented.conversation, range(cards // _TURNS)):
+            timeline.commit([RedactedResult(look)], "claude-code")
+            last = look.events[-1]
+            outbox.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
+        while timeline.make_cards():
+            pass
+        while timeline.embed_bundles(meaning):
+            pass
+        line(f"{cards:,} cards, from conversations to vectors", f"{time.perf_counter() - start:6.1f} s")
+        with closing(timeline_file(home)) as database:
+            ((made,),) = database.execute("SELECT COUNT(*) FROM cards").fetchall()
+            of_cards = "SELECT SUM(pgsize) FROM dbstat WHERE name LIKE '%card%' OR name LIKE '%bundles%'"
+            ((written,),) = database.execute(of_cards).fetchall()
+        line(f"{made:,} cards on disk, words and vectors", f"{written / 1e6:6.1f} MB")
+        prompts = invented.prompts()
+
+        def of_project(text: str) -> None:
+            timeline.cards(CardQuery(text=text, within=_HOOKS_PROJECT), meaning)
+
+        timed("cards of one project", of_project, prompts)
+        timed("cards of all projects", lambda text: timeline.cards(CardQuery(text=text), meaning), prompts)
+        index = home / "state" / "index"
+        recall = Recall(
+            index=Index(index, embedder=local),
+            memory=SessionMemory(index / "shown.sqlite"),
+            cards=ConversationVoices(timeline=timeline, meaning=meaning),
+        )
+        sessions = itertools.count()
+
+        def answer(text: str, session: str) -> None:
+            recall.answer(Prompt(text=text, session=session, project=_HOOKS_PROJECT, head=text[:80]))
+
+        timed("answer from notes and cards, first prompt", lambda text: answer(text, f"first-{next(sessions)}"), prompts)
+        timed("  later in a session", lambda text: answer(text, "long"), prompts)
+        line_of_memory("after all of that")
+        recall.close()
+
+
+def timeline_file(home: Path) -> sqlite3.Connection:
+    return sqlite3.connect(home / "state" / "timeline.sqlite")
+
+
 def add(home: Path, count: int) -> None:
     """One note more, until it is found by words and meaning; vectors are real here."""
     invented = Invented(count + 100)
@@ -306,6 +398,8 @@ def size(count: int, arguments: argparse.Namespace) -> None:
             apart(fill, home, count, arguments.vectors)
         apart(ask, home, count, arguments.busy)
         apart(add, home, count)
+        if arguments.cards and not (home / "state" / "timeline.sqlite").exists():
+            apart(talk, home, count, arguments.cards)
         if arguments.hooks:
             apart(hook, home, arguments.hooks)
 
@@ -322,6 +416,7 @@ def apart(step: Callable[..., None], *arguments: object) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--cards", type=int, default=40_000)
     parser.add_argument("--vectors", choices=("random", "real"), default="random")
     parser.add_argument("--busy", type=int, default=os.cpu_count() or 2, help="processes that keep a core busy each")
     parser.add_argument("--hooks", type=int, default=200, help="how often the hook is started, for each way of starting it")

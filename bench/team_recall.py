@@ -37,6 +37,7 @@ from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.recall import COMPARED, MARGIN, standing_out
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.store import Place, Store
 from tests.fakes.postgres_server import postgres_server
@@ -103,7 +104,7 @@ def remembered(store: Store, row: Json, project: str) -> str:
 
 
 def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterator[Row]:
-    search = asking.tools(store, Near(), gate=Anything(), age=lambda text, now: None)["search_notes"]
+    bridge = Bridge(asking.tools(store, Near(), gate=Anything(), age=lambda text, now: None))
     ids = {remembered(store, row, other.name): row["id"] for other in others for row in other.rows("notes.jsonl")}
 
     def ask(row: Json, need: str) -> Row:
@@ -111,8 +112,9 @@ def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterat
         if needless(bounded(drop_private(row["prompt"]))):
             return Row(need=need, relevant=relevant, hits=(), took_ms=0.0)
         query = essence(redact(drop_private(row["prompt"])))
+        asked_for = {"query": query, "project": project.name, "limit": COMPARED}
         began = time.perf_counter()
-        hits = search(COLLEAGUE, {"query": query, "project": project.name, "limit": COMPARED})["hits"]
+        hits = bridge.perform("search_notes", asked_for, COLLEAGUE)["hits"]
         took = (time.perf_counter() - began) * 1000
         return Row(need=need, relevant=relevant, hits=[hit | {"id": ids[hit["id"]]} for hit in hits], took_ms=took)
 

@@ -55,6 +55,8 @@ def _leave_at(end: list[float]) -> None:
 
 
 def _operation(argv: list[str]) -> str:
+    if argv[1:] == ["--statusline"]:
+        return "statusline"
     if len(argv) == 3 and argv[1] == "--agent" and argv[2].replace("-", "").isalnum() and argv[2].isascii():
         return "hook:" + argv[2][:32].lower()
     return "hook"

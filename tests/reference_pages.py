@@ -8,9 +8,9 @@ from typing import Any
 from typer.main import get_command
 
 from kite_memory import config as configuration
+from kite_memory.cli.help import every_help
 from kite_memory.cli.main import app
-from kite_memory.cli.manual import every_help
-from kite_memory.mcp_server.declarations import TOOLS
+from kite_memory.tools.declarations import MORE_TOOLS, TOOLS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
 
@@ -64,15 +64,22 @@ def _among(choices: tuple[str, ...]) -> str:
 
 
 def _tools() -> str:
-    parts = [f"# MCP tools\n\n{_MADE}\nThe tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required.\n"]
-    for tool in TOOLS.values():
-        required = tool.takes.get("required", [])
+    rarer = ", ".join(f"`{tool.name}`" for tool in TOOLS.values() if not tool.daily)
+    about = (
+        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents are told of those of "
+        f"every day and\nof `{MORE_TOOLS.name}`, by which they call the others: {rarer}.\n`--tools all` lists all. A tool answers "
+        "to its older names too, listed or not."
+    )
+    parts = [f"# MCP tools\n\n{_MADE}\n{about}\n"]
+    for tool in (*TOOLS.values(), MORE_TOOLS):
+        required = tool.schema.get("required", [])
         rows = [
             f"| {f'**`{name}`**' if name in required else f'`{name}`'} | {_kind(schema)} | {_cell(schema.get('description', ''))} |"
-            for name, schema in tool.takes.get("properties", {}).items()
+            for name, schema in tool.schema["properties"].items()
         ]
         table = "\n| argument | type | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
-        parts.append(f"## {tool.name}\n\n{tool.description}\n{table}")
+        older = f"\nOlder name: `{tool.aliases[0]}`.\n" if tool.aliases else ""
+        parts.append(f"## {tool.name}\n\n{tool.description}\n{older}{table}")
     return "\n".join(parts)
 
 

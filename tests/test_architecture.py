@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "team": {"team", "tools", "vault", "recall", "redaction", *BASE},
     "mcp_server": {"mcp_server", "tools", *BASE},
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
+    "web": {"web", "errors"},
     "agents": {"agents", "errors", "system"},
     "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
@@ -39,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
 
 HEAVY = {
     "anthropic", "voyageai", "httpx", "pydantic", "rich", "textual", "typer", "watchdog",
-    "mcp", "starlette", "uvicorn", "psycopg", "psycopg_pool", "pgvector", "boto3", "botocore",
+    "jinja2", "markdown_it", "mcp", "starlette", "uvicorn", "psycopg", "psycopg_pool", "pgvector", "boto3", "botocore",
 }  # fmt: skip
 """Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
 AT_HOME = {
@@ -48,8 +49,10 @@ AT_HOME = {
     "rich": {"tui"},
     "textual": {"tui"},
     "mcp": {"mcp_server"},
-    "starlette": {"mcp_server"},
-    "uvicorn": {"mcp_server"},
+    "starlette": {"mcp_server", "web"},
+    "uvicorn": {"mcp_server", "web"},
+    "jinja2": {"web"},
+    "markdown_it": {"web"},
     "psycopg": {"team/postgres"},
     "psycopg_pool": {"team/postgres"},
     "pgvector": {"team/postgres"},

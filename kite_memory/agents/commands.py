@@ -14,7 +14,7 @@ from kite_memory.agents.settings_edit import Edit, Nothing, Plan
 NAMES = ("remember", "forget", "why", "resume-work")
 
 _SIGNED = re.compile(
-    r"(?P<said>.*\n)(?:<!-- kite-memory (?P<html>[0-9a-f]{12}) -->|# kite-memory (?P<hash>[0-9a-f]{12}))\n?", re.DOTALL
+    r"(?P<said>.*\n)(?:<!-- kite-memory (?P<html>[0-9a-f]{12}) -->|(?:#|//) kite-memory (?P<hash>[0-9a-f]{12}))\n?", re.DOTALL
 )
 
 
@@ -47,9 +47,12 @@ def files(agent: str) -> tuple[CommandFile, ...]:
 
 def written(template: Path) -> str:
     """Return the template as it is written into the agent's folder: with its hash in a comment, in its own syntax, as last line."""
-    said = template.read_text(encoding="utf-8")
-    told = _digest(said)
-    return said + (f"# kite-memory {told}\n" if template.suffix == ".toml" else f"<!-- kite-memory {told} -->\n")
+    return signed(template.read_text(encoding="utf-8"), "# {}" if template.suffix == ".toml" else "<!-- {} -->")
+
+
+def signed(said: str, comment: str) -> str:
+    """Return the text with its hash as last line; ``comment`` is the syntax of a comment around it."""
+    return f"{said}{comment.format(f'kite-memory {_digest(said)}')}\n"
 
 
 def plan_add(text: str | None, ours: str, name: str) -> Plan:

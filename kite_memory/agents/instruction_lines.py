@@ -12,8 +12,8 @@ _HANDED_BEGIN, _HANDED_END = "<!-- kite-memory:handoff -->", "<!-- kite-memory:h
 
 LINES = (
     "The MCP server `kite-memory` holds what was decided and found out in earlier sessions, by any agent. Before starting on a "
-    "task, and when earlier work is mentioned, look there: `smart_resume` for where work stopped, `get-context` for a subject.",
-    "When something is decided, or a piece of work is done, keep it: `save-conversation` with the decisions, their reasons and "
+    "task, and when earlier work is mentioned, look there: `smart_resume` for where work stopped, `get_context` for a subject.",
+    "When something is decided, or a piece of work is done, keep it: `save_conversation` with the decisions, their reasons and "
     "what was rejected; `remember` for a single fact.",
 )
 BLOCK = "\n".join((BEGIN, *LINES, END)) + "\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code
+from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
 from kite_memory.agents.claude_code import Status
 from kite_memory.agents.like_claude_code import Dialect
 from kite_memory.agents.settings_edit import Plan
@@ -81,7 +81,10 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists."""
+    """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists.
+
+    ``has_plugin`` says whether our plugin, which brings the same hooks, is installed and enabled there.
+    """
 
     name: str
     title: str
@@ -89,10 +92,18 @@ class Agent:
     plan_install: Callable[[str | None, str], Plan]
     plan_uninstall: Callable[[str | None, Sequence[str | None]], Plan]
     status: Callable[[str | None], Status]
+    has_plugin: Callable[[], bool] = bool
 
 
-def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> tuple[Agent, ...]:
-    """Return the agents whose roots are given."""
+def agents(
+    *,
+    claude_root: Path,
+    codex_root: Path | None = None,
+    gemini_root: Path | None = None,
+    copilot_root: Path | None = None,
+    opencode_root: Path | None = None,
+) -> tuple[Agent, ...]:
+    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
@@ -102,13 +113,16 @@ def agents(*, claude_root: Path, codex_root: Path | None = None, gemini_root: Pa
             plan_install=partial(claude_code.plan_install, events=events, allow=claude_code.OPENS_NOTES),
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
+            has_plugin=partial(plugins.in_claude_code, claude_root),
         ),
-        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root)]),
-        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root)]),
+        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, plugins.in_codex)]),
+        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
+        *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
+        *([] if opencode_root is None else [_opencode(opencode_root)]),
     )
 
 
-def _of(hooks: Dialect, root: Path) -> Agent:
+def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,
@@ -116,12 +130,50 @@ def _of(hooks: Dialect, root: Path) -> Agent:
         plan_install=hooks.plan_install,
         plan_uninstall=hooks.plan_uninstall,
         status=hooks.status,
+        has_plugin=partial(has_plugin, root),
     )
 
 
-def agent(name: str, *, claude_root: Path, codex_root: Path | None = None, gemini_root: Path | None = None) -> Agent:
+def _copilot_cli(root: Path) -> Agent:
+    return Agent(
+        name=copilot_cli.NAME,
+        title="Copilot CLI",
+        settings=root / "hooks" / copilot_cli.FILE,
+        plan_install=copilot_cli.plan_install,
+        plan_uninstall=copilot_cli.plan_uninstall,
+        status=copilot_cli.status,
+    )
+
+
+def _opencode(root: Path) -> Agent:
+    return Agent(
+        name=opencode.NAME,
+        title="OpenCode",
+        settings=root / "plugins" / opencode.FILE,
+        plan_install=opencode.plan_install,
+        plan_uninstall=opencode.plan_uninstall,
+        status=opencode.status,
+    )
+
+
+def agent(
+    name: str,
+    *,
+    claude_root: Path,
+    codex_root: Path | None = None,
+    gemini_root: Path | None = None,
+    copilot_root: Path | None = None,
+    opencode_root: Path | None = None,
+) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
-    known = {each.name: each for each in agents(claude_root=claude_root, codex_root=codex_root, gemini_root=gemini_root)}
+    found = agents(
+        claude_root=claude_root,
+        codex_root=codex_root,
+        gemini_root=gemini_root,
+        copilot_root=copilot_root,
+        opencode_root=opencode_root,
+    )
+    known = {each.name: each for each in found}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")
     return known[name]

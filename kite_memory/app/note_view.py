@@ -1,18 +1,29 @@
 """View of one note by its id, path or title, or the reason why there is none. Needs only the vault."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
-from kite_memory.errors import KiteError, NoteNotFound, VaultMissing
+from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note
+from kite_memory.recall.gate import FEATURES
+from kite_memory.recall.lexical import essence
+from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
+from kite_memory.recall.search import name
+from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
+from kite_memory.vault.ledger import Known
+from kite_memory.vault.pages.review_page import version
 
 Json = dict[str, Any]
 
 _FILES = 4
+_MOST_LISTED = 500
+_BEGINNING = 220
 
 
 TOKENS = 400
@@ -37,7 +48,7 @@ class NoteView:
         self._conversation = conversation
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"show": self.show, "open": self.opened}
+        return {"show": self.show, "open": self.opened, "notes": self.notes, "around": self.around}
 
     def found(self, note: str) -> Note:
         if not self._vault.root.is_dir() and not self._vault.known.all():
@@ -92,13 +103,100 @@ class NoteView:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
             raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        told = {**note_json(found), "file": str(file), "text": plain(text), "became": became_of(found)}
+        told = {
+            **note_json(found),
+            "file": str(file),
+            "text": plain(text),
+            "body": plain(found.body),
+            "tags": [plain_line(tag) for tag in found.tags],
+            "version": version(found),
+            "became": became_of(found),
+        }
         if history:
             told["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}
                 for each in self._vault.keys.history(found)
             ]
         return told
+
+    def notes(
+        self, *, kind: str = "", project: str = "", status: str = "", since: str = "", start: int = 0, limit: int = 50
+    ) -> Json:
+        """List notes, those changed last first. ``since`` is the earliest change, as an ISO date and time.
+
+        Only the notes of the page are read. ``total`` counts those that match; ``kinds``, ``projects`` and ``statuses`` count all.
+        """
+        known = [each for each in self._vault.known.all() if not each.problem and not each.twin]
+        try:
+            earliest = datetime.fromisoformat(since).timestamp() * 1e9 if since else 0.0
+        except (ValueError, OverflowError, OSError) as error:
+            raise UsageError(f"{since!r:.40} is no date", hint="as 2026-03-01T00:00:00+00:00") from error
+        matching = [
+            each
+            for each in known
+            if kind in ("", each.kind)
+            and project in ("", each.project)
+            and status in ("", each.status)
+            and each.mtime_ns >= earliest
+        ]
+        matching.sort(key=lambda each: (-each.mtime_ns, each.path))
+        start, limit = max(0, start), max(1, min(limit, _MOST_LISTED))
+        return {
+            "notes": [_listed(each, self._vault.read(each.path)) for each in matching[start : start + limit]],
+            "total": len(matching),
+            "kinds": dict(sorted(Counter(each.kind for each in known).items())),
+            "projects": {plain_line(name): number for name, number in sorted(Counter(each.project for each in known).items())},
+            "statuses": dict(sorted(Counter(each.status for each in known).items())),
+        }
+
+    def around(self, *, note: str = "", limit: int = 40) -> Json:
+        """Return a note with those that link to it and those that it links to, and the links among all these.
+
+        Of each side at most ``limit`` notes, the most linked first. Without a note, the notes that most others link to.
+        """
+        limit = max(1, min(limit, _MOST_LISTED))
+        if not note:
+            hubs = {each.path: {**_brief(each), "links": links} for each, links in self._vault.known.most_linked(limit)}
+            return {"note": None, "notes": list(hubs.values()), "arrows": self._arrows(hubs), "left_out": 0}
+        found = self.found(note)
+        centre = self._vault.known.at([found.path])
+        sides = (self._vault.known.linking_to(found.path), self._vault.known.linked_by(found.path))
+        links = {each.path: len(self._vault.known.linking_to(each.path)) for side in sides for each in (*centre, *side)}
+        kept = {
+            each.path: each for side in sides for each in sorted(side, key=lambda each: (-links[each.path], each.path))[:limit]
+        } | {each.path: each for each in centre}
+        return {
+            "note": next(({**_brief(each), "links": links[each.path]} for each in centre), None),
+            "notes": [{**_brief(each), "links": links[path]} for path, each in kept.items() if path != found.path],
+            "arrows": self._arrows(kept),
+            "left_out": len({each.path for side in sides for each in side} - kept.keys()),
+        }
+
+    def _arrows(self, paths: Collection[str]) -> list[Json]:
+        """Return the links among these notes."""
+        found = {(path, to.path) for path in paths for to in self._vault.known.linked_by(path) if to.path in paths}
+        return [{"from": one, "to": to} for one, to in sorted(found)]
+
+
+def _brief(known: Known) -> Json:
+    return {
+        "id": known.id,
+        "path": known.path,
+        "kind": known.kind,
+        "title": plain_line(known.title),
+        "project": plain_line(known.project),
+        "status": known.status,
+    }
+
+
+def _listed(known: Known, note: Note | None) -> Json:
+    """Return a note for a list. One that cannot be read any more has no beginning."""
+    changed = datetime.fromtimestamp(known.mtime_ns / 1e9, UTC).isoformat()
+    told = {**_brief(known), "changed": changed, "created": changed, "begins": "", "origin": ""}
+    if note is None:
+        return told
+    begins = plain_line(prose(note.body), _BEGINNING)
+    return {**told, "created": note.created.isoformat(), "begins": begins, "origin": note.origin}
 
 
 def became_of(note: Note) -> list[str]:
@@ -124,4 +222,44 @@ def note_json(note: Note) -> Json:
         "created": note.created.isoformat(),
         "status": note.status.value,
         "evidence": list(note.evidence),
+    }
+
+
+def pointer_json(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def quote_json(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
+
+
+def explained_json(asked: Prompt, weighed: Weighed) -> Json:
+    """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
+    around = asked.situation
+    return {
+        "query": {
+            "prompt": essence(asked.text),
+            "surroundings": {
+                "exchange": around.exchange,
+                "prompts": list(around.prompts),
+                "files": list(around.files),
+                "commands": list(around.commands),
+                "errors": list(around.errors),
+                "position": around.position,
+            },
+        },
+        "candidates": [
+            {
+                "id": name(hit.note),
+                "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
+                "parts": {part: round(value, 4) for part, value in parts.items()},
+            }
+            for hit, figures, parts in zip(weighed.candidates, weighed.figures, weighed.parts, strict=False)
+        ],
     }

@@ -17,14 +17,14 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
-from kite_memory.app.review import Review
+from kite_memory.app.review import Changed, Review
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
-from kite_memory.app.usage_report import by_name, helping, occasion_json
+from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
@@ -32,15 +32,12 @@ from kite_memory.distill.scheduler import Idle
 from kite_memory.distill.spending import Spending
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
-from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
-from kite_memory.recall.gate import FEATURES
-from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import name
-from kite_memory.recall.select import Prompt, Weighed
+from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
@@ -51,6 +48,8 @@ from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.store import Place
 from kite_memory.vault import Vault
+from kite_memory.vault.notefile import body_of
+from kite_memory.vault.pages.review_page import version
 
 Json = dict[str, Any]
 
@@ -59,9 +58,10 @@ _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`,
 _EVENT_TEXT = 2_000
 _LAST_NOTES = 5
 _MOST_PROMPTS = 1_000
+_MOST_WEEKS = 53
 
 
-_CHANGING = frozenset({"remember", "forget", "consolidate", "undo", "import", "sort"})
+_CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "import", "sort"})
 """Operations after which another note may wait for the user's review."""
 
 
@@ -135,6 +135,8 @@ class Operations:
             "remember": self.remember,
             "forget": self.forget,
             "mute": self.mute,
+            "edit": self.edit,
+            "helped": self.helped,
             "why": self.why,
             "status": self.status,
             "bridge": self.bridge,
@@ -181,8 +183,8 @@ class Operations:
             "block": injection.block,
             "tokens": injection.tokens,
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
-            "pointers": [_pointer(pointer) for pointer in injection.pointers],
-            "quotes": [_quote(quote) for quote in injection.quotes],
+            "pointers": [pointer_json(pointer) for pointer in injection.pointers],
+            "quotes": [quote_json(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._note_view.index_problems(),
         }
@@ -190,7 +192,7 @@ class Operations:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
             told["candidates"] = [hit_json(hit) for hit in weighed.candidates]
-            told["explained"] = _explained(asked, weighed)
+            told["explained"] = explained_json(asked, weighed)
         return told
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
@@ -336,6 +338,32 @@ class Operations:
             self._indexer.refresh({muted.path})
         return note_json(muted)
 
+    def edit(self, *, note: str, body: str, seen: str = "") -> Json:
+        """Replace a note's text by what a user wrote. From then on it is theirs; its properties stay.
+
+        With ``seen``, only if the note is still of that `version`.
+        """
+        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
+        if not words:
+            raise UsageError("a note without text says nothing", hint="to be rid of it, forget it")
+        with self._vault.lock:
+            found = self._note_view.found(note)
+            if seen and seen != version(found):
+                raise Changed(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
+            before = self._vault.text(found.path)
+            after = before[: len(before) - len(body_of(before))] + words + "\n"
+            if after != before and not self._vault.rewrite(found.path, before, after):
+                raise Changed(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
+            if found.id:
+                self._vault.disown(found.id)
+            self._indexer.refresh({found.path})
+            edited = self._note_view.found(found.path)
+        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
+
+    def helped(self, *, weeks: int = 12) -> Json:
+        """Return how the notes that were shown were used, week by week; see `helping`."""
+        return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
+
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
 
@@ -378,6 +406,17 @@ class Operations:
                 for event in events
             ],
         }
+
+    def figures(self, session: str) -> Figures:
+        """Return what a status line shows of a session; without one, of the last that was given anything."""
+        if not session:
+            session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
+        waits = self._lack is not None or self._idle().until is not None
+        return Figures(
+            notes=len(self._recall.memory.shown(session)),
+            dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
+            paused=waits,
+        )
 
     def status(self) -> Json:
         now = self._clock()
@@ -516,46 +555,6 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _pointer(pointer: Pointer) -> Json:
-    return {
-        "id": pointer.id,
-        "title": plain_line(pointer.title),
-        "date": pointer.date.isoformat(),
-        "score": round(pointer.score, 4),
-        "evidence": list(pointer.evidence),
-    }
-
-
-def _quote(quote: Quote) -> Json:
-    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
-
-
-def _explained(asked: Prompt, weighed: Weighed) -> Json:
-    """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
-    around = asked.situation
-    return {
-        "query": {
-            "prompt": essence(asked.text),
-            "surroundings": {
-                "exchange": around.exchange,
-                "prompts": list(around.prompts),
-                "files": list(around.files),
-                "commands": list(around.commands),
-                "errors": list(around.errors),
-                "position": around.position,
-            },
-        },
-        "candidates": [
-            {
-                "id": name(hit.note),
-                "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
-                "parts": {part: round(value, 4) for part, value in parts.items()},
-            }
-            for hit, figures, parts in zip(weighed.candidates, weighed.figures, weighed.parts, strict=False)
-        ],
-    }
 
 
 def _since(began: float) -> float:

@@ -291,7 +291,10 @@ class Pipeline:
 
     def open_count(self) -> int:
         """Return how many sessions have events in no chunk yet, without those passed over."""
-        return len(self._ripe) if self._opened else sum(1 for _ in self._unchunked())
+        if self._opened:
+            return len(self._ripe)
+        chunked_to = self._outbox.chunked_to()
+        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.last_ordinals().items())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """Return the passed-over parts of sessions that were active at ``since`` or later."""

@@ -15,6 +15,7 @@ from kite_memory.text.shell import invocations
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
+_LONGEST_STATUS = 1 << 16
 _MOST_CALLS = 16
 _MOST_WORDS = 200
 _WHOLE = 1 << 19
@@ -90,6 +91,17 @@ def read_hook_input(body: bytes) -> HookInput | None:
             )
         case _:
             return None
+
+
+def session_of(body: bytes) -> str:
+    """Return the session in the JSON that Claude Code gives a status line; empty for anything else."""
+    if len(body) > _LONGEST_STATUS:
+        return ""
+    match _parsed(body):
+        case {"session_id": str(session)}:
+            return redact_id(_text(session))
+        case _:
+            return ""
 
 
 def _head_of_tool_event(body: bytes) -> HookInput | None:

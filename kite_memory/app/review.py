@@ -153,13 +153,20 @@ class Review:
         ]
         return {"notes": told, "left": len(found)}
 
-    def sort(self, *, note: str, verdict: str) -> Json:
-        """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it."""
+    def sort(self, *, note: str, verdict: str, into: str = "") -> Json:
+        """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it.
+
+        ``merge`` adds what it says to the note ``into``, which it leads to from then on.
+        """
         status = _SORTED.get(verdict)
-        if status is None:
-            raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(_SORTED)}")
+        if status is None and verdict != "merge":
+            raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join((*_SORTED, 'merge'))}")
         with self._lock:
             found = self._vault.find(note)
+            if status is None:
+                other = _needed(self._vault.find(into) if into else None, found)
+                self._indexer.refresh(self._merge(found, other))
+                return {"id": other.id, "path": other.path, "verdict": verdict}
             kept = self._kept()
             if found.status is not status:
                 found = self._vault.mark(name_of(found), status)

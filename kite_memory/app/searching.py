@@ -1,7 +1,7 @@
 """Parsing of search queries, and the JSON form of results."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
@@ -153,6 +153,34 @@ class Searching:
             "hits": [hit_json(hit) | {"rank": rank} for hit, rank in zip(hits, ranks.notes, strict=True)],
             "events": [passage_json(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
             "problems": self._problems(asked),
+        }
+
+    def beside(
+        self,
+        hits: Sequence[Hit],
+        *,
+        query: str,
+        here: str,
+        within: str,
+        since: datetime | None,
+        most: int,
+        projects: Collection[str] | None = None,
+    ) -> Json:
+        """Return conversations and single events for a search that found these notes, and all ranks, as `search` does.
+
+        ``projects`` are those of which passages may be told, ``None`` for all.
+        """
+        wanted = searched_for(query)
+        found: list[CardHit | EventHit] = []
+        for project in (within,) if within or projects is None else sorted(projects):
+            if wanted.events and (projects is None or project in projects):
+                asked = _Asked(wanted=wanted, how="hybrid", here=here, within=project, since=since, most=most)
+                found += self._passages(asked, hits)
+        found = sorted(found, key=lambda each: -each.score)[:most] if not within and projects is not None else found
+        ranks = mixed(wanted.words, hits, found)
+        return {
+            "notes": list(ranks.notes),
+            "events": [passage_json(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
         }
 
     def _notes(self, asked: "_Asked") -> tuple[Hit, ...]:

@@ -17,7 +17,7 @@ from kite_memory.app.session_context import before
 from kite_memory.app.timeline_queries import TimelineQueries
 from kite_memory.distill.answering import Answerer
 from kite_memory.distill.backends.backend import Ending, Inquiry
-from kite_memory.distill.extractor import Refused, Sharing, Usage
+from kite_memory.distill.extractor import Refused, SharingExtractor, Usage
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
 from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError
@@ -362,7 +362,7 @@ class Askers:
     """All components that ask a model, each connected to ``recorder``."""
 
     recorder: Recorder
-    extractor: Sharing
+    extractor: SharingExtractor
     judge: Judge
     answerer: Answerer
     polisher: Polisher

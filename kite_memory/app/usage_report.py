@@ -155,28 +155,28 @@ _FLOOR = 0.10
 _SELDOM = 2 * _FLOOR
 
 
-def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime) -> Json:
-    """Return this week and the three before it, latest first, their sum, and the notes ignored most often in them.
+def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime, weeks: int = WEEKS) -> Json:
+    """Return the last ``weeks``, latest first, their sum, and the notes ignored most often in them.
 
     ``problem`` is the reason if the record of shown notes cannot be read.
     """
     problem = ""
-    weeks: tuple[Week, ...] = ()
+    found: tuple[Week, ...] = ()
     ignored: tuple[tuple[str, Tally], ...] = ()
     try:
-        weeks = memory.weekly(WEEKS, now)
-        monday = weeks[-1].monday
+        found = memory.weekly(weeks, now)
+        monday = found[-1].monday
         ignored = memory.most_ignored(datetime(monday.year, monday.month, monday.day, tzinfo=UTC), _MOST_IGNORED)
     except sqlite3.Error as error:
         problem = f"the memory of what was shown cannot be used: {error}"
-    total = sum((week.count for week in weeks), start=Count())
+    total = sum((week.count for week in found), start=Count())
     named = by_name(notes) if ignored else {}
     return {
         "verdict": _verdict(total),
         "floor": _FLOOR,
         "shown": total.shown,
         **_counted(total),
-        "weeks": [_week(week) for week in weeks],
+        "weeks": [_week(week) for week in found],
         "most_ignored": [
             {**_named(note, named.get(note)), "shown": tally.shown, "used": tally.used, "ignored": tally.ignored}
             for note, tally in ignored
@@ -239,3 +239,25 @@ def _named(name: str, note: Known | None) -> Json:
     gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
     title, path = (plain_line(note.title), note.path) if note else (gone, "")
     return {"id": name, "path": path, "title": title}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the segment shows. ``took_ms`` is ``None`` until the session had an answer; ``paused``: no notes are being written."""
+
+    notes: int
+    took_ms: float | None = None
+    dollars: float = 0.0
+    paused: bool = False
+
+
+def segment(figures: Figures) -> str:
+    """Return one short segment for a status line."""
+    parts = [f"kite: {figures.notes} note{'' if figures.notes == 1 else 's'}"]
+    if figures.took_ms is not None:
+        parts.append(f"{figures.took_ms:.0f} ms")
+    if figures.dollars >= 0.005:
+        parts.append(f"${figures.dollars:.2f}")
+    if figures.paused:
+        parts.append("paused")
+    return " · ".join(parts)

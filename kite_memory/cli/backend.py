@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from kite_memory import config
 from kite_memory.config import Config
-from kite_memory.daemon import client
 from kite_memory.errors import DaemonRunning, DaemonUnreachable
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker
-from kite_memory.tools.wire import Json
 from kite_memory.wiring.queries import is_light, perform_light
 
 if TYPE_CHECKING:
+    from kite_memory.tools.access import Asker
+    from kite_memory.tools.wire import Json
     from kite_memory.wiring.services import Services
 
 
@@ -29,8 +25,10 @@ _FRESH_SECONDS = 2.0
 class LocalBridge:
     """This machine's memory. Thread-safe. A daemon that starts or ends is noticed at the next call."""
 
-    def __init__(self, settings: Config) -> None:
+    def __init__(self, settings: Config, *, makes_vault: bool = True) -> None:
+        """Create it. With ``makes_vault``, a missing vault is made if there never was one."""
         self._settings = settings
+        self._makes_vault = makes_vault
         self._lock = threading.Lock()
         self._closing = ExitStack()
         self._house: Services | None = None
@@ -39,13 +37,30 @@ class LocalBridge:
     def close(self) -> None:
         self._closing.close()
 
-    def perform(self, tool: str, arguments: Json, asker: Asker) -> Json:
+    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
+        import orjson
+
+        from kite_memory.daemon import client
+        from kite_memory.tools import wire  # brings redaction along, which most commands do not need
+
         body = wire.asked(tool, arguments, asker)
         try:
             answer = orjson.loads(client.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
         except DaemonUnreachable:
             answer = self._here().operations.perform("bridge", orjson.loads(body))
         return wire.result_of(answer)
+
+    def ask(self, op: str, **arguments: Any) -> Any:
+        """Perform an operation and return its JSON value, as `perform` below, with services that stay open."""
+        import orjson
+
+        from kite_memory.daemon import client
+
+        asked = {name: _as_text(value) for name, value in arguments.items()}
+        try:
+            return orjson.loads(client.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
+        except DaemonUnreachable:
+            return self._here().operations.perform(op, asked)
 
     def _here(self) -> "Services":
         """Return the opened services, with the index in step with the vault as in a daemon."""
@@ -54,8 +69,9 @@ class LocalBridge:
         with self._lock:
             if self._house is None:
                 self._house = self._closing.enter_context(open_services(self._settings))
-                self._house.init_vault()
-            if time.monotonic() - self._compared > _FRESH_SECONDS:
+                if self._makes_vault:
+                    self._house.init_vault()
+            if self._house.has_a_vault and time.monotonic() - self._compared > _FRESH_SECONDS:
                 self._house.pipeline.compare_vault()
                 self._compared = time.monotonic()
             return self._house
@@ -66,7 +82,10 @@ _PATIENCE = 90.0
 _LONG = {"sync": 7_200.0}
 """A first exchange may hold years, over a slow line."""
 _READING_PATIENCE = 10.0
-_READING = frozenset({"search", "recall", "why", "show", "open", "status", "timeline", "resume", "threads", "how", "fix", "blame"})
+_READING = frozenset(
+    {"search", "recall", "why", "show", "open", "notes", "around", "helped", "status", "timeline", "resume", "threads"}
+    | {"how", "fix", "blame", "became"}
+)
 _ANSWERED_FROM_CARDS = frozenset({"search", "ask"})
 _CARD_ROUNDS = 3
 """Rounds of making cards, newest first, if no daemon has made them: some two hundred milliseconds."""
@@ -84,9 +103,8 @@ def perform(op: str, **arguments: Any) -> Any:
 
     settings = config.load()
     asked = {name: _as_text(value) for name, value in arguments.items()}
-    patience = _READING_PATIENCE if op in _READING and not asked.get("polish") else _LONG.get(op, _PATIENCE)
     try:
-        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), patience))
+        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
     except DaemonUnreachable:
         if is_light(op, asked):
             return perform_light(settings, op, asked)
@@ -99,6 +117,10 @@ def perform(op: str, **arguments: Any) -> Any:
                 if not here.timeline.make_cards():
                     break
             return here.operations.perform(op, asked)
+
+
+def _patience(op: str, *, polish: bool = False) -> float:
+    return _READING_PATIENCE if op in _READING and not polish else _LONG.get(op, _PATIENCE)
 
 
 def catch_up(here: "Services") -> None:

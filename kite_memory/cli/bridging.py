@@ -7,6 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,7 @@ from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, app
 from kite_memory.app.launch import mcp_command, mcp_environment
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
-from kite_memory.cli.setup import backups
+from kite_memory.cli.setup import agents, backups
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.editors import extension_storages, user_folder
@@ -66,12 +67,21 @@ def places(config: Config) -> Places:
 def steps(
     agent: Connection, config: Config, *, remove: bool, lines: bool, project: Path | None, with_commands: bool = True
 ) -> list[Step]:
-    """Return the changes that connect or disconnect an agent, without making them. Raises `SettingsUnreadable`."""
+    """Return the changes that connect or disconnect an agent, without making them. Raises `SettingsUnreadable`.
+
+    Where our plugin is installed, it brings the server and the commands: those in the settings are removed.
+    """
+    remove_doubles = remove or plugin_of(agent, config)
     return [
-        _server(agent, config, remove=remove),
+        _server(agent, config, remove=remove_doubles),
         *_lines(agent, config, remove=remove, lines=lines, project=project),
-        *(_commands(agent, config, remove=remove) if with_commands or remove else []),
+        *(_commands(agent, config, remove=remove_doubles) if with_commands or remove_doubles else []),
     ]
+
+
+def plugin_of(agent: Connection, config: Config) -> bool:
+    """Return whether an agent has our plugin installed."""
+    return any(each.name == agent.name and each.has_plugin() for each in agents(config))
 
 
 def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
@@ -175,6 +185,16 @@ _SESSION = "CLAUDE_CODE_SESSION_ID"
 
 log = logging.getLogger("kite_memory")
 
+
+class Tools(StrEnum):
+    """Which tools an agent is told of."""
+
+    DAILY = "daily"
+    ALL = "all"
+
+
+_TOOLS_HELP = "Tools to list: those of every day and one that calls the others, or all."
+
 token = group(help="Make, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
 
 
@@ -182,6 +202,7 @@ def mcp(
     cwd: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where the agent works; without it, the folder that this is started in.")
     ] = "",
+    tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Speak MCP on standard input and output. This is what an agent starts; `kmem connect` tells it to.
 
@@ -209,7 +230,7 @@ def mcp(
 
     bridge = LocalBridge(configuration.load())
     try:
-        server = server_over(bridge.perform, who, _report)
+        server = server_over(bridge.perform, who, _report, everything=tools is Tools.ALL)
         with own_ends() as (read_fd, write_fd):
             anyio.run(lambda: serve_lines(server, read_fd=read_fd, write_fd=write_fd))
     finally:
@@ -244,6 +265,7 @@ def serve(
     ] = "",
     migrate: Annotated[bool, typer.Option("--migrate", help="Bring the tables of --store to this version, and end.")] = False,
     rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests that each token may make in a second.")] = 20.0,
+    tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Speak MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
 
@@ -273,6 +295,7 @@ def serve(
         origins=tuple(origin or ()),
         prefix=prefix,
         rate=rate,
+        everything=tools is Tools.ALL,
     )
     _only_our_own_words()
     run(configuration.load(), wanted, report=_report, tell=tell)
@@ -316,6 +339,8 @@ def connect(
     folder = None if project is None else project.expanduser().absolute()
     if folder is not None and not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
+    if not remove and plugin_of(chosen, settings):
+        tell(f"{chosen.title}: the plugin brings the server and the commands already")
     todo = steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
     if dry_run:
         show(chosen, todo)

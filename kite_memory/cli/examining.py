@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
 from kite_memory.vault.notefile import FOLDERS
 
 if TYPE_CHECKING:
+    from kite_memory.agents.registry import Agent
     from kite_memory.wiring.services import Services
 
 Level = Literal["ok", "note", "problem"]
@@ -138,13 +139,29 @@ def _agents(settings: Config) -> Iterator[Finding]:
             yield Finding(
                 "problem", f"{agent.title}: disableAllHooks is set in {agent.settings}", "our hooks cannot run until it is unset"
             )
+        elif agent.has_plugin():
+            yield _of_the_plugin(agent, bool(status.hooks))
         elif status.missing:
-            which = "" if agent.name == "claude-code" else f" --agent {agent.name}"
-            yield Finding("note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`kmem hooks install{which}` adds it")
+            yield Finding(
+                "note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`{setup.install_line(agent.name)}` adds it"
+            )
         else:
             yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
-            yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem hooks install` mends it")
+            yield Finding(
+                "problem", f"{agent.title}: the hook starts {gone}, which is gone", f"`{setup.install_line(agent.name)}` mends it"
+            )
+
+
+def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
+    from kite_memory.cli.setup import install_line
+
+    if also_in_settings:
+        hint = f"`{install_line(agent.name)}` removes those in the settings"
+        return Finding("note", f"{agent.title}: hooks are wired twice, by the plugin and in {agent.settings}", hint)
+    if not any(shutil.which("kmem-hook", path=path) for path in (None, str(Path.home() / ".local" / "bin"))):
+        return Finding("problem", f"{agent.title}: the plugin does not find `kmem-hook` on the PATH", "`kmem up` links it")
+    return Finding("ok", f"{agent.title}: the plugin runs the hooks")
 
 
 def _extensions(settings: Config) -> Iterator[Finding]:
@@ -189,6 +206,25 @@ def _house() -> Iterator[Finding]:
         yield from _service_findings(here)
 
 
+_PROMPTS_READ = 300
+
+
+def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
+    """Offer the multilingual embedder if a third of the recent prompts whose language can be told are not English."""
+    from kite_memory.app.launch import multilingual_command
+    from kite_memory.text.language import language_of
+
+    told = [language for prompt in prompts if (language := language_of(prompt))]
+    others = sum(language != "en" for language in told)
+    if embedder == "local" and others >= _FEWEST_OTHERS and 3 * others >= len(told):
+        install = f"`{command}`, then " if (command := multilingual_command()) else ""
+        what = f"{others} of {len(told)} recent prompts are not in English, which the built-in embedder does not understand"
+        yield Finding("note", what, f"{install}`kmem config set embedder.name multilingual`")
+
+
+_FEWEST_OTHERS = 5
+
+
 def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
@@ -204,6 +240,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
     yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
+    yield from _languages(here.embedder.space.name, here.timeline.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
     for source in told["sources"]:

@@ -10,18 +10,20 @@ import typer
 
 from kite_memory import __version__
 from kite_memory.cli import (
+    admin,
     bridging,
     care,
     everyday,
     extending,
+    help,
     history,
-    manual,
     memory,
     reviewing,
     setup,
     syncing,
     uninstalling,
     vault,
+    web,
 )
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
@@ -37,7 +39,22 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, memory, history, bridging, vault, syncing, reviewing, setup, uninstalling, care, extending, manual):
+for section in (
+    everyday,
+    web,
+    memory,
+    history,
+    bridging,
+    admin,
+    vault,
+    syncing,
+    reviewing,
+    setup,
+    uninstalling,
+    care,
+    extending,
+    help,
+):
     section.add_to(app)
 
 BUG = 70
@@ -118,7 +135,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _run(words: list[str]) -> int:
-    manual.prepare_completion()
+    help.prepare_completion()
     try:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:

@@ -1,40 +1,74 @@
-"""Start of `kmem`: sends frequent commands of agents to the daemon before the rest of the command line is loaded."""
+"""Start of `kmem`: sends frequent commands to the daemon before the rest of the command line is loaded."""
 
 import sys
+from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 _SECONDS = 2.0
+_STATUS_SECONDS = 10.0
 _MOST = 20
 
 
 def run() -> None:
     """Run `kmem` as the console script."""
-    words = sys.argv[1:]
+    try:
+        answered = _answered(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if not answered:
+        from kite_memory.cli.main import run as run_any  # Typer alone takes twice as long as all of the above
+
+        run_any()
+
+
+def _answered(words: list[str]) -> bool:
+    """Print the daemon's answer to one of the frequent commands. Return ``False`` for another command, or without an answer."""
+    if words == ["statusline"]:
+        from kite_memory.cli.status_line import print_segment
+
+        print_segment()
+        return True
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
-        text = _shown(words[1:])
-        if text:
-            from kite_memory.cli import console
+        told = _asked("open", {"notes": words[1:]}, _SECONDS)
+        if not told.get("missing", True) and (text := str(told.get("text", ""))):
+            _print(lambda console: console.say(text))
+            return True
+    if words in (["status"], ["status", "--json"]) and (told := _asked("status", {}, _STATUS_SECONDS)):
+        from kite_memory.cli.status import say_status
 
-            console.speak_any_encoding()
-            console.say(text)
-            console.finish()
+        _print(lambda _: say_status(told, as_json="--json" in words))
+        return True
+    return False
+
+
+def _print(say: Callable[[Any], None]) -> None:
+    from kite_memory.cli import console
+
+    console.speak_any_encoding()
+    try:
+        say(console)
+        console.finish()
+    except OSError as error:
+        console.fall_silent()
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return
-    from kite_memory.cli.main import run as run_any  # Typer alone takes twice as long as all of the above
+        said, what_to_do = console.of_the_machine(error)
+        console.tell(f"error: {said}")
+        console.tell(f"hint: {what_to_do}")
+        sys.exit(1)
 
-    run_any()
 
-
-def _shown(notes: list[str]) -> str:
-    """Return the notes' text from the daemon. Empty if it does not show all of them: the full command then reports why."""
+def _asked(op: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the daemon's answer. Empty if there is none, or an error: the full command then reports why."""
     import json
 
     from kite_memory import endpoint, paths
 
     try:
-        end = monotonic() + _SECONDS
-        asked = json.dumps({"notes": notes}).encode()
-        word, answer = endpoint.exchange(endpoint.connect(paths.state_dir(), end), "open", asked, end)
+        end = monotonic() + seconds
+        word, answer = endpoint.exchange(endpoint.connect(paths.state_dir(), end), op, json.dumps(arguments).encode(), end)
         told = json.loads(answer) if word == "ok" else {}
     except (OSError, ValueError):
-        return ""
-    return "" if told.get("missing", True) else str(told.get("text", ""))
+        return {}
+    return told if isinstance(told, dict) else {}

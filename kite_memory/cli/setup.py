@@ -1,9 +1,11 @@
 """Commands for hooks, service, keys and configuration."""
 
+import os
 import stat
 import sys
 import tomllib
 from collections.abc import MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,20 +37,40 @@ def backups(config: Config) -> Path:
 
 def agents(config: Config) -> tuple[Agent, ...]:
     """Return the agents on this machine: Claude Code always, the others if their folder exists."""
-    codex, gemini = config.codex_root, config.gemini_root
+    codex, gemini, copilot = config.codex_root, config.gemini_root, config.copilot_root
     return registry.agents(
         claude_root=config.claude_root,
         codex_root=codex if codex is not None and codex.is_dir() else None,
         gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+        copilot_root=copilot if copilot is not None and copilot.is_dir() else None,
+        opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
     )
 
 
-def plan_install(agent: Agent) -> Plan:
+def opencode_folder() -> Path:
+    """Return the folder of OpenCode's settings, whether or not it exists."""
+    named = Path(os.environ.get("XDG_CONFIG_HOME") or "")
+    return (named if named.is_absolute() else Path.home() / ".config") / "opencode"
+
+
+def plan_install(agent: Agent, config: Config) -> Plan:
+    """Plan the hooks in an agent's settings; none of ours where our plugin runs them."""
+    if agent.has_plugin():
+        match plan_uninstall(agent, config):
+            case Nothing():
+                return Nothing(because="the plugin runs the hooks already")
+            case Edit() as edit:
+                return replace(edit, because="the plugin runs the hooks; removes those in the settings")
     return agent.plan_install(read_settings(agent.settings), fast_command())
 
 
 def plan_uninstall(agent: Agent, config: Config) -> Plan:
     return agent.plan_uninstall(read_settings(agent.settings), backed_up(agent.settings, backups(config)))
+
+
+def install_line(name: str) -> str:
+    """Return the command that adds the hooks of one agent."""
+    return "kmem hooks install" + ("" if name == "claude-code" else f" --agent {name}")
 
 
 def show(agent: Agent, plan: Plan) -> None:
@@ -159,7 +181,11 @@ def _typed(value: str, now: object) -> object:
 
 PANEL = "Set-up"
 
-AgentName = Annotated[str, typer.Option("--agent", metavar="AGENT", help="Which agent: claude-code, codex or gemini-cli.")]
+_BY_THE_PLUGIN = "  the plugin runs the hooks"
+
+AgentName = Annotated[
+    str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli or opencode.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -178,7 +204,7 @@ def install_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, yes
     """
 
     chosen, settings = _agent(agent)
-    _change(chosen, plan_install(chosen), settings, dry_run=dry_run, yes=yes)
+    _change(chosen, plan_install(chosen, settings), settings, dry_run=dry_run, yes=yes)
 
 
 @hooks.command("uninstall", cls=Command)
@@ -196,7 +222,12 @@ def _agent(name: str) -> "tuple[Agent, Config]":
     from kite_memory.agents import registry
 
     settings = configuration.load()
-    roots = {"codex_root": settings.codex_root, "gemini_root": settings.gemini_root}
+    roots = {
+        "codex_root": settings.codex_root,
+        "gemini_root": settings.gemini_root,
+        "copilot_root": settings.copilot_root,
+        "opencode_root": opencode_folder(),
+    }
     return registry.agent(name, claude_root=settings.claude_root, **roots), settings
 
 
@@ -234,6 +265,7 @@ def hooks_status(as_json: AsJson = False) -> None:
                 "hooks": [{"event": hook.event, "command": hook.command} for hook in status.hooks],
                 "missing": status.missing,
                 "disabled": status.disabled,
+                "plugin": agent.has_plugin(),
             }
         )
     if as_json:
@@ -242,8 +274,10 @@ def hooks_status(as_json: AsJson = False) -> None:
         say(f"{each['agent']}  {each['settings']}")
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
-        for event in each["missing"]:
+        for event in each["missing"] if not each["plugin"] else ():
             say(f"  {event}: not wired")
+        if each["plugin"]:
+            say(_BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else ""))
         if each["disabled"]:
             say("  disableAllHooks switches every hook off")
     for problem in unread:
@@ -441,6 +475,26 @@ def set_config(
         tell("the daemon was restarted with it")
 
 
+def statusline(
+    program: Annotated[
+        str, typer.Option("--for", metavar="PROGRAM", help="Print the setting for claude-code, starship or tmux instead.")
+    ] = "",
+) -> None:
+    """Print a segment for a status line.
+
+    Notes given, how long the last answer took, spent today, and whether writing notes is paused. Claude Code's JSON on standard
+    input names the session; without it, it is the last one. Prints nothing without a daemon.
+
+    Example: kmem statusline --for tmux
+    """
+    from kite_memory.cli import status_line
+
+    if program:
+        say(status_line.snippet(program, fast_command()))
+    else:
+        status_line.print_segment()
+
+
 def daemon() -> None:
     """Run the service process itself. This is what systemd and launchd start.
 
@@ -460,4 +514,4 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(service, name="service", rich_help_panel=PANEL)
     app.add_typer(keys, name="keys", rich_help_panel=PANEL)
     app.add_typer(config, name="config", rich_help_panel=PANEL)
-    add(app, daemon, panel=PANEL)
+    add(app, statusline, daemon, panel=PANEL)

@@ -7,7 +7,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.agents.settings_edit import Edit
-from kite_memory.app.launch import unlink_command
+from kite_memory.app.launch import unlink_commands
 from kite_memory.cli import bridging, setup
 from kite_memory.cli.backend import daemon_runs
 from kite_memory.cli.console import ask, complain, tell, watched
@@ -32,7 +32,7 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
             KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
     well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
-    if (link := unlink_command(Path.home())) is not None:
+    for link in unlink_commands(Path.home()):
         tell(f"removed {link}")
     if daemon_runs():
         down()

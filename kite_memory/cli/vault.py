@@ -1,10 +1,11 @@
 """Commands for the whole vault: its page, its graph, import and export."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,10 @@ from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
+
+if TYPE_CHECKING:
+    from kite_memory.web.document import Document
+    from kite_memory.wiring.services import Services
 
 PANEL = "Vault"
 
@@ -144,20 +149,28 @@ def take_in(
 
 def export(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Ends in .zip (markdown) or .jsonl; - writes JSONL to standard output.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Ends in .zip (markdown), .jsonl or .html (to read); - writes JSONL to standard output."
+        ),
     ],
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
+    html: Annotated[bool, typer.Option("--html", help="One page to read in a browser, whatever the name ends in.")] = False,
 ) -> None:
     """Write every note into one file that other programs can read.
 
+    A page holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from elsewhere.
     What cannot be taken along is named, and the exit code is 1 then.
 
     Example: kmem export memory.zip
     """
     from kite_memory.exchange.exporting import jsonl, zipped
 
-    if str(file) != "-" and file.suffix not in (".zip", ".jsonl"):
-        raise UsageError(f"cannot tell what {file} should be", hint="give it a name that ends in .zip or .jsonl")
+    html = html or file.suffix == ".html"
+    if html and str(file) == "-":
+        raise UsageError("a page goes into a file", hint="as in: kmem export --html memory.html")
+    if not html and str(file) != "-" and file.suffix not in (".zip", ".jsonl"):
+        raise UsageError(f"cannot tell what {file} should be", hint="give it a name that ends in .zip, .jsonl or .html")
     notes: list[Note] = []
     files: list[tuple[str, datetime, bytes]] = []
     as_it_is = file.suffix == ".zip" and not project
@@ -176,21 +189,46 @@ def export(
             files.append((entry.path, datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC), data))
             notes += [note] if note is not None else []
         problems = [problem for problem in here.vault.problems() if problem.file not in good]
+        page = _page(here, notes, project) if html else None
     if str(file) == "-":
         if notes:
             say_written_json(jsonl(notes).decode().rstrip("\n"))
     else:
         try:
-            replace_file(file.absolute(), zipped(files) if file.suffix == ".zip" else jsonl(notes))
+            data = page.data if page else zipped(files) if file.suffix == ".zip" else jsonl(notes)
+            replace_file(file.absolute(), data)
         except OSError as error:
             raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file") from error
         say(str(file))
-        tell(counted(len(notes), "note"))
+        tell(counted(page.notes if page else len(notes), "note"))
+        if page and page.left_out:
+            tell(f"{counted(page.left_out, 'older note')} left out of the page: .zip takes them all")
     for problem in problems:
         what = "in it as it is" if problem.file in taken_unread else "left out"
         tell(f"{what}: {problem.file}: {problem.reason}")
     if left_out := {problem.file for problem in problems} - taken_unread:
         raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
+
+
+def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
+    from kite_memory.recall.rendering import plain, plain_line
+    from kite_memory.web.document import document  # imports Jinja
+
+    sessions = here.operations.perform("timeline", {"project": project, "limit": 300})["sessions"]
+    told = [
+        {
+            "id": note.id,
+            "path": note.path,
+            "kind": note.kind.value,
+            "title": plain_line(note.title),
+            "project": plain_line(note.project),
+            "status": note.status.value,
+            "created": note.created.isoformat(),
+            "body": plain(note.body),
+        }
+        for note in notes
+    ]
+    return document(told, sessions=sessions, around=here.operations.perform("around", {"limit": 40}), now=datetime.now(UTC))
 
 
 def consolidate(

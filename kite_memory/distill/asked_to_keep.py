@@ -237,7 +237,7 @@ return reuse revert review rewrite run save say scope seed send separate set sho
 start stick stop store strip submit subtract suffix suggest summarise summarize surface tag take tell test throw touch trim trust
 truncate try type update upgrade use validate verify wait wrap write
 """
-_VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
+VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
 _PASSING = re.compile(
     r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
@@ -258,7 +258,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 """Words about the current task or the past: such a sentence will soon be outdated."""
-_SO_DO = re.compile(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{_VERB}", re.IGNORECASE)
+_SO_DO = re.compile(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{VERB}", re.IGNORECASE)
 """A continuation that makes a fact the mere reason for doing something now."""
 _POINTED_AT = re.compile(
     r"(?:this|that|these|those|it|he|she|they|there(?:'s| is| are))\b"
@@ -342,20 +342,20 @@ _DIRECTS = re.compile(
     rf"|if\s[^,]{{2,90}},\s*|before\s[^,]{{2,90}},\s*"
     rf"|after\s[^,]{{2,90}},\s*|for\s[^,]{{2,60}},\s*|in\s[^,]{{2,60}},\s*)*(?:(?:always|never|don'?t(?: ever)?"
     rf"|do not(?: ever)?|only|no more|no)\s+)?"
-    rf"{_ADVERB}(?:{_VERB}|no\s|(?:all|every|each|any|the|our|my)\s[^?]{{2,80}}\s(?:should|must|shall|needs? to|has to"
+    rf"{_ADVERB}(?:{VERB}|no\s|(?:all|every|each|any|the|our|my)\s[^?]{{2,80}}\s(?:should|must|shall|needs? to|has to"
     rf"|have to|goes?|go)\b"
     rf"|i prefer\b|i want\b)",
     re.IGNORECASE,
 )
 _NEVER_AGAIN = re.compile(
-    rf"(?:never again\s*[,:]?\s+{_ADVERB}{_VERB}|(?:never|don'?t (?:you )?ever"
-    rf"|do not ever)\s+{_ADVERB}{_VERB}[^?]{{1,200}}\bagain\b)[^?]*",
+    rf"(?:never again\s*[,:]?\s+{_ADVERB}{VERB}|(?:never|don'?t (?:you )?ever"
+    rf"|do not ever)\s+{_ADVERB}{VERB}[^?]{{1,200}}\bagain\b)[^?]*",
     re.IGNORECASE,
 )
 _STANDING = re.compile(
     rf"(?:when(?:ever)?\s[^,?]{{2,90}},\s*|before\s[^,?]{{2,90}},\s*|after\s[^,?]{{2,90}},\s*|(?:you|we) (?:should|must)\s+"
     rf"|i (?:want|need|would like|expect) you to\s+)?"
-    rf"(?:remember to\s+)?(?:always|never|don'?t ever|do not ever)\s+{_ADVERB}{_VERB}[^?]*",
+    rf"(?:remember to\s+)?(?:always|never|don'?t ever|do not ever)\s+{_ADVERB}{VERB}[^?]*",
     re.IGNORECASE,
 )
 _MINDED = re.compile(
@@ -365,10 +365,10 @@ _MINDED = re.compile(
 _WOULD_YOU = re.compile(r"(?:can|could|would|will) you (?:please )?remember (?:for \w+ \w+ )?that\b", re.IGNORECASE)
 _A_RULE = re.compile(
     rf"\b(?:always|never|should(?:n'?t)?|must(?:n'?t)?|prefer|don'?t|do not|only (?:ever )?use|(?:like|want)s? (?:you"
-    rf"|it|them)|hate)\b|{_VERB}",
+    rf"|it|them)|hate)\b|{VERB}",
     re.IGNORECASE,
 )
-_IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{_VERB}", re.IGNORECASE)
+_IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{VERB}", re.IGNORECASE)
 _WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
 
 

@@ -83,8 +83,11 @@ class Extractor(Protocol):
 
 
 @runtime_checkable
-class Sharing(Extractor, Protocol):
-    """Extractor that can send several short chunks in one call, which share the call's fixed part."""
+class Sharing(Protocol):
+    """What an extractor has besides that can send several short chunks in one call, which share the call's fixed part.
+
+    Methods only: before Python 3.12 `isinstance` evaluates the properties of a protocol, and ``version`` may load all rules.
+    """
 
     def share(self, chunks: Sequence[Chunk]) -> bool:
         """Return whether these may be sent in one call."""
@@ -95,3 +98,7 @@ class Sharing(Extractor, Protocol):
     def extract_together(self, chunks: Sequence[Chunk]) -> list[Outcome]:
         """Return one outcome for each chunk, in order. The first one carries the cost of the call."""
         ...
+
+
+class SharingExtractor(Extractor, Sharing, Protocol):
+    """Extractor that can do both."""

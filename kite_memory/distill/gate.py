@@ -65,7 +65,8 @@ def passed(
     that the session read, and what other sessions of the project did.
     """
     verdicts: list[str] = []
-    told = _Told(events=tuple(events.values()), foreign=foreign(record.items(), provenance))
+    borrowed_parts = _foreign_parts(record.items(), provenance)
+    told = _Told(events=tuple(events.values()), foreign=_whole(borrowed_parts), foreign_symptoms=_symptoms(borrowed_parts))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
@@ -83,7 +84,7 @@ def passed(
                 doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
-            if honest.origin == "assistant" and told.a_tool_ruled_it(item):
+            if told.is_borrowed_symptom(item) or (honest.origin == "assistant" and told.a_tool_ruled_it(item)):
                 doubt = Doubt.NOT_THE_PERSONS_WORD
             doubt = doubt or told.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
@@ -101,6 +102,22 @@ def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | No
 
 def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
     """Return the items (by `id`) that mostly repeat what a tool or a file said before, and no person has said."""
+    return _whole(_foreign_parts(items, provenance))
+
+
+_SYMPTOM = -1
+
+
+def _whole(parts: Iterable[tuple[int, int]]) -> frozenset[int]:
+    return frozenset(item for item, thought in parts if thought != _SYMPTOM)
+
+
+def _symptoms(parts: Iterable[tuple[int, int]]) -> frozenset[int]:
+    return frozenset(item for item, thought in parts if thought == _SYMPTOM)
+
+
+def _foreign_parts(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[tuple[int, int]]:
+    """Return which thoughts of which items (by `id`) are mostly foreign. A symptom quotes a tool that failed, and may."""
     if provenance is None or not items:
         return frozenset()
     parts = [(at, *part) for at, item in enumerate(items) for part in _parts(item)]
@@ -110,20 +127,22 @@ def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> froze
         if trace.pairs >= _TELLING_PAIRS:
             weight = weights.setdefault((at, thought), [0, 0])
             weight[0] += trace.pairs
-            said = max(trace.foreign, trace.failure)
+            said = trace.foreign if thought == _SYMPTOM else max(trace.foreign, trace.failure)
             if said >= _FOREIGN and trace.person < _FOREIGN:
                 weight[1] += trace.pairs
-    return frozenset(id(items[at]) for (at, _), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
+    return frozenset((id(items[at]), thought) for (at, thought), (whole, taken) in weights.items() if taken >= _MOSTLY * whole > 0)
 
 
 def _parts(item: RecordItem) -> Iterator[tuple[int, str]]:
-    """Yield an item's sentences, each with the number of its thought, and last its title and body together."""
+    """Yield an item's sentences, each with the number of its thought, then its title and body together, and its symptom."""
     thoughts = [item.body]
     if isinstance(item, Decision):
         thoughts += [f"{each.alternative}: {each.reason}" for each in item.rejected]
     for number, thought in enumerate(thoughts):
         yield from ((number, sentence) for paragraph in thought.split("\n") for sentence in sentences(paragraph))
     yield len(thoughts), f"{item.title}. {item.body}"
+    if isinstance(item, Insight) and item.symptom:
+        yield _SYMPTOM, item.symptom
 
 
 _TELLING_PAIRS = 3
@@ -262,6 +281,7 @@ class _Told:
 
     events: Sequence[Event]
     foreign: frozenset[int] = frozenset()
+    foreign_symptoms: frozenset[int] = frozenset()
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -285,8 +305,13 @@ class _Told:
             return "tool"
         symptom = item.symptom if isinstance(item, Insight) else ""  # text quoted from a tool is the tool's, requests in it too
         asks = any(_ORDER.match(symptom, start.end()) for start in _SENTENCE_START.finditer(symptom))
-        quoted = asks and len(stems(symptom)) >= 3 and self._a_tool_said_first(symptom, not_failing=True)
-        return "tool" if quoted else claimed
+        return "tool" if asks and self.is_borrowed_symptom(item) else claimed
+
+    def is_borrowed_symptom(self, item: RecordItem) -> bool:
+        """Return whether the symptom was in the output of a tool that did not fail: then it is a claim, and no sign of failure."""
+        if not isinstance(item, Insight) or len(stems(item.symptom)) < 3:
+            return False
+        return id(item) in self.foreign_symptoms or self._a_tool_said_first(item.symptom, not_failing=True)
 
     def a_tool_ruled_it(self, item: RecordItem) -> bool:
         """Return whether a decision or preference was in a tool's output first, whatever reason is given for it."""

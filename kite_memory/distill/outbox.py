@@ -211,6 +211,9 @@ class Outbox:
 
     def chunked_to(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
         """Return ``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
+        if sessions is None:
+            rows = self._all("SELECT provider, id, chunked_to FROM sessions")
+            return {(provider, session): ordinal for provider, session, ordinal in rows}
         return {key: cursor.ordinal for key, cursor in self.cursors(sessions).items()}
 
     def cursors(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], Chunked]:

@@ -25,10 +25,11 @@ from kite_memory.mcp_server.auth_middleware import (
     Admitted,
     Audit,
     AuthMiddleware,
+    Buckets,
     Metrics,
     MetricsMissing,
+    TokenIssuer,
 )
-from kite_memory.mcp_server.declarations import Buckets
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools import wire
@@ -162,6 +163,7 @@ async def serve(
     tokens: Tokens,
     audit: Audit,
     report: Report,
+    issuer: TokenIssuer | None = None,
     certificate: Certificate | None = None,
     rate: float = 20.0,
     failures_at_once: float = _FAILURES_AT_ONCE,
@@ -169,13 +171,15 @@ async def serve(
     starting: Callable[[], str] = lambda: "",
     health: Callable[[], str] = lambda: "",
     team: bool = False,
+    everything: bool = False,
     started: Callable[[Callable[[], None]], None] = lambda stop: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until the function passed to ``started`` is called.
 
     ``rate`` is the limit of requests per second and token. An address that was refused ``failures_at_once`` times gets only 429 for
     some time. A new connection has ``seconds_to_ask`` to send the head of a request. For ``starting`` and ``health`` see
-    `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own.
+    `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own. For
+    ``everything`` see `server_over`.
     """
     waits = Waiting()
 
@@ -184,7 +188,9 @@ async def serve(
         waiting = waits
 
     metrics = _metrics(starting, waits)
-    server = server_over(audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE)
+    server = server_over(
+        audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE, everything=everything
+    )
     manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
     gate = AuthMiddleware(
         manager.handle_request,
@@ -197,6 +203,7 @@ async def serve(
         starting=starting,
         health=health,
         metrics=metrics,
+        issuer=issuer,
     )
     listens = uvicorn.Server(
         uvicorn.Config(

@@ -463,9 +463,9 @@ class SessionMemory:
             )
 
     def purge(self) -> bool:
-        """Erase deleted rows from the file, as `sqlite.purge` does."""
+        """Erase deleted rows from the file, as `sqlite.rewrite` does."""
         with self._lock:
-            return sqlite.purge(self._connection)
+            return sqlite.rewrite(self._connection)
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Erase every mention of these notes, and the reasons recorded for their showings. Figures by week stay."""

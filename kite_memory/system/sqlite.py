@@ -129,7 +129,9 @@ def purge(database: sqlite3.Connection) -> bool:
 
 
 def rewrite(database: sqlite3.Connection) -> bool:
-    """Rewrite the whole file, then `purge`: an earlier version may not have overwritten what it deleted."""
+    """Rewrite the whole file, then `purge`. A row that SQLite moved to another page may leave a piece of itself in its old one,
+    even with ``secure_delete``.
+    """
     database.execute("VACUUM")
     return purge(database)
 

@@ -36,6 +36,7 @@ SELECT_STATE = (
     "SELECT provider, id, project, cwd, branch, started, parent, title, last_ordinal, last_at, committed_at FROM sessions"
 )
 
+SELECT_LAST_ORDINALS = "SELECT provider, id, last_ordinal FROM sessions"
 SELECT_STATE_PAGE = f"{SELECT_STATE.replace(' FROM', ', key FROM')} WHERE key > ? ORDER BY key LIMIT ?"
 
 

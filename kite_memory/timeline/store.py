@@ -32,6 +32,7 @@ from kite_memory.timeline.fixes import find, fix_of, sign_backlog
 from kite_memory.timeline.rows import (
     SELECT_EVENT,
     SELECT_EVENT_FIRST,
+    SELECT_LAST_ORDINALS,
     SELECT_STATE,
     SELECT_STATE_PAGE,
     SessionState,
@@ -151,6 +152,10 @@ class Timeline:
             last = rows[-1][-1]
             yield [state_of(row) for row in rows]
 
+    def last_ordinals(self) -> dict[tuple[str, str], int]:
+        """Return ``{(provider, session): ordinal}``: the last event of each session, -1 for one without events."""
+        return {(provider, id): last for provider, id, last in self._all(SELECT_LAST_ORDINALS)}
+
     def session_state(self, provider: str, session: str) -> SessionState | None:
         row = self._one(SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
         return None if row is None else state_of(row)
@@ -198,6 +203,16 @@ class Timeline:
             (provider, session),
         )
         return None if row is None else event_of(row)
+
+    def recent_prompts(self, limit: int, sessions: int = 50) -> list[str]:
+        """Return the beginnings of user messages of the sessions worked in last."""
+        rows = self._all(
+            "SELECT substr(e.text, 1, 600) FROM (SELECT key FROM sessions ORDER BY last_at DESC LIMIT ?) AS r"
+            " CROSS JOIN events AS e ON e.session = r.key AND e.type = 'user_message'"
+            " AND e.id NOT IN (SELECT event FROM let_go) LIMIT ?",
+            (sessions, limit),
+        )
+        return [text for (text,) in rows]
 
     def spoken(self, provider: str, session: str, most: int = 10) -> int:
         """Return the number of user messages in the session, counted up to ``most``."""

@@ -6,7 +6,7 @@ Error messages say what is valid and never repeat a value.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeGuard, TypeVar
@@ -18,20 +18,6 @@ from kite_memory.text.unicode import written
 from kite_memory.tools.store import JsonValue
 from kite_memory.tools.values import WILD
 from kite_memory.vault.wording import one_line
-
-Json = Mapping[str, Any]
-
-NAMED_BEFORE: Mapping[str, str] = {
-    "session": "session_id",
-    "project_path": "project",
-    "tokens": "token_budget",
-    "id": "note",
-    "path": "note",
-    "ai": "ai_id",
-}
-"""Former or common names of arguments, and the one name used by all tools."""
-
-_MEANT = frozenset({"scope", "project", "session_id", "tags", "ttl", "expected_version"})
 
 LONGEST_KEY = 200
 _LONGEST_GIVEN = 10 * LONGEST_KEY
@@ -55,35 +41,39 @@ _NO_TAG = re.compile(r"[^\w/-]+")
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
 
-def renamed(arguments: Json) -> dict[str, Any]:
-    """Return the arguments under their current names. If both names are given, the current one wins."""
-    older = {NAMED_BEFORE[name]: value for name, value in arguments.items() if name in NAMED_BEFORE}
-    return {**older, **{name: value for name, value in arguments.items() if name not in NAMED_BEFORE}}
-
-
-def context(arguments: Json) -> tuple[dict[str, Any], dict[str, JsonValue]]:
-    """Return the arguments, completed from ``context``, and the rest of ``context`` to store beside the value."""
-    told = arguments.get("context", {})
-    if not isinstance(told, dict):
+def context(given: object) -> dict[str, JsonValue]:
+    """Return what to store beside a memory's value, redacted."""
+    if not isinstance(given, dict):
         raise UsageError("context is not an object", hint='as in: {"reason": "asked for in review", "tags": ["deploy"]}')
-    meant = {name: NAMED_BEFORE.get(name, name) for name in told if NAMED_BEFORE.get(name, name) in _MEANT}
-    kept = value({"context": {name: each for name, each in told.items() if name not in meant}}, "context")
+    kept = value("context", given)
     if len(written(kept)) > LONGEST_CONTEXT:
         raise UsageError(
             "context is too large", hint=f"at most {LONGEST_CONTEXT:,} characters of JSON; the rest belongs into the value"
         )
-    return {**{meant[name]: told[name] for name in meant}, **arguments}, kept if isinstance(kept, dict) else {}
+    return kept if isinstance(kept, dict) else {}
 
 
-def spelled(arguments: Json) -> JsonValue:
+def members(given: object) -> dict[str, Any]:
+    """Return an object that is parsed later. Text that is a JSON object is read, since some clients can only send text."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            given = None
+    if not isinstance(given, dict):
+        raise UsageError("arguments are not an object", hint='as in: {"note": "01JD…"}')
+    return given
+
+
+def spelled(given: object) -> JsonValue:
     """Return the value, redacted. Text that is a JSON object or list is parsed, since some clients can only send text."""
-    kept = value(arguments)
+    kept = value("value", given)
     if isinstance(kept, str) and kept.lstrip()[:1] in ("{", "["):
         try:
             told = json.loads(kept, parse_constant=_no_number)
         except (ValueError, RecursionError):
             return kept
-        return value({"value": told})
+        return value("value", told)
     return kept
 
 
@@ -91,76 +81,95 @@ def _no_number(name: str) -> JsonValue:
     raise ValueError(name)
 
 
-def key(arguments: Json, name: str = "key") -> str:
-    """Return the key unredacted, for `writable_key` or `readable_key`, which redact before they check the length."""
-    if isinstance(told := arguments.get(name, ""), str) and len(told) > _LONGEST_GIVEN:
-        raise UsageError(f"{name} is too long", hint=_KEY_TOO_LONG)
-    return text(arguments, name, longest=_LONGEST_GIVEN, needed=name == "key")
-
-
-def text(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
+def text(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
     """Return the text unredacted, for `clean` or for a lookup."""
-    value = arguments.get(name, "")
-    if not isinstance(value, str):
+    if not isinstance(given, str):
         raise UsageError(f"{name} is not text", hint=f"give {name} as a string")
-    if len(value) > longest:
+    if len(given) > longest:
         raise UsageError(f"{name} is too long", hint=f"at most {longest:,} characters")
-    if needed and not value.strip():
+    if needed and not given.strip():
         raise UsageError(f"{name} is missing", hint=f"give {name} as a string that is not empty")
-    return value.encode("utf-8", "replace").decode()
+    return given.encode("utf-8", "replace").decode()
 
 
-def line(arguments: Json, name: str, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
+def line(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
     """Return a name that must be on one line."""
-    value = text(arguments, name, longest=longest, needed=needed).strip()
-    if _CONTROL.search(value):
+    told = text(name, given, longest=longest, needed=needed).strip()
+    if _CONTROL.search(told):
         raise UsageError(f"{name} holds control characters", hint=f"give {name} on one line")
-    return one_line(value)
+    return one_line(told)
 
 
-def whole(arguments: Json, name: str, *, least: int, most: int, otherwise: int) -> int:
+def lines(name: str, given: object, *, longest: int, most: int) -> tuple[str, ...]:
+    """Return one name or a list of them."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list) or not 0 < len(listed) <= most:
+        raise UsageError(f"{name} are not a list", hint=f"give from 1 to {most} of them")
+    return tuple(line(name, each, longest=longest, needed=True) for each in listed)
+
+
+def whole(name: str, given: object, *, least: int, most: int) -> int:
     """Return a whole number, or raise `UsageError` if it is not between ``least`` and ``most``."""
-    value = arguments.get(name, otherwise)
-    if not _is_number(value) or value != int(value):
+    if not _is_number(given) or given != int(given):
         raise UsageError(f"{name} is not a whole number", hint=f"give {name} as a number from {least} to {most:,}")
-    if value < least:
+    if given < least:
         raise UsageError(f"{name} is too small", hint=f"give {name} as a number from {least} to {most:,}")
-    if value > most:
+    if given > most:
         raise UsageError(f"{name} is too large", hint=f"give {name} as a number from {least} to {most:,}")
-    return int(value)
+    return int(given)
 
 
-def yes(arguments: Json, name: str) -> bool:
-    value = arguments.get(name, False)
-    if not isinstance(value, bool):
+def yes(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
         raise UsageError(f"{name} is neither true nor false", hint=f"give {name} as true, or leave it out")
-    return value
+    return given
 
 
-def choice(arguments: Json, name: str, kinds: type[_Choice]) -> _Choice | None:
-    """Return the chosen member, or ``None`` if the argument is missing or empty."""
-    value = arguments.get(name, "")
-    if value == "":
+def choice(name: str, kinds: type[_Choice], given: object, *, among: Sequence[_Choice] = ()) -> _Choice | None:
+    """Return the chosen member, or ``None`` if the argument is empty."""
+    if given == "":
         return None
+    for kind in among or kinds:
+        if given == kind.value:
+            return kind
+    raise UsageError(f"{name} is none that is known", hint=f"choose one of: {', '.join(among or kinds)}")
+
+
+def choices(name: str, kinds: type[_Choice], given: object) -> frozenset[_Choice]:
+    """Return the chosen members of a list, or of a single one; none if it is empty."""
     try:
-        return kinds(value)
-    except ValueError:
-        raise UsageError(f"{name} is none that is known", hint=f"choose one of: {', '.join(kinds)}") from None
+        return frozenset(map(kinds, [given] if isinstance(given, str) and given else given or []))  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} are not a list of {name}", hint=f"choose among: {', '.join(kinds)}") from None
 
 
-def tags(arguments: Json) -> tuple[str, ...]:
-    value = arguments.get("tags", [])
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+def tags(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
         raise UsageError("tags are not a list of text", hint='as in: ["database", "deploy"]')
-    if len(value) > MOST_TAGS:
+    if len(given) > MOST_TAGS:
         raise UsageError("there are too many tags", hint=f"at most {MOST_TAGS}")
-    return written_tags([clean(beginning(each, 4 * LONGEST_TAG)) for each in value])
+    return written_tags([clean(beginning(each, 4 * LONGEST_TAG)) for each in given])
 
 
 def written_tags(given: Sequence[str]) -> tuple[str, ...]:
     """Return tags as notes store them: one lower-case word each, without those of digits only."""
     words = (_NO_TAG.sub("-", each.removeprefix("#").casefold()).strip("-/_")[:LONGEST_TAG] for each in given)
     return tuple(dict.fromkeys(word for word in words if word and not word.isdigit()))[:MOST_TAGS]
+
+
+def key(given: object) -> str:
+    """Return a key or a pattern as an agent sends it; see `readable_key`."""
+    if isinstance(given, str) and len(given) > _LONGEST_GIVEN:
+        raise UsageError("key is too long", hint=_KEY_TOO_LONG)
+    return readable_key(text("key", given, longest=_LONGEST_GIVEN, needed=True))
+
+
+def key_to_write(given: object) -> str:
+    return writable_key(key(given))
+
+
+def pattern(given: object) -> str:
+    return key(given) if given != "" else ""
 
 
 def writable_key(given: str) -> str:
@@ -187,16 +196,20 @@ def readable_key(given: str) -> str:
     return key
 
 
-def ends(arguments: Json, now: datetime) -> datetime | None:
-    """Return the expiry from ``ttl`` in seconds, ``None`` for never. Rounded up to a whole second, the precision of notes."""
-    value = arguments.get("ttl")
-    if value is None:
-        return None
-    if not _is_number(value) or value <= 0:
+def seconds(given: object) -> float:
+    """Return a span of time."""
+    if not _is_number(given) or given <= 0:
         raise UsageError("ttl is not a number of seconds above 0", hint="leave it out for what shall stay")
-    if value > LONGEST_TTL.total_seconds():
+    if given > LONGEST_TTL.total_seconds():
         raise UsageError("ttl is more than ten years", hint="leave it out for what shall stay")
-    end = now + timedelta(seconds=value)
+    return given
+
+
+def ends(ttl: float | None, now: datetime) -> datetime | None:
+    """Return when that many seconds are over, ``None`` for never. Rounded up to a whole second, the precision of notes."""
+    if ttl is None:
+        return None
+    end = now + timedelta(seconds=ttl)
     return end.replace(microsecond=0) + timedelta(seconds=1) if end.microsecond else end
 
 
@@ -213,14 +226,12 @@ def _is_number(value: object) -> TypeGuard[int | float]:
             return False
 
 
-def value(arguments: Json, name: str = "value") -> JsonValue:
+def value(name: str, given: object) -> JsonValue:
     """Return any JSON value, redacted. Raises `UsageError` if it is too large or too deep to be returned whole."""
-    if name not in arguments:
-        raise UsageError(f"{name} is missing", hint="give any JSON: text, a number, a list, an object")
     looked = _Looked()
-    given = looked.at(arguments[name], DEEPEST_VALUE)
+    checked = looked.at(given, DEEPEST_VALUE)
     together = "\n".join(looked.lines)
-    kept = given if clean(together) == together else _cleaned(given)
+    kept = checked if clean(together) == together else _cleaned(checked)
     if len(written(kept)) > LONGEST_SPELLED:
         raise UsageError(
             f"{name} is too large to be answered whole: tags, line breaks and invisible characters are spelled out in an answer",

@@ -10,37 +10,55 @@ from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
+from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Fact
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
 from kite_memory.recall.search import name
 from kite_memory.tools import argument_parsing, local_context, note_view
 from kite_memory.tools.access import Asker
+from kite_memory.tools.arguments import (
+    A_SESSION,
+    AFTER,
+    ANOTHER_SESSION,
+    BRIEF_TOKENS,
+    HIT_LIMIT,
+    KIND,
+    KINDS,
+    LONG_LIMIT,
+    NOTE,
+    NOTES,
+    OFFSET,
+    PROJECT,
+    QUERY,
+    SCOPE,
+    SINCE,
+    TAGS,
+    TEXT,
+    TITLE,
+    TRANSCRIPT,
+    Arguments,
+)
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.conversation_notes import uuid_of
+from kite_memory.tools.conversation_notes import journal_id, uuid_of
 from kite_memory.tools.conversations import Gate
 from kite_memory.tools.local_context import Near, within
-from kite_memory.tools.local_conversations import MOST_TRANSCRIPT
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asked, Store
+from kite_memory.tools.store import Asked, Found, Store
 
-_LONGEST_QUERY = 4_000
-_LONGEST_TEXT = 20_000
-"""Most characters of a text to remember."""
-_MOST_HITS = 50
-_MOST_SHOWN = 20
 _BODY = 16_000
 _BODY_TOKENS = 6_000
 _OPENED_TOKENS = 350
 """Tokens for one note among several; 400 with its frame."""
 _PAGE = 200_000
 """Characters of a transcript in one answer, as JSON; together with the note it fits into a tool's answer."""
-_EVENTS, _MOST_EVENTS = 50, 200
+_EVENTS = 50
+"""Sessions among which the last one with prompts is searched for."""
 _EVENT_TEXT = 1_000
+_PASSAGES = 8_000
+"""Characters of a search's answer for conversations and events."""
 _SESSIONS = 10_000
 """Number of a project's last sessions among which a named one is searched for."""
-_BRIEF = 500
-_WRITABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.QUESTION})
 
 Age = Callable[[str, datetime], datetime | None]
 """Converts ``30d`` or a date into a time. Raises `UsageError`."""
@@ -62,7 +80,7 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
-        "show_notes": partial(_notes, store),
+        "show_notes": partial(_notes, store, near),
         "recent_notes": partial(_recent, store, near),
         "timeline": partial(_timeline, store, near),
         "resume_brief": partial(_resume, near),
@@ -71,62 +89,105 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     }
 
 
-def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
-    query = argument_parsing.clean(argument_parsing.text(arguments, "query", longest=_LONGEST_QUERY, needed=True)).strip()
-    within = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    query = argument_parsing.clean(arguments[QUERY]).strip()
+    project = local_context.project_named(asker, near, arguments[PROJECT])
     asked = Asked(
         text=query,
-        project=within or asker.project,
-        within=bool(within),
-        kinds=_kinds(arguments),
-        since=age(argument_parsing.line(arguments, "since", longest=40), clock()),
-        limit=argument_parsing.whole(arguments, "limit", least=1, most=_MOST_HITS, otherwise=10),
+        project=project or asker.project,
+        within=bool(project),
+        kinds=arguments[KINDS],
+        since=age(arguments[SINCE], clock()),
+        limit=arguments[HIT_LIMIT],
     )
-    hits, left_out = note_view.bounded([note_view.found(hit, asker.grant, query) for hit in store.search(asker.grant, asked)])
-    return {"hits": hits, "left_out": left_out, "took_ms": round((time.perf_counter() - began) * 1000, 1)}
+    found = store.search(asker.grant, asked)
+    beside = _beside(near, asker, asked, found)
+    hits, more_hits = note_view.bounded(
+        [note_view.found(hit, asker.grant, query) | {"rank": rank} for hit, rank in zip(found, beside["notes"], strict=True)],
+        note_view.LONGEST_TEXT - _PASSAGES,
+    )
+    events, more_events = note_view.bounded([_passage(each) for each in beside["events"]], _PASSAGES)
+    took = round((time.perf_counter() - began) * 1000, 1)
+    return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
 
 
-def _kinds(arguments: Json) -> frozenset[NoteKind]:
-    value = arguments.get("kinds") or []
-    try:
-        return frozenset(map(NoteKind, [value] if isinstance(value, str) else value))
-    except (TypeError, ValueError):
-        raise UsageError("kinds are not a list of kinds", hint=f"choose among: {', '.join(NoteKind)}") from None
+def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> Json:
+    """Return conversations and events on the same subject, if any were asked for and are to be had here, and all ranks."""
+    if near.passages is None or asked.kinds:
+        return {"notes": range(1, len(found) + 1), "events": []}
+    return near.passages(
+        [Hit(note=hit.note, score=hit.score, why=hit.why) for hit in found],
+        query=asked.text,
+        here=asked.project,
+        within=asked.project if asked.within else "",
+        since=asked.since,
+        most=asked.limit,
+        **within(asker.grant, Scope.PROJECT),
+    )
 
 
-def _note(store: Store, asker: Asker, arguments: Json, *, tokens: int = _BODY_TOKENS) -> Json:
-    named = argument_parsing.line(arguments, "note", longest=1_024, needed=True)
-    wants_transcript = arguments.get("transcript", False)
-    if not isinstance(wants_transcript, bool):
-        raise UsageError("transcript is neither true nor false", hint="leave it out for the note alone")
-    offset = argument_parsing.whole(arguments, "offset", least=0, most=4 * MOST_TRANSCRIPT, otherwise=0)
+def _passage(told: Json) -> Json:
+    """Return an entry of a conversation or an event, without the place of its file."""
+    shown = {name: told[name] for name in _OF_A_PASSAGE if told.get(name) not in ("", None)}
+    return {
+        "citation": told["reference"],
+        **{name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in shown.items()},
+    }
+
+
+_OF_A_PASSAGE = ("at", "type", "tier", "project", "asked", "snippet", "later", "later_at", "status", "rank")
+
+
+def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
+    named, wants_transcript, offset = arguments[NOTE], arguments[TRANSCRIPT], arguments[OFFSET]
     if offset and not wants_transcript:
         raise UsageError("only a transcript has an offset", hint="give transcript=true as well")
-    note = store.note(asker.grant, named) or _titled(store, asker, named)
+    note = _called(store, asker, named)
     uuid = uuid_of(note) if note is not None else _uuid(named)
     transcript = store.transcript(asker.grant, uuid) if wants_transcript and uuid else None
     if note is None and transcript is None:
         raise _not_found()
-    answer: Json = {} if note is None or offset else _whole(store, asker, note, tokens)
+    answer: Json = {} if note is None or offset else _whole(store, asker, note, _BODY_TOKENS)
     if wants_transcript:
         answer |= _page(plain(transcript or ""), offset) | {"has_transcript": transcript is not None}
     return answer
 
 
-def _notes(store: Store, asker: Asker, arguments: Json) -> Json:
-    """Return several notes as `get_note` does, but shorter; names that were not found or not visible are listed as missing."""
-    named = arguments.get("notes")
-    if not isinstance(named, list) or not 0 < len(named) <= _MOST_SHOWN:
-        raise UsageError("notes are not a list", hint=f"give the ids of at most {_MOST_SHOWN} notes, as search_notes tells them")
+def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+    """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
+
+    Names that were not found or not visible are listed as missing.
+    """
     found: list[Json] = []
     missing: list[str] = []
-    for each in named:
-        try:
-            found.append(_note(store, asker, {"note": each}, tokens=_OPENED_TOKENS))
-        except NoteNotFound:
-            missing.append(plain_line(each))
+    for named in arguments[NOTES]:
+        if said := _conversation(near, asker, named):
+            found.append(said)
+            continue
+        note = _called(store, asker, named)
+        if note is None:
+            missing.append(plain_line(named))
+        else:
+            found.append(_whole(store, asker, note, _OPENED_TOKENS))
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
+
+
+def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+    """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
+    cited = EvidenceReference.parse(named)
+    if cited is None or near.conversation is None or near.timeline is None:
+        return None
+    if not asker.grant.whole:
+        try:
+            _chosen(near.timeline, asker, "", f"{cited.provider}:{cited.session}")
+        except KiteError:
+            return None
+    said = shortened(quoted(near.conversation(cited)), tokens=_OPENED_TOKENS, characters=_BODY)
+    if not said:
+        return None
+    frame = note_view.framed("quoted from a conversation", [f"--- {plain_line(quoted(named))} ---", said])
+    return {"id": plain_line(quoted(named)), "kind": "conversation", "text": frame}
 
 
 def _page(transcript: str, offset: int) -> Json:
@@ -138,9 +199,19 @@ def _page(transcript: str, offset: int) -> Json:
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}
 
 
+def _called(store: Store, asker: Asker, named: str) -> Note | None:
+    """Return a note by its id, path or title, or the journal of a saved conversation by its uuid or citation."""
+    if (note := store.note(asker.grant, named)) is not None:
+        return note
+    if (uuid := _uuid(named)) and (conversation := store.conversation(asker.grant, uuid)) is not None:
+        return store.note(asker.grant, journal_id(conversation))
+    return _titled(store, asker, named)
+
+
 def _uuid(named: str) -> str:
+    """Return the uuid of a saved conversation from itself or from ``<agent>:<uuid>``, as answers cite it; else empty."""
     try:
-        return conversation_uuid(named)
+        return conversation_uuid(named.rpartition(":")[2])
     except UsageError:
         return ""
 
@@ -181,10 +252,10 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     }
 
 
-def _recent(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
     project, _ = local_context.around(asker, near, arguments)
-    limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=50)
+    limit = arguments[LONG_LIMIT]
     notes, _ = note_view.bounded(
         [note_view.told(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
         4 * note_view.LONGEST_TEXT,
@@ -192,56 +263,53 @@ def _recent(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     return {"notes": notes}
 
 
-def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Json) -> Json:
+def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Arguments) -> Json:
     """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
-    text = argument_parsing.clean(argument_parsing.text(arguments, "text", longest=_LONGEST_TEXT, needed=True)).strip()
-    title = argument_parsing.clean(argument_parsing.line(arguments, "title")).strip()
+    text = argument_parsing.clean(arguments[TEXT]).strip()
+    title = argument_parsing.clean(arguments[TITLE]).strip()
     if not text:
         raise UsageError("there is nothing to remember", hint="what is secret or marked as private is never kept")
-    kind = argument_parsing.choice(arguments, "kind", NoteKind) or NoteKind.FACT
-    if kind not in _WRITABLE:
-        raise UsageError(f"a note of kind {kind.value!r} is not made so", hint=f"choose one of: {', '.join(sorted(_WRITABLE))}")
     if why := gate.text(f"{title}\n{text}"):
         raise UsageError(f"this was not remembered: {why}", hint="say what is so, as a fact; people give instructions themselves")
-    scope = argument_parsing.choice(arguments, "scope", Scope)
+    scope = arguments[SCOPE]
     project, _ = local_context.around(asker, near, arguments)
     place = local_context.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
     note = store.remember(
         asker.grant,
         text,
-        kind,
+        arguments[KIND] or NoteKind.FACT,
         place,
         by=argument_parsing.clean(asker.name),
-        tags=argument_parsing.tags(arguments),
+        tags=arguments[TAGS],
         title=title,
         origin=gate.whose(said, near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)),
     )
     return {"remembered": True, **note_view.told(note, asker.grant)}
 
 
-def _forget(store: Store, asker: Asker, arguments: Json) -> Json:
+def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     """Move a note to the vault's trash; it is never written again."""
-    named = argument_parsing.line(arguments, "note", longest=1_024, needed=True)
+    named = arguments[NOTE]
     if not store.forget(asker.grant, named):
-        note = _titled(store, asker, named)
+        note = _called(store, asker, named)
         if note is None or not store.forget(asker.grant, name(note)):
             raise _not_found()
     return {"forgotten": True, "note": plain_line(named)}
 
 
-def _timeline(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     if near.timeline is None:
         raise _elsewhere()
-    limit = argument_parsing.whole(arguments, "limit", least=1, most=_MOST_EVENTS, otherwise=_EVENTS)
-    named = argument_parsing.line(arguments, "session_id")
-    project = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
+    limit = arguments[LONG_LIMIT]
+    named = arguments[A_SESSION]
+    project = local_context.project_named(asker, near, arguments[PROJECT])
     if not named:
         sessions, left_out = note_view.bounded([_session(each) for each in _sessions(near.timeline, asker, project, limit)])
         return {"sessions": sessions, "left_out": left_out}
     cited = EvidenceReference.parse(named)
     chosen = _chosen(near.timeline, asker, project, f"{cited.provider}:{cited.session}" if cited else named)
-    meant, after = f"{chosen}#{cited.event}" if cited else chosen, _after(arguments)
+    meant, after = f"{chosen}#{cited.event}" if cited else chosen, arguments[AFTER]
     with _told_to_agents():
         told = near.timeline(session=meant, most=limit, after=after, edges=False)
     if not asker.grant.sees(Scope.PROJECT, told["session"]["project"]):
@@ -256,16 +324,11 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     }
 
 
-def _after(arguments: Json) -> int:
-    return argument_parsing.whole(arguments, "after", least=-1, most=1 << 53, otherwise=-1)
-
-
-def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
+def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
-    named = argument_parsing.line(arguments, "session_id")
-    project = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024)) or asker.project
-    tokens = argument_parsing.whole(arguments, "token_budget", least=60, most=4_000, otherwise=_BRIEF)
+    named = arguments[ANOTHER_SESSION]
+    project = local_context.project_named(asker, near, arguments[PROJECT]) or asker.project
     if named:
         chosen = _chosen(near.timeline, asker, "", named)
     else:
@@ -274,7 +337,7 @@ def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
             raise SessionUnknown("no session is known here", hint="timeline lists those there are")
         chosen = f"{last['provider']}:{last['id']}"
     with _told_to_agents():
-        told = near.resume(session=chosen, tokens=tokens, **within(asker.grant, Scope.PROJECT))
+        told = near.resume(session=chosen, tokens=arguments[BRIEF_TOKENS], **within(asker.grant, Scope.PROJECT))
     text = quoted(told["text"])
     return {
         "session": _session(told["session"]),
@@ -288,7 +351,7 @@ def _resume(near: Near, asker: Asker, arguments: Json) -> Json:
 def _elsewhere() -> EventsElsewhere:
     return EventsElsewhere(
         "events stay on the machine where they happened; this bridge has the team's notes alone",
-        hint="ask `kmem mcp` on that machine; here, get-context and smart_resume say what was decided and left open",
+        hint="ask `kmem mcp` on that machine; here, get_context and smart_resume say what was decided and left open",
     )
 
 

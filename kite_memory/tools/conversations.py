@@ -1,4 +1,4 @@
-"""Tools for saved conversations: generate-conversation-id, get-context, save-conversation."""
+"""Tools for saved conversations: generate_conversation_id, get_context, save_conversation."""
 
 import re
 import time
@@ -18,6 +18,7 @@ from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.access import Asker
+from kite_memory.tools.arguments import CONTEXT_TOKENS, PROJECT, QUERY, RECORD_LIMIT, Arguments
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import RECORD, name_of
 from kite_memory.tools.local_context import Near
@@ -27,10 +28,6 @@ from kite_memory.tools.store import Asked, Conversation, Found, Place, Store
 from kite_memory.tools.transcripts import chunk_of
 from kite_memory.vault.wording import shortened
 
-_LONGEST_QUERY = 4_000
-_RECORDS, _MOST_RECORDS = 5, 20
-_TOKENS, _LEAST_TOKENS, _MOST_TOKENS = 2_000, 100, 6_000
-"""The upper bound is what fits in a tool's answer."""
 _OPENING = 600
 _GREETINGS = 20
 """Number of turns in which the first meaningful one is searched for."""
@@ -81,28 +78,27 @@ def tools(
     new_uuid: Callable[[], UUID] = uuid4,
 ) -> Mapping[str, Tool]:
     return {
-        "generate-conversation-id": partial(_generate, new_uuid),
-        "get-context": partial(_context, store, near),
-        "save-conversation": partial(_save, store, near, gate, decompose, clock),
+        "generate_conversation_id": partial(_generate, new_uuid),
+        "get_context": partial(_context, store, near),
+        "save_conversation": partial(_save, store, near, gate, decompose, clock),
     }
 
 
-def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Json) -> Json:
+def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Arguments) -> Json:
     """Return a new uuid. Nothing is stored; the first save under it creates the conversation."""
     return {"claude_conversation_uuid": str(new_uuid())}
 
 
-def _context(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+def _context(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
-    query = argument_parsing.clean(argument_parsing.text(arguments, "query", longest=_LONGEST_QUERY, needed=True)).strip()
-    within = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
-    limit = argument_parsing.whole(arguments, "limit", least=1, most=_MOST_RECORDS, otherwise=_RECORDS)
-    budget = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=_MOST_TOKENS, otherwise=_TOKENS)
+    query = argument_parsing.clean(arguments[QUERY]).strip()
+    within = local_context.project_named(asker, near, arguments[PROJECT])
+    limit = arguments[RECORD_LIMIT]
     asked = Asked(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
     asked_about = terms(query)
     found = [hit for hit in store.search(asker.grant, asked) if _answers(hit, asked.project, asked_about)]
     made = pieces(store, asker.grant, query, found, limit)
-    text, tokens, kept = fitted(made, budget)
+    text, tokens, kept = fitted(made, arguments[CONTEXT_TOKENS])
     return {
         "text": text or "Nothing in memory speaks of this.",
         "records": [piece.reference for piece in kept],
@@ -129,9 +125,9 @@ def _save(
     decompose: Decompose,
     clock: Callable[[], datetime],
     asker: Asker,
-    arguments: Json,
+    arguments: Arguments,
 ) -> Json:
-    told = read_record(arguments)
+    told = read_record(arguments.told)
     place = _place(asker, near, told)
     asker.grant.demand(place.scope, place.project)
     now = clock()
@@ -199,9 +195,9 @@ def _place(asker: Asker, near: Near, told: Given) -> Place:
         raise UsageError("scope is none that is known", hint="choose one of: global, project, shared") from None
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
-    arguments = {"project": told.project} if told.project else {}
-    project, _ = local_context.around(asker, near, arguments)
-    return local_context.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+    project = argument_parsing.line("project", told.project, longest=4_096)
+    here = local_context.project_named(asker, near, project) or asker.project
+    return local_context.place_in(asker, near, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
 
 
 def _nobodys_own_word(record: Record) -> Record:

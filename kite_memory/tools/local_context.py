@@ -1,15 +1,16 @@
 """What this machine knows beside the store: callables, or ``None`` where it is unknown, as for a team's store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Scope
 from kite_memory.model.provenance import Provenance
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.access import Asker, Grant
+from kite_memory.tools.arguments import PROJECT, SESSION, Arguments
 from kite_memory.tools.store import Place, State
 
 Json = dict[str, Any]
@@ -32,16 +33,20 @@ class Near:
     """Lookups on this machine.
 
     ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
-    answer like the commands of these names and take the same arguments. ``working`` returns what agents had in progress in a
-    project's last sessions, or in one session, according to transcripts. ``heard`` returns the events of a project's last sessions,
-    ``known_of`` who said something first in all of its sessions. ``resume`` and ``working`` take ``projects`` if the caller does
-    not see all; events of other projects are then not read.
+    answer like the commands of these names and take the same arguments. ``passages`` returns what was said and done on a search's
+    subject, with the ranks of these and of the notes that it found; ``conversation`` returns a cited one in brief.
+    ``working`` returns what agents had in progress in a project's last sessions, or in one session, according to transcripts.
+    ``heard`` returns the events of a project's last sessions, ``known_of`` who said something first in all of its sessions.
+    ``resume``, ``passages`` and ``working`` take ``projects`` if the caller does not see all; events of other projects are then not
+    read.
     """
 
     project_of: Callable[[str], str] = _as_it_is
     known_project: Callable[[str], str] = _as_it_is
     timeline: Callable[..., Json] | None = None
     resume: Callable[..., Json] | None = None
+    passages: Callable[..., Json] | None = None
+    conversation: Callable[[EvidenceReference], str] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
     known_of: Callable[[str], Provenance | None] = _nobody
@@ -54,7 +59,7 @@ class Near:
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
-    """Return the argument ``projects`` for `Near.resume` and `Near.working`; empty if the grant sees all."""
+    """Return the argument ``projects`` for `Near.resume`, `Near.passages` and `Near.working`; empty if the grant sees all."""
     if grant.scopes is not None and scope not in grant.scopes:
         return {"projects": []}
     return {} if grant.projects is None else {"projects": sorted(grant.projects)}
@@ -72,24 +77,28 @@ def project_named(asker: Asker, near: Near, name: str) -> str:
     return near.known_project(name) if asker.grant.whole and not asker.grant.name else name
 
 
-def around(asker: Asker, near: Near, arguments: Mapping[str, Any]) -> tuple[str, str]:
+def around(asker: Asker, near: Near, arguments: Arguments) -> tuple[str, str]:
     """Return the project and session that are named, or else the caller's own."""
-    project = project_named(asker, near, argument_parsing.line(arguments, "project", longest=4_096)) or asker.project
-    session = argument_parsing.line(arguments, "session_id") or asker.session
-    return project, session
+    return project_named(asker, near, arguments[PROJECT]) or asker.project, arguments[SESSION] or asker.session
 
 
-def place_of(asker: Asker, near: Near, arguments: Mapping[str, Any], scope: Scope) -> Place:
-    """Return the place of a memory.
+def place_of(asker: Asker, near: Near, arguments: Arguments, scope: Scope) -> Place:
+    """Return the place that the arguments name, as `place_in` does."""
+    return place_in(asker, near, scope, project=arguments[PROJECT], session=arguments[SESSION])
+
+
+def place_in(asker: Asker, near: Near, scope: Scope, *, project: str, session: str = "") -> Place:
+    """Return the place of a memory; project and session are the caller's own if they are empty.
 
     A global one has neither project nor session; a shared one has a project only if it is named.
     """
-    project, session = around(asker, near, arguments)
+    named = project_named(asker, near, project)
+    project, session = named or asker.project, session or asker.session
     match scope:
         case Scope.GLOBAL:
             return Place(scope=scope)
         case Scope.SHARED:
-            return Place(scope=scope, project=project if arguments.get("project") else "")
+            return Place(scope=scope, project=named)
         case Scope.PROJECT:
             if not project:
                 raise UsageError(

@@ -26,17 +26,27 @@ from kite_memory.timeline.open_todos import left
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.access import Asker
+from kite_memory.tools.arguments import (
+    AI,
+    CONTEXT_SUMMARY,
+    FROM_SESSION,
+    MOST_TODOS,
+    PROJECT,
+    SESSION,
+    STATE_LIMIT,
+    TO_SESSION,
+    TODOS,
+    WORKING_NOTES,
+    Arguments,
+)
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.local_context import Near, within
 from kite_memory.tools.store import JsonValue, State, Store, Todo
 
-_FIELDS = frozenset({"todos", "working_notes", "context_summary"})
-_MOST_TODOS = 100
+_FIELDS = (TODOS, WORKING_NOTES, CONTEXT_SUMMARY)
 _LONGEST_TODO = 500
 _MOST_FIELDS = 12
 _FIELD = re.compile(r"(?!(?:text|content|step)$)[A-Za-z_][\w-]{0,39}", re.ASCII)
-_LONGEST_NOTES = 8_000
-_LONGEST_SUMMARY = 8_000
 _STATUSES = {
     "": "pending",
     "todo": "pending",
@@ -92,7 +102,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     }
 
 
-def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
@@ -100,18 +110,18 @@ def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker,
         ai=ai,
         session=session,
         project=project,
-        todos=_todos(arguments.get("todos", [])),
-        working_notes=argument_parsing.clean(argument_parsing.text(arguments, "working_notes", longest=_LONGEST_NOTES)),
-        context_summary=argument_parsing.clean(argument_parsing.text(arguments, "context_summary", longest=_LONGEST_SUMMARY)),
+        todos=_todos(arguments[TODOS]),
+        working_notes=argument_parsing.clean(arguments[WORKING_NOTES]),
+        context_summary=argument_parsing.clean(arguments[CONTEXT_SUMMARY]),
         saved=clock(),
     )
-    mentioned = _FIELDS & arguments.keys()
+    mentioned = {field.name for field in _FIELDS if field in arguments}
     if not mentioned:
         raise UsageError("there is nothing to save", hint="give todos, working_notes or context_summary")
     return {"saved": True, **told(store.save_state(asker.grant, state, only=mentioned))}
 
 
-def _get(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
@@ -119,10 +129,10 @@ def _get(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     return {"found": True, **told(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
-def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
+def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     ai = _ai(asker, arguments)
-    source = argument_parsing.line(arguments, "from_session", needed=True)
-    target = argument_parsing.line(arguments, "to_session", needed=True)
+    source = arguments[FROM_SESSION]
+    target = arguments[TO_SESSION]
     if source == target:
         raise UsageError("from_session and to_session are the same", hint="name the session that goes on")
     now = clock()
@@ -137,11 +147,11 @@ def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: As
     return {"transferred": True, **told(moved)}
 
 
-def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=20)
-    ai = argument_parsing.clean(argument_parsing.line(arguments, "ai_id"))
-    project = local_context.project_named(asker, near, argument_parsing.line(arguments, "project", longest=1_024))
-    session = argument_parsing.line(arguments, "session_id")
+def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+    limit = arguments[STATE_LIMIT]
+    ai = argument_parsing.clean(arguments[AI])
+    project = local_context.project_named(asker, near, arguments[PROJECT])
+    session = arguments[SESSION]
     there = states(store, near, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there
     return {"states": [brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
@@ -211,8 +221,8 @@ def _called(state: State, ai: str) -> bool:
     return state.ai.casefold() == ai.casefold()
 
 
-def _ai(asker: Asker, arguments: Json) -> str:
-    ai = argument_parsing.clean(argument_parsing.line(arguments, "ai_id")) or asker.ai
+def _ai(asker: Asker, arguments: Arguments) -> str:
+    ai = argument_parsing.clean(arguments[AI]) or asker.ai
     if not ai:
         raise UsageError("ai_id is missing", hint="say who you are, as in: claude-code, codex, gemini-cli")
     return ai
@@ -221,8 +231,8 @@ def _ai(asker: Asker, arguments: Json) -> str:
 def _todos(value: object) -> tuple[Todo, ...]:
     if not isinstance(value, list):
         raise UsageError("todos are not a list", hint='as in: [{"text": "Write the test", "status": "in_progress"}]')
-    if len(value) > _MOST_TODOS:
-        raise UsageError("there are too many todos", hint=f"at most {_MOST_TODOS}")
+    if len(value) > MOST_TODOS:
+        raise UsageError("there are too many todos", hint=f"at most {MOST_TODOS}")
     return tuple(todo for each in value if (todo := _todo(each)).text)
 
 

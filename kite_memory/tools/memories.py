@@ -6,11 +6,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+from kite_memory.errors import UsageError
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.text.unicode import written
 from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.access import Asker
+from kite_memory.tools.arguments import (
+    CONTEXT,
+    EXPECTED,
+    KEY,
+    KEY_TO_READ,
+    LONG_LIMIT,
+    PATTERN,
+    PROJECT,
+    SCOPE,
+    TAGS,
+    TTL,
+    VALUE,
+    VALUES,
+    Arguments,
+)
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.store import JsonValue, Memory, Store, Wanted
@@ -36,55 +52,46 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     }
 
 
-def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
-    arguments, context = argument_parsing.context(arguments)
-    key = argument_parsing.writable_key(argument_parsing.key(arguments))
-    scope = argument_parsing.choice(arguments, "scope", Scope) or Scope.PROJECT
-    expected = None
-    if "expected_version" in arguments:
-        expected = argument_parsing.whole(arguments, "expected_version", least=0, most=1 << 53, otherwise=0)
+def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     memory = store.write_memory(
         asker.grant,
-        key,
-        argument_parsing.spelled(arguments),
-        local_context.place_of(asker, near, arguments, scope),
+        arguments[KEY],
+        arguments[VALUE],
+        local_context.place_of(asker, near, arguments, arguments[SCOPE] or Scope.PROJECT),
         by=argument_parsing.clean(asker.name),
-        tags=argument_parsing.tags(arguments),
-        expires=argument_parsing.ends(arguments, clock()),
-        expected=expected,
-        context=context,
+        tags=arguments[TAGS],
+        expires=argument_parsing.ends(arguments[TTL], clock()),
+        expected=arguments[EXPECTED],
+        context=arguments[CONTEXT],
     )
     return {"written": True, **_without_value(memory)}
 
 
-def _read(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
+def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     """Return memories: for a key, the nearest one with that name; for a pattern, or only tags or a scope, all that match."""
-    arguments, _ = argument_parsing.context(arguments)
-    several = "key" not in arguments and any(arguments.get(name) for name in ("pattern", "tags", "scope"))
-    named = argument_parsing.key(arguments, "pattern") or "*" if several else argument_parsing.key(arguments)
-    pattern = argument_parsing.readable_key(named)
+    several = KEY_TO_READ not in arguments
+    if several and not (arguments[PATTERN] or arguments[TAGS] or arguments[SCOPE]):
+        raise UsageError("key is missing", hint="as in: project.database; or give pattern, tags or scope")
+    pattern = arguments[PATTERN] or "*" if several else arguments[KEY_TO_READ]
     if several or is_pattern(pattern):
         wanted = _wanted(asker, near, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
         return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
-    if wanted.scope is Scope.SHARED and not arguments.get("project"):  # the default scope of write_memory comes first
+    if wanted.scope is Scope.SHARED and not arguments[PROJECT]:  # the default scope of write_memory comes first
         looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
     found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
 
-def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    arguments, _ = argument_parsing.context(arguments)
-    pattern = argument_parsing.readable_key(argument_parsing.key(arguments, "pattern") or "*")
-    limit = argument_parsing.whole(arguments, "limit", least=1, most=argument_parsing.MOST_RESULTS, otherwise=50)
-    found = store.memories(asker.grant, _wanted(asker, near, arguments, pattern, limit=limit + 1))
+def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+    limit = arguments[LONG_LIMIT]
+    found = store.memories(asker.grant, _wanted(asker, near, arguments, arguments[PATTERN] or "*", limit=limit + 1))
     told: list[Json] = []
     room = _ROOM - _BESIDE
-    values = argument_parsing.yes(arguments, "values")
     for memory in found[:limit]:
         beginning = {**_without_value(memory), "preview": preview(memory.value)}
-        if values and len(written(whole := _with_value(memory))) < room:
+        if arguments[VALUES] and len(written(whole := _with_value(memory))) < room:
             beginning = whole
         room -= len(written(beginning)) + 1
         if room < 0:
@@ -94,17 +101,15 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
     return {"memories": told, "count": len(told), "more": len(found) > len(told), **hint}
 
 
-def _delete(store: Store, near: Near, asker: Asker, arguments: Json) -> Json:
-    arguments, _ = argument_parsing.context(arguments)
-    key = argument_parsing.writable_key(argument_parsing.key(arguments))
-    scope = argument_parsing.choice(arguments, "scope", Scope) or Scope.PROJECT
+def _delete(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+    key, scope = arguments[KEY], arguments[SCOPE] or Scope.PROJECT
     place = local_context.place_of(asker, near, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
 
 
-def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: int) -> Wanted:
+def _wanted(asker: Asker, near: Near, arguments: Arguments, pattern: str, *, limit: int) -> Wanted:
     """Return the query. Memories of a project or session are searched in the caller's own; if that is unknown, none is found."""
-    scope = argument_parsing.choice(arguments, "scope", Scope)
+    scope = arguments[SCOPE]
     project, session = local_context.around(asker, near, arguments)
     if scope is not None:
         local_context.place_of(asker, near, arguments, scope)  # raises with the missing argument
@@ -113,7 +118,7 @@ def _wanted(asker: Asker, near: Near, arguments: Json, pattern: str, *, limit: i
         scope=scope,
         project=project or local_context.NOWHERE,
         session=session or local_context.NOWHERE,
-        tags=argument_parsing.tags(arguments),
+        tags=arguments[TAGS],
         limit=limit,
     )
 

@@ -14,6 +14,7 @@ from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQ
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.redaction.cutting import beginning
 from kite_memory.tools.argument_parsing import clean
+from kite_memory.tools.arguments import MOST_TOPICS, OF_A_RECORD, OF_A_TOPIC
 from kite_memory.tools.conversation_notes import RECORD, name_of
 from kite_memory.tools.local_conversations import MOST_TRANSCRIPT
 from kite_memory.tools.transcripts import as_text
@@ -25,20 +26,13 @@ _TITLE = 120
 _ITEM = 4_000
 _SUMMARY = 8_000
 _NAME = 80
-_TOPICS, _ITEMS, _NAMES = 20, 60, 40
+_ITEMS, _NAMES = 60, 40
 _MOST_ITEMS = 200
 _TOLD = 20
 """Number of ignored or omitted things that are named."""
 
-_OF_A_TOPIC = """
-topic name categories decisions rejected rejected_decisions open_questions insights facts related_entities entities summary
-"""
-_OF_THE_RECORD = """
-claude_conversation_uuid conversation_id uuid source project scope conversation_type overall_summary cross_topic_insights topics
-full_transcript
-"""
-_TOPIC_FIELDS = frozenset(_OF_A_TOPIC.split())
-_FIELDS = _TOPIC_FIELDS | frozenset(_OF_THE_RECORD.split())
+_TOPIC_FIELDS = frozenset({argument.name for argument in OF_A_TOPIC} | {"name", "rejected_decisions", "entities"})
+_FIELDS = _TOPIC_FIELDS | {argument.name for argument in OF_A_RECORD}
 _LEFT_OUT = "\n\n[…]\n\n"
 _TYPES = ("single_topic", "multi_topic")
 _TURNED_DOWN = frozenset({"rejected", "declined", "discarded", "turned_down", "not_chosen"})
@@ -90,7 +84,7 @@ def source_named(text: str) -> str:
 
 
 def _no_uuid() -> str:
-    raise UsageError("`claude_conversation_uuid` is missing, or is no UUID", hint="call generate-conversation-id once, and keep it")
+    raise UsageError("`claude_conversation_uuid` is missing, or is no UUID", hint="call generate_conversation_id once, and keep it")
 
 
 class _Reading:
@@ -101,14 +95,14 @@ class _Reading:
         self._seen: set[tuple[str, str]] = set()
 
     def record(self, given: Mapping[str, object]) -> Given:
-        uuid = conversation_uuid(
-            next((given[name] for name in ("claude_conversation_uuid", "conversation_id", "uuid") if given.get(name)), "")
-        )
+        uuid = conversation_uuid(given.get("claude_conversation_uuid"))
         self._ignore(given, _FIELDS, "")
         kind = given.get("conversation_type") or ""
         if kind and kind not in _TYPES:
             raise UsageError(f"`conversation_type` cannot be {plain_line(str(kind), 40)!r}", hint="single_topic or multi_topic")
-        topics = [self._topic(each, f"topics[{place}].") for place, each in enumerate(self._listed(given, "topics", "", _TOPICS))]
+        topics = [
+            self._topic(each, f"topics[{place}].") for place, each in enumerate(self._listed(given, "topics", "", MOST_TOPICS))
+        ]
         if kind == "multi_topic" and not topics and any(given.get(name) for name in ("decisions", "topic", "summary")):
             self._remarks.append("it was taken for a single topic, since there are no `topics`")
         own = {name: value for name, value in given.items() if name in _TOPIC_FIELDS}

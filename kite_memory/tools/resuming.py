@@ -10,8 +10,9 @@ from functools import partial
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
-from kite_memory.tools import argument_parsing, local_context, local_state
+from kite_memory.tools import local_context, local_state
 from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.arguments import ANOTHER_SESSION, RESUME_TOKENS, Arguments
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.local_context import Near, within
 from kite_memory.tools.memories import preview
@@ -32,6 +33,7 @@ _WHOLE_VALUE = 400
 _NAME = 60
 _CURRENT = 2
 _FORGOTTEN = timedelta(days=14)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _MATTERS = ("doing", "failed", "verify", "open", "changed", "stable")
 _SAID = {
     "doing": "",
@@ -67,11 +69,9 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     return {"smart_resume": partial(_smart_resume, store, near, clock)}
 
 
-def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Json) -> Json:
-    arguments = argument_parsing.renamed(arguments)
+def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     project, _ = local_context.around(asker, near, arguments)
-    session = argument_parsing.line(arguments, "session_id")
-    tokens = argument_parsing.whole(arguments, "token_budget", least=_LEAST_TOKENS, most=MOST_TOKENS, otherwise=MOST_TOKENS)
+    session = arguments[ANOTHER_SESSION]
     there = local_state.states(store, near, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
@@ -86,7 +86,7 @@ def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker
         head += " No session of that id is known; timeline lists those there are."
     elif not memories and not any(part.lines for part in parts):
         head += " Nothing is known of it yet."
-    made = briefing(head, parts, memories, tokens=tokens)
+    made = briefing(head, parts, memories, tokens=arguments[RESUME_TOKENS])
     answer: Json = {"briefing": made.text, "context": context(made.kept)}
     return {**answer, "token_count": cost(answer), "project": project}
 
@@ -136,8 +136,12 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """Yield open todos and notes of saved states; those older than two weeks, or with nothing left to say, are omitted."""
-    lately = [state for state in there if now - state.saved <= _FORGOTTEN]
+    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or
+    with nothing left to say, are omitted.
+    """
+    handed_over = {(state.ai, state.transferred_from): state.saved for state in there if state.transferred_from}
+    standing = (state for state in there if state.saved > handed_over.get((state.ai, state.session), _NEVER))
+    lately = [state for state in standing if now - state.saved <= _FORGOTTEN]
     telling = [state for state in lately if _left(state) or state.context_summary or state.working_notes]
     for state in telling[:most]:
         done = sum(todo.status == "completed" for todo in state.todos)

@@ -93,6 +93,19 @@ class KnownNotes:
         """Return the note that a link to ``target`` leads to, unread."""
         return self._ledger.notes.by_stem(link_key(target))
 
+    def linking_to(self, path: str) -> list[Known]:
+        """Return the notes that link to this one, unread."""
+        return [known for known in self._ledger.notes.named("link", link_key(path)) if known.path != path]
+
+    def linked_by(self, path: str) -> list[Known]:
+        """Return the notes that this one links to, unread."""
+        return [known for known in self._ledger.notes.linked_by(path) if known.path != path]
+
+    def most_linked(self, limit: int) -> list[tuple[Known, int]]:
+        """Return the notes that most others link to, unread, and how many do."""
+        found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.notes.most_linked(limit)]
+        return [(known, links) for known, links in found if known is not None]
+
     def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
         """Return whether its owner has deleted the note of this id, the one that it was merged into, or one of this title."""
         gone = self._ledger.tombstones.is_buried(id) or self._ledger.tombstones.is_buried(self._ledger.relations.absorbed_by(id))

@@ -198,7 +198,7 @@ class Scanner:
         missing.
         """
         sample = self._ledger.notes.sample(_SAMPLE)
-        return missing_some(len(sample), sum(not self._files.exists(path) for path in sample))
+        return missing_some(len(sample), self._files.count_missing(sample))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:

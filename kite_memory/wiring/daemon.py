@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.app.operations import Operations
+from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
 from kite_memory.daemon.lock import DaemonLock
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
@@ -93,7 +96,7 @@ def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: flo
     anchors.maintain(quiet_for=quiet_for)
 
 
-_AT_ONCE = frozenset({"hook", "ping", "stop", "look"})
+_AT_ONCE = frozenset({"hook", "ping", "stop", "look", "statusline"})
 """Requests that take little time, and for which an agent or the user waits."""
 
 
@@ -123,6 +126,10 @@ def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", reques
             said, delivery = hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
             return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
+        case "statusline":
+            session = session_of(request.body)
+            figures = replace(operations.figures(session), took_ms=hooks.took_ms(session))
+            return Ok(body=segment(figures).encode())
         case "ping":
             return Ok(body=__version__.encode("ascii"))
         case "stop":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory import assets
-from kite_memory.app.launch import voyage_command
+from kite_memory.app.launch import multilingual_command, voyage_command
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
@@ -27,6 +27,8 @@ from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
 from kite_memory.model.record import Chunk
 from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
 from kite_memory.team.recall import TeamRecall
 from kite_memory.team.search import Team
 
@@ -159,12 +161,21 @@ def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:
     return TeamRecall(Team(address=config.team.bridge, token=token.value)) if token else None
 
 
+def first_embedders(config: Config) -> tuple[Embedder, Embedder]:
+    """Return the embedder of prompts, which needs no network, and the one whose vectors answer while it is new."""
+    if config.embedder.name != "multilingual":
+        return LocalEmbedder(), MultilingualEmbedder()
+    if command := multilingual_command():
+        raise ConfigInvalid("the embedder `multilingual` needs a package that is not installed", hint=f"`{command}`")
+    return MultilingualEmbedder(), LocalEmbedder()
+
+
 def second_embedder(config: Config, kept: Keys) -> Embedder | None:
-    """Return the embedder used beside the local one: Voyage's, or an extension's.
+    """Return the embedder used beside the one for prompts: Voyage's, or an extension's.
 
     ``None`` without a key, or if the configuration excludes it.
     """
-    if config.embedder.name == "local":
+    if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
         from kite_memory.outbound import RedactingEmbedder

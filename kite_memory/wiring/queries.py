@@ -10,7 +10,7 @@ from typing import Any
 from kite_memory.config import Config
 
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
-_OF_THE_VAULT = frozenset({"show", "open", "graph"})
+_OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
 
 
 def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
@@ -46,7 +46,7 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
 
     clock = partial(datetime.now, UTC)
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    if op in ("show", "open"):
+    if op in ("show", "open", "notes", "around"):
         from kite_memory.app.note_view import NoteView
 
         return NoteView(vault=vault, clock=clock).operations()

@@ -20,13 +20,14 @@ from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
+from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import Operations
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import known_project
-from kite_memory.app.session_context import NoteIndexer, commands_run
+from kite_memory.app.searching import Searching, known_project
+from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
 from kite_memory.app.syncing.exchange import Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
@@ -46,7 +47,6 @@ from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -70,6 +70,7 @@ from kite_memory.wiring.models import (
     budget_of,
     chunk_policy,
     extractor_of,
+    first_embedders,
     judge_of,
     polisher_of,
     prompt_folders,
@@ -132,9 +133,9 @@ def open_services(
         stores = _open_stores(config, closing)
         timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
         judge = judge_of(config, keys, outbox)
-        embedder = LocalEmbedder()
+        embedder, former = first_embedders(config)
         meaning = _meaning(embedder)
-        recall = _open_recall(stores, embedder, meaning, closing, judged=judge is not None)
+        recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
         indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
         extractor = extractor_of(config, keys)
         costs = extractor.name != "offline"
@@ -154,7 +155,7 @@ def open_services(
         store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
         closing.callback(store.close)
         pipeline.after_deletions(store.tidy)
-        near = _local_context(stores, history)
+        near = _local_context(stores, history, recall, meaning)
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
         consolidating = Consolidation(
             vault=vault,
@@ -253,10 +254,13 @@ def _open_stores(config: Config, closing: ExitStack) -> _Stores:
     return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault)
 
 
-def _open_recall(stores: _Stores, embedder: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool) -> Recall:
+def _open_recall(
+    stores: _Stores, embedder: Embedder, former: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool
+) -> Recall:
     config = stores.config
+    beside = second_embedder(config, stores.keys)
     recall = Recall(
-        index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys)),
+        index=Index(config.state / "index", embedder=embedder, beside=beside, former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
         threshold=config.recall.threshold,
         dial=config.recall.dial,
@@ -294,12 +298,22 @@ def _meaning(embedder: Embedder) -> Meaning:
     )
 
 
-def _local_context(stores: _Stores, history: QuestionAnswering) -> Near:
+def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> Near:
+    searching = Searching(
+        timeline=stores.timeline,
+        vault=stores.vault,
+        recall=recall,
+        meaning=meaning,
+        note_view=NoteView(vault=stores.vault, clock=_now),
+        clock=_now,
+    )
     return Near(
         project_of=project_of,
         known_project=partial(known_project, stores.vault),
         timeline=history.timeline,
         resume=history.resume,
+        passages=searching.beside,
+        conversation=partial(conversation, stores.timeline),
         working=partial(working, stores.timeline),
         heard=partial(heard, stores.timeline),
         known_of=stores.timeline.provenance,

@@ -1,21 +1,37 @@
-import json
 from pathlib import Path
 
 import pytest
 
 from kite_memory import assets
+from kite_memory.agents import plugins
 from kite_memory.agents.claude_code import plan_install
-from kite_memory.agents.settings_edit import Edit
+from kite_memory.agents.hook_command import BY_NAME, is_ours
+from kite_memory.agents.registry import CODEX_HOOKS, GEMINI_HOOKS
+from kite_memory.agents.settings_edit import Edit, Plan
 
 CLAUDE_CODE = assets.folder("hooks") / "claude-code"
 
 
-def test_the_template_is_what_an_install_would_write() -> None:
-    plan = plan_install(None, "kmem-hook")
+@pytest.mark.parametrize(("name", "text"), sorted(plugins.files(CODEX_HOOKS, GEMINI_HOOKS).items()))
+def test_a_plugins_files_are_those_made_from_the_code(name: str, text: str) -> None:
+    assert (assets.folder("hooks") / name).read_text(encoding="utf-8") == text, "run `python -m tests.plugin_files`"
 
+
+@pytest.mark.parametrize(
+    ("hooks", "plan"),
+    [
+        ("claude-code", plan_install(None, BY_NAME)),
+        ("codex", CODEX_HOOKS.plan_install(None, BY_NAME)),
+        ("gemini-cli", GEMINI_HOOKS.plan_install(None, BY_NAME)),
+    ],
+)
+def test_a_plugins_hooks_are_those_that_an_install_would_write(hooks: str, plan: Plan) -> None:
     assert isinstance(plan, Edit)
-    assert (CLAUDE_CODE / "settings.json").read_text(encoding="utf-8") == plan.after
-    assert json.loads(plan.after or "")["hooks"]
+    assert (assets.folder("hooks") / hooks / "hooks" / "hooks.json").read_text(encoding="utf-8") == plan.after
+
+
+def test_the_plugins_command_is_recognised_as_ours() -> None:
+    assert is_ours(BY_NAME)
 
 
 def test_the_lines_for_an_instruction_file_can_be_found_again() -> None:

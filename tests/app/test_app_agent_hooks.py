@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -97,6 +99,7 @@ class Rooms:
         act: Callable[[Action], Injection] | None = None,
         patience: float = PATIENT,
         left_to_do: LeftToDo = lambda project, session: (),
+        ticking: Callable[[], float] = monotonic,
     ) -> HookHandler:
         if act is not None:
             self.recall.knows = act
@@ -110,6 +113,7 @@ class Rooms:
                 patience=patience,
                 left_to_do=left_to_do,
                 clock=lambda: NOW,
+                monotonic_clock=ticking,
             )
         )
         return self.made[-1]
@@ -134,14 +138,17 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     timeline.close()
 
 
+_IDS = count()  # every event differs in something: two that are the same byte for byte are one
+
+
 def told(moments: HookHandler, event: str, agent: str = "", **fields: Any) -> str:
-    body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
+    body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, "prompt_id": next(_IDS), **fields}
     return moments.answer(json.dumps(body).encode(), agent)
 
 
 def lost(moments: HookHandler, event: str, **fields: Any) -> None:
     """Its hook had given up when the answer came."""
-    body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, **fields}
+    body = {"hook_event_name": event, "session_id": SESSION, "cwd": CWD, "prompt_id": next(_IDS), **fields}
     moments.prepare(json.dumps(body).encode())[1].lost()
 
 
@@ -907,3 +914,35 @@ def test_a_record_that_is_busy_costs_the_brief_and_nothing_else(rooms: Rooms) ->
     other.close()
 
     assert printed == ""
+
+
+def left_work(project: str, session: str) -> list[str]:
+    return ["codex, noted: half grafted"]
+
+
+def starting(moments: HookHandler, agent: str = "") -> str:
+    return told(moments, "SessionStart", agent, source="startup", prompt_id="p1")
+
+
+def test_the_same_input_from_two_hooks_is_answered_once(rooms: Rooms) -> None:
+    """As where the plugin and the settings both run the hook."""
+    moments = rooms.moments(left_to_do=left_work)
+
+    assert "half grafted" in starting(moments)
+    assert starting(moments) == ""
+    assert starting(moments, "codex") != ""
+
+
+def test_an_answer_that_was_lost_is_given_to_the_second_hook(rooms: Rooms) -> None:
+    moments = rooms.moments(left_to_do=left_work)
+
+    lost(moments, "SessionStart", source="startup", prompt_id="p1")
+
+    assert "half grafted" in starting(moments)
+
+
+def test_the_same_input_some_time_later_is_a_new_one(rooms: Rooms) -> None:
+    ticks = count(step=3)
+    moments = rooms.moments(left_to_do=left_work, ticking=lambda: float(next(ticks)))
+
+    assert starting(moments) == starting(moments) != ""

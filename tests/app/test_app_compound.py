@@ -120,7 +120,7 @@ def test_a_flat_root_is_watched_without_what_is_below_it(tmp_path: Path) -> None
     try:
         (tmp_path / "snapshot" / "object").write_text("x")
         (tmp_path / "opencode.db-wal").write_text("x")
-        assert heard.wait(10)
+        assert heard.wait(60)
     finally:
         watch.stop()
 

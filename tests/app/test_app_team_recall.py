@@ -90,9 +90,12 @@ class Rooms:
     cwd: str
     listening: Listening
     moments: HookHandler
+    asked: int = 0
 
     def prompted(self, prompt: str = ASKS, **fields: Any) -> str:
         body = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": self.cwd, "prompt": prompt, **fields}
+        self.asked += 1
+        body["prompt_id"] = self.asked
         return self.moments.answer(json.dumps(body).encode(), "")
 
 

@@ -15,13 +15,19 @@ from tests.e2e.kmem import PROJECT, Machine
 from tests.fakes.work import leave_work
 
 COMMANDS = dict(every_command())
-HEAVY = {"anthropic", "frontmatter", "httpx", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
+HEAVY = {"anthropic", "httpx", "jinja2", "numpy", "pydantic", "rich", "textual", "tomlkit", "voyageai", "watchdog", "yaml"}
 
 NOT_PASTED = {
     "daemon": "stays",
     "serve": "stays",
+    "web": "stays",
     "service install": "asks the system's own service manager",
     "service uninstall": "asks the system's own service manager",
+    "admin audit": "needs a team's store",
+    "admin usage": "needs a team's store",
+    "admin undelete": "needs a team's store",
+    "admin backup": "needs a team's store",
+    "admin restore": "needs a team's store",
     "open": "starts what the desktop has",
 }
 
@@ -32,7 +38,7 @@ def example_of(text: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", "token", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", "token", "admin", *COMMANDS])
 def test_help_begins_with_a_sentence_and_ends_with_an_example(machine: Machine, name: str) -> None:
     shown = in_this_process(machine, [*name.split(), "--help"], cwd=machine.home)
 
@@ -96,6 +102,19 @@ def test_what_the_daemon_answers_loads_nothing_heavy_here(machine: Machine) -> N
     light = {"pydantic"}  # typer's own
     assert loaded(machine, "status") <= light
     assert loaded(machine, "search", "anything") <= light
+
+
+_OPENING = "import sys; from kite_memory.cli.opening import run; run(); print(*sys.modules, file=sys.stderr)"
+
+
+def test_status_of_a_running_daemon_takes_not_even_the_command_line(machine: Machine) -> None:
+    assert machine.kmem("up", "--no-hooks").code == 0
+
+    for options, begins in (([], "daemon     running, pid "), (["--json"], '{\n  "daemon": {\n    "running": true,')):
+        command = [sys.executable, "-c", _OPENING, "status", *options]
+        ran = subprocess.run(command, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+        assert not {"typer", "kite_memory.redaction", *HEAVY} & set(ran.stderr.splitlines()[-1].split())
+        assert ran.stdout.startswith(begins)
 
 
 def test_without_arguments_help_is_shown(machine: Machine) -> None:

@@ -10,7 +10,7 @@ from kite_memory.distill import prompts
 from kite_memory.distill.gate import Verdict, judged, passed, shingles
 from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED
 from kite_memory.extensions.contract.events import event
-from kite_memory.model.event import Event, EventType
+from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.record import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
 
 PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
@@ -277,6 +277,16 @@ def test_what_an_agent_says_of_an_image_it_was_shown_is_a_tools_word() -> None:
 
     assert gated(item, event(1, "Look at the drawing."), image, told)[0] == "tool"
     assert gated(item, event(1, "Look at the drawing."), told)[0] == "assistant"
+
+
+@pytest.mark.parametrize(("status", "waits"), [("ok", True), ("failed", False)])
+def test_a_symptom_that_a_tool_said_is_a_claim_unless_the_tool_failed(status: Status, waits: bool) -> None:
+    claim = "The deploy key of the bakery is kept in the shared folder qz21, because the vault of secrets was given up."
+    read = dataclasses.replace(event(2, f"# Notes\n\n{claim}", EventType.TOOL_RESULT), status=status)
+    told = event(3, GOOD, EventType.ASSISTANT_MESSAGE)
+    item = Insight(title="Writers lock rows", body=GOOD, evidence=(told.id,), importance=2, origin="assistant", symptom=claim)
+
+    assert bool(gated(item, event(1, "Read the notes."), read, told)[1]) is waits
 
 
 def test_half_of_its_words_in_a_question_do_not_make_a_tools_word_anybody_elses() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.drafts import joined
+from kite_memory.distill.offline.draft import joined
 from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, chunk
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType

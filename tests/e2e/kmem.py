@@ -124,7 +124,7 @@ class Machine:
         return sorted(path for folder in folders for path in (self.vault / folder).glob("*.md"))
 
 
-def eventually(condition: Callable[[], bool], *, seconds: float = 30.0) -> bool:
+def eventually(condition: Callable[[], bool], *, seconds: float = 60.0) -> bool:
     """Whether ``condition`` came true in time; for what another process is about to do."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

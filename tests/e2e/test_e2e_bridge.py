@@ -52,7 +52,7 @@ def claudes_model(asked: Json) -> Json:
     told = json.dumps(asked["messages"])
     if not asked.get("tools") or "toolu_call" in told:
         return text_message("Done.")
-    tool, arguments = ("save-conversation", CLAUDES) if SAVE in told else ("get-context", ABOUT)
+    tool, arguments = ("save_conversation", CLAUDES) if SAVE in told else ("get_context", ABOUT)
     if "toolu_find" not in told:
         return tool_message("ToolSearch", {"query": f"select:mcp__kite-memory__{tool}"}, id="toolu_find")
     return tool_message(f"mcp__kite-memory__{tool}", arguments, id="toolu_call")
@@ -91,9 +91,9 @@ def _codex_call(tool: str, arguments: Json, call: str) -> Json:
 def geminis_model(asked: Json) -> Sequence[Json]:
     match gemini_server.results(asked):
         case []:
-            return [gemini_server.called("mcp_kite-memory_get-context", **ABOUT)]
-        case ["mcp_kite-memory_get-context"]:
-            return [gemini_server.called("mcp_kite-memory_save-conversation", **GEMINIS)]
+            return [gemini_server.called("mcp_kite-memory_get_context", **ABOUT)]
+        case ["mcp_kite-memory_get_context"]:
+            return [gemini_server.called("mcp_kite-memory_save_conversation", **GEMINIS)]
         case _:
             return [gemini_server.said("Done.")]
 

@@ -103,6 +103,19 @@ def test_every_tool_answers_in_its_shape(machine: Machine, era: str, daemon: boo
     anyio.run(ask)
 
 
+def test_all_tools_are_listed_where_that_is_asked_for(machine: Machine) -> None:
+    everything = server(machine)
+    everything.args = [*everything.args, "--tools", "all"]
+
+    async def listed(started: StdioServerParameters) -> set[str]:
+        async with Client(started, mode="legacy") as client:
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    daily, all_of_them = anyio.run(listed, server(machine)), anyio.run(listed, everything)
+
+    assert daily - all_of_them == {"more_tools"} and {"timeline", "delete_memory"} <= all_of_them - daily
+
+
 @HOUSES
 def test_two_servers_on_one_vault_lose_nothing(machine: Machine, daemon: bool) -> None:
     """Both count up one number, each over the version it has read; who comes too late is told and tries again."""
@@ -332,7 +345,7 @@ def test_the_inspector_lists_and_calls_our_tools(machine: Machine) -> None:
     resources = inspect(machine, "--method", "resources/list")["resources"]
     prompts = inspect(machine, "--method", "prompts/list")["prompts"]
 
-    assert len(tools) == 19 and {"get-context", "write_memory"} <= {tool["name"] for tool in tools}
+    assert len(tools) == 13 and {"get_context", "write_memory", "more_tools"} <= {tool["name"] for tool in tools}
     assert called["structuredContent"]["version"] == 1 and not called.get("isError")
     assert [resource["mimeType"] for resource in resources] == ["text/markdown"]
     assert [prompt["name"] for prompt in prompts] == ["resume-work"]

@@ -18,12 +18,12 @@ import pytest
 from kite_memory.config import Config
 from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
-from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded, refusal, text_of
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, voices
 from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.declarations import TOOLS
 from kite_memory.vault.pages.graph import FORMATS, graph
 from kite_memory.vault.pages.memory_page import BEGIN, page
 from kite_memory.vault.pages.review_page import Waiting

@@ -203,7 +203,7 @@ def test_the_official_client_reads_and_writes_with_a_token(served: Served, perfo
 
     tools, written, conflict = anyio.run(asked)
 
-    assert "get-context" in tools
+    assert "get_context" in tools
     assert written == {"key": "a", "scope": "project", "version": 1}
     assert conflict
     (_, _, asker), _ = performer.asked

@@ -5,8 +5,7 @@ import stat
 import threading
 from pathlib import Path
 
-from kite_memory.mcp_server.auth_middleware import Audit
-from kite_memory.mcp_server.declarations import Buckets
+from kite_memory.mcp_server.auth_middleware import Audit, Buckets
 
 
 def test_a_bucket_gives_what_it_holds_and_fills_up_again() -> None:

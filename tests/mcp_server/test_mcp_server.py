@@ -11,13 +11,16 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.http import agent_of
 from kite_memory.mcp_server.server import client_of, server_over
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.tools.argument_parsing import NAMED_BEFORE
+from kite_memory.tools.declarations import MORE_TOOLS, TOOLS
 from tests.fakes.performers import Performer
 
+DAILY = (
+    "generate_conversation_id", "get_context", "save_conversation", "write_memory", "read_memory", "smart_resume", "ai_state_save",
+    "ai_state_get", "search_notes", "show_notes", "remember", "forget", "more_tools",
+)  # fmt: skip
 CONTRACT = (
     "generate-conversation-id", "get-context", "save-conversation", "write_memory", "read_memory", "list_memories", "delete_memory",
     "smart_resume", "ai_state_save", "ai_state_get", "ai_state_transfer", "ai_state_list", "search_notes", "get_note",
@@ -30,15 +33,16 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
 class Table:
     """A server over a `Performer`, and what came of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, everything: bool = False) -> None:
         self.performer = Performer()
         self.reported: list[BaseException] = []
+        self.everything = everything
 
     def client(self, era: str = "legacy", name: str = "claude-code") -> Client:
         def who(context: Any) -> Asker:
             return Asker(grant=OWNER, project="mycelia", ai=agent_of(client_of(context)))
 
-        server = server_over(self.performer.perform, who, self.reported.append)
+        server = server_over(self.performer.perform, who, self.reported.append, everything=self.everything)
         return Client(server, mode=era, client_info=types.Implementation(name=name, version="1"))
 
 
@@ -57,37 +61,88 @@ def words(result: types.CallToolResult) -> str:
     return block.text
 
 
-@ERAS
-def test_every_tool_of_the_contract_is_declared_with_words_and_hints(table: Table, era: str) -> None:
-    async def listed() -> list[types.Tool]:
+def listed(table: Table, era: str = "legacy") -> types.ListToolsResult:
+    async def ask() -> types.ListToolsResult:
         async with table.client(era) as client:
-            assert client.instructions is not None and "get-context" in client.instructions
-            return (await client.list_tools()).tools
+            assert client.instructions is not None and "get_context" in client.instructions
+            return await client.list_tools()
 
-    tools = {tool.name: tool for tool in anyio.run(listed)}
+    return anyio.run(ask)
 
-    assert tuple(tools) == CONTRACT
-    for tool in tools.values():
+
+def size(told: types.ListToolsResult) -> int:
+    return len(told.model_dump_json(by_alias=True, exclude_none=True).encode())
+
+
+@ERAS
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_tools_are_listed_with_words_and_hints(era: str, everything: bool) -> None:
+    tools = {tool.name: tool for tool in listed(Table(everything=everything), era).tools}
+
+    assert tuple(tools) == (tuple(TOOLS) if everything else DAILY)
+    for name, tool in tools.items():
+        assert re.fullmatch("[a-z]+(_[a-z]+)*", name)
         assert tool.description is not None and len(tool.description) > 60
         assert tool.annotations is not None and tool.annotations.open_world_hint is False
-        assert tool.input_schema["additionalProperties"] is (tool.name == "save-conversation")
         assert set(tool.input_schema.get("required", [])) <= set(tool.input_schema["properties"])
     hints = {name: tool.annotations for name, tool in tools.items() if tool.annotations is not None}
-    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"delete_memory", "forget"}
-    assert not any(
-        hint.read_only_hint for name, hint in hints.items() if re.match("write|save|remember|forget|delete|ai_state_[st]", name)
-    )
-    assert hints["get-context"].read_only_hint and hints["smart_resume"].read_only_hint
+    assert {name for name, hint in hints.items() if hint.destructive_hint} == {"delete_memory", "forget", "more_tools"} & set(tools)
+    writing = re.compile("write|save|remember|forget|delete|more|ai_state_[st]")
+    assert not any(hint.read_only_hint for name, hint in hints.items() if writing.match(name))
+    assert hints["get_context"].read_only_hint and hints["smart_resume"].read_only_hint
 
 
-def test_the_declarations_cost_an_agent_less_than_6000_tokens(table: Table) -> None:
+def test_the_declarations_take_an_agent_at_most_12_kb() -> None:
     """Every session of every agent pays for them."""
+    assert size(listed(Table())) <= 12_000
+    assert size(listed(Table(everything=True))) <= 17_000
 
-    async def listed() -> str:
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_every_name_of_the_contract_is_callable_whether_listed_or_not(table: Table, name: str) -> None:
+    async def asked() -> types.CallToolResult:
         async with table.client() as client:
-            return (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
+            return await client.call_tool(name, {"key": "a", "note": "n1"})
 
-    assert len(anyio.run(listed)) / 4 < 6_000
+    anyio.run(asked)
+
+    ((tool, _, _),) = table.performer.asked
+    assert tool == name.replace("-", "_")
+
+
+def test_what_is_not_listed_is_described_and_called_by_a_tool_that_is(table: Table) -> None:
+    async def asked() -> tuple[types.CallToolResult, ...]:
+        async with table.client() as client:
+            return (
+                await client.call_tool("more_tools"),
+                await client.call_tool("more_tools", {"tool": "get_note", "arguments": {"note": "n1"}}),
+                await client.call_tool("more_tools", {"tool": "get_note", "arguments": '{"note": "n2"}'}),
+                await client.call_tool("more_tools", {"tool": "get_note", "arguments": "n1"}),
+            )
+
+    described, found, missing, unfit = anyio.run(asked)
+
+    assert {tool["name"] for tool in described.structured_content["tools"]} == set(TOOLS) - set(DAILY)
+    assert all(tool["arguments"]["properties"] and tool["description"] for tool in described.structured_content["tools"])
+    assert words(found) == "# Tea\n\nWith biscuits."
+    assert missing.is_error and "no such note" in words(missing)
+    assert unfit.is_error and "arguments are not an object" in words(unfit)
+    assert all(name in MORE_TOOLS.description for name in set(TOOLS) - set(DAILY))
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "more_tools", "recent_notes"])
+def test_more_tools_calls_nothing_but_tools(table: Table, name: str) -> None:
+    async def asked() -> None:
+        async with table.client() as client:
+            if not name:
+                await client.call_tool("more_tools", {"tool": name})
+                return
+            with pytest.raises(MCPError, match="unknown tool"):
+                await client.call_tool("more_tools", {"tool": name})
+
+    anyio.run(asked)
+
+    assert table.performer.asked == []
 
 
 @ERAS
@@ -103,7 +158,7 @@ def test_a_call_reaches_the_bridge_with_who_asked(table: Table, era: str) -> Non
     assert table.performer.asked == [
         (
             "write_memory",
-            {"key": "a.b", "value": {"n": 1}, "expected_version": 0},
+            {"key": "a.b", "value": {"n": 1}, "scope": None, "expected_version": 0},
             Asker(grant=OWNER, project="mycelia", ai="claude-code"),
         )
     ]
@@ -123,43 +178,11 @@ def test_a_conflict_is_an_error_with_its_version(table: Table, era: str) -> None
     assert "expected_version 2" in words(result) and "read_memory shows it" in words(result)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
-    [
-        ("write_memory", {"key": "a"}, "needs 'value'"),
-        ("write_memory", {"key": None, "value": 1}, "needs 'key'"),
-        ("read_memory", {"key": "a", "sope": "global"}, "takes no 'sope'"),
-        ("generate-conversation-id", {"id": 1}, "it takes: nothing"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_said_before_anything_is_asked(
-    table: Table, tool: str, arguments: dict[str, object], said: str
-) -> None:
-    async def asked() -> types.CallToolResult:
-        async with table.client() as client:
-            return await client.call_tool(tool, arguments)
-
-    result = anyio.run(asked)
-
-    assert result.is_error and said in words(result)
-    assert table.performer.asked == []
-
-
-def test_null_is_a_value_and_nothing_elsewhere(table: Table) -> None:
-    async def asked() -> None:
-        async with table.client() as client:
-            await called(client, "write_memory", key="a", value=None, tags=None, ttl=None)
-
-    anyio.run(asked)
-
-    assert table.performer.asked[0][1] == {"key": "a", "value": None}
-
-
 @ERAS
 def test_an_unknown_tool_is_named_with_those_there_are(table: Table, era: str) -> None:
     async def asked() -> None:
         async with table.client(era) as client:
-            with pytest.raises(MCPError, match=r"unknown tool 'recent_notes'.*get-context"):
+            with pytest.raises(MCPError, match=r"unknown tool 'recent_notes'.*get_context"):
                 await called(client, "recent_notes")
 
     anyio.run(asked)
@@ -262,35 +285,3 @@ def test_the_prompt_brings_the_briefing(table: Table, era: str) -> None:
 )
 def test_an_agent_is_called_as_the_house_calls_it(client: str, agent: str) -> None:
     assert agent_of(client) == agent
-
-
-def test_every_result_shape_is_one_that_old_clients_take() -> None:
-    """Before 2026-07-28 only objects may be told, at the root of every schema."""
-    assert all(tool.answers["type"] == tool.takes["type"] == "object" for tool in TOOLS.values())
-
-
-@pytest.mark.parametrize(
-    ("tool", "said", "meant"),
-    [
-        ("smart_resume", {"project_path": "orchard", "tokens": 300}, {"project": "orchard", "token_budget": 300}),
-        ("resume_brief", {"session": "s1"}, {"session_id": "s1"}),
-        ("timeline", {"session": "s1", "session_id": "s2"}, {"session_id": "s2"}),
-        ("get_note", {"id": "01JD"}, {"note": "01JD"}),
-    ],
-)
-def test_arguments_have_one_name_in_all_tools_and_older_names_still_do(
-    table: Table, tool: str, said: dict[str, object], meant: dict[str, object]
-) -> None:
-    async def asked() -> types.CallToolResult:
-        async with table.client() as client:
-            return await client.call_tool(tool, said)
-
-    anyio.run(asked)
-
-    assert table.performer.asked[0][1] == meant
-    assert set(meant) <= set(TOOLS[tool].known)
-
-
-def test_no_tool_has_a_name_of_its_own_for_what_others_call_otherwise() -> None:
-    for tool in TOOLS.values():
-        assert tool.open or NAMED_BEFORE.keys().isdisjoint(tool.known), tool.name

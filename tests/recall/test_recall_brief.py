@@ -120,9 +120,9 @@ def test_what_five_sessions_were_told_of_and_nobody_opened_rests(house: Services
     house.over(SAME[0])
     for each in range(5):
         begin(house, session=f"s{each}")
-    house.over(SAME[0], replace(SAME[1], importance=1))
+    house.over(SAME[0], SAME[1], replace(SAME[2], importance=1))
 
-    assert ids(begin(house, session="next")) == ["nb", "na"]
+    assert ids(begin(house, session="next")) == ["nb", "na", "nc"]
 
 
 def test_a_warning_of_what_sessions_run_again_and_again_comes_before_its_equals(house: Services) -> None:

@@ -11,7 +11,7 @@ from kite_memory.recall.rendering import handle, likely_tokens, voices
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 
-LIKELY = [Hit(note=each, score=score, why="") for each, score in ((QUEUE, 0.4), (AUTH, 0.2), (LINT, 0.04))]
+LIKELY = [Hit(note=each, score=score, why="") for each, score in ((QUEUE, 0.4), (AUTH, 0.2), (LINT, 0.03))]
 TALK = Pointer(id="claude-code:5c2e#77aa01bc", title="slow checkout", date=DAY, score=0.3, is_note=False)
 ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 
@@ -30,6 +30,14 @@ def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> No
 
 def test_what_the_start_listed_is_named_again_where_the_prompt_bears_on_it() -> None:
     assert ids(queue=pointing.LISTED) == ["queue", "auth"]
+
+
+def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> None:
+    near = [replace(LIKELY[0], score=0.05), replace(LIKELY[1], score=0.045)]
+    many = {f"n{each}": 0.3 for each in range(20)}
+
+    assert len(pointing.pointers("which?", near, [], listed=dict.fromkeys(many, pointing.LISTED))) == 2
+    assert pointing.pointers("which?", near, [], listed=many) == ()
 
 
 def test_what_the_prompt_says_itself_is_not_named() -> None:

@@ -72,7 +72,7 @@ class TestPipes:
 
     def done(self, work: threading.Thread) -> bool:
         work.start()
-        work.join(10.0)
+        work.join(60.0)
         return not work.is_alive()
 
     def test_where_gemini_notes_a_folder(self, tmp_path: Path) -> None:

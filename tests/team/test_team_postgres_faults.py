@@ -370,6 +370,6 @@ def test_one_mishap_is_not_the_end_of_housekeeping() -> None:
     store = Failing(Connections("postgresql://nobody@127.0.0.1:1/none", tenant="team"), embedder=EMBEDDER)
     housekeeping = Housekeeping(store, pause=0.01)
     try:
-        assert eventually(lambda: store.calls > 2, seconds=10)
+        assert eventually(lambda: store.calls > 2)
     finally:
         housekeeping.close()

@@ -2,6 +2,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kite_memory.app.note_view import NoteView
 from kite_memory.app.question_answering import QuestionAnswering
+from kite_memory.app.searching import Searching
+from kite_memory.app.session_context import conversation
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.extensions.contract.events import SESSION
 from kite_memory.model.note import Scope
@@ -77,8 +81,11 @@ class TestSeveral:
         assert [note["id"] for note in shown["notes"]] == [made[1], made[0]]
         assert shown["missing"] == ["nowhere"]
         assert "fig" in shown["text"] and "pear" in shown["text"]
-        with pytest.raises(UsageError):
-            house.call("show_notes", notes="all")
+        assert house.call("show_notes", notes=made[0])["notes"][0]["id"] == made[0]
+        unfit: tuple[object, ...] = ([], ["n"] * 21, {}, [1])
+        for wrong in unfit:
+            with pytest.raises(UsageError):
+                house.call("show_notes", notes=wrong)
 
 
 class TestRemember:
@@ -299,6 +306,7 @@ class TestEvents:
         theirs = theirs.asked("Plan the acquisition of the quarry").said("The quarry is for sale.")
         timeline.commit([mine.look()], SESSION.provider)
         timeline.commit([theirs.look()], "codex")
+        timeline.make_cards()
         vault = Vault(home / "vault", home / "state" / "vault.sqlite")
         recall = Recall(
             index=Index(home / "past" / "index", embedder=HashingEmbedder(dim=16)), memory=SessionMemory(home / "past" / "s")
@@ -309,9 +317,25 @@ class TestEvents:
         timeline.close()
 
     @pytest.fixture
-    def worked(self, house: Conversing, history: QuestionAnswering) -> Conversing:
-        house.bridge = tools_over(house.store, Near(timeline=history.timeline, resume=history.resume))
-        return house
+    def worked(self, house: Conversing, history: QuestionAnswering) -> Iterator[Conversing]:
+        past = Timeline(house.folder.parent.parent / "past" / "timeline.sqlite")
+        searching = Searching(
+            timeline=past,
+            vault=house.vault,
+            recall=house.recall,
+            meaning=None,
+            note_view=NoteView(vault=house.vault, clock=lambda: START),
+            clock=lambda: START,
+        )
+        near = Near(
+            timeline=history.timeline,
+            resume=history.resume,
+            passages=searching.beside,
+            conversation=partial(conversation, past),
+        )
+        house.bridge = tools_over(house.store, near)
+        yield house
+        past.close()
 
     def test_sessions_and_their_events_are_told(self, worked: Conversing) -> None:
         listed = worked.call("timeline")["sessions"]
@@ -324,6 +348,34 @@ class TestEvents:
 
     def test_no_path_of_a_transcript_is_told(self, worked: Conversing) -> None:
         assert "/transcripts/" not in told(worked.call("timeline", session=SESSION.id))
+
+    def test_a_search_brings_conversations_and_events_and_these_are_opened(self, worked: Conversing) -> None:
+        note = worked.call("remember", text="The sweeper runs every minute.", project="orchard")
+
+        found = worked.call("search_notes", query="sweeper stale claims")
+
+        assert [hit["id"] for hit in found["hits"]] == [note["id"]]
+        assert "stale claims" in found["events"][0]["asked"] and found["events"][0]["project"] == "orchard"
+        assert sorted(each["rank"] for each in (*found["hits"], *found["events"])) == [*range(1, 2 + len(found["events"]))]
+        assert "/transcripts/" not in told(found)
+        shown = worked.call("show_notes", notes=[found["events"][0]["citation"], note["id"], "claude-code:none#00"])
+        assert "Let the sweeper" in shown["notes"][0]["text"] and "The lease is read too early" in shown["notes"][0]["text"]
+        assert shown["notes"][1]["id"] == note["id"] and shown["missing"] == ["claude-code:none#00"]
+        assert shown["text"].count("</vault-context>") == 2
+
+    def test_a_search_brings_no_passages_of_other_projects_or_where_kinds_are_asked_for(self, worked: Conversing) -> None:
+        everything = worked.call("search_notes", query="acquisition of the quarry")["events"]
+        citation = everything[0]["citation"]
+
+        assert [each["project"] for each in everything] == ["mycelia"]
+        assert worked.call("search_notes", by=MYCELIA, query="acquisition of the quarry")["events"] == everything
+        assert worked.call("search_notes", query="acquisition of the quarry", project="orchard")["events"] == []
+        assert worked.call("search_notes", query="acquisition of the quarry", kinds=["fact"])["events"] == []
+        for grant in (ORCHARD, GLOBAL):
+            assert worked.call("search_notes", by=grant, query="acquisition of the quarry")["events"] == []
+            assert worked.call("search_notes", by=grant, query="acquisition of the quarry", project="mycelia")["events"] == []
+            assert worked.call("show_notes", by=grant, notes=[citation])["missing"] == [citation]
+        assert "quarry is for sale" in worked.call("show_notes", by=MYCELIA, notes=[citation])["text"]
 
     def test_a_brief_says_where_one_stood(self, worked: Conversing) -> None:
         brief = worked.call("resume_brief", project="orchard")
@@ -368,7 +420,7 @@ class TestEvents:
         with pytest.raises(EventsElsewhere, match="stay on the machine") as error:
             bridge.perform(tool, {}, Asker(grant=OWNER))
 
-        assert "get-context" in error.value.hint
+        assert "get_context" in error.value.hint
 
 
 class TestByTitle:

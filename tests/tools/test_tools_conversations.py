@@ -12,11 +12,11 @@ from uuid import UUID as Uuid
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.mcp_server.declarations import TOOLS
 from kite_memory.mcp_server.rendering import bounded
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.tools.declarations import TOOLS
 from tests.tools.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
 from tests.vault.building import MEMORY_DISK, dying_at, in_a_process_that_may_die
 
@@ -39,10 +39,10 @@ def house(home: Path) -> Iterator[Conversing]:
 
 
 def test_an_id_is_a_uuid_and_never_the_same(house: Conversing) -> None:
-    first = house.call("generate-conversation-id")["claude_conversation_uuid"]
+    first = house.call("generate_conversation_id")["claude_conversation_uuid"]
 
     assert str(Uuid(first)) == first
-    assert house.call("generate-conversation-id")["claude_conversation_uuid"] != first
+    assert house.call("generate_conversation_id")["claude_conversation_uuid"] != first
 
 
 def test_a_record_becomes_a_journal_linked_with_what_it_yields(house: Conversing) -> None:
@@ -235,6 +235,18 @@ def test_a_transcript_is_there_when_it_is_asked_for(house: Conversing) -> None:
     assert told["transcript"] == QUEUE["full_transcript"]
     assert "transcript" not in house.call("get_note", note=saved["journal"])
     assert house.call("get_note", note=UUID.upper(), transcript=True)["transcript"] == QUEUE["full_transcript"]
+
+
+def test_a_conversation_is_opened_by_its_uuid_and_as_answers_cite_it(house: Conversing) -> None:
+    saved = house.save(QUEUE, full_transcript=None)
+
+    for called in (UUID, UUID.upper(), f"claude_code:{UUID}"):
+        assert house.call("get_note", note=called)["id"] == saved["journal"]
+        told = house.call("get_note", note=called, transcript=True)
+        assert (told["id"], told["has_transcript"], told["transcript"]) == (saved["journal"], False, "")
+    assert [note["id"] for note in house.call("show_notes", notes=[f"claude_code:{UUID}"])["notes"]] == [saved["journal"]]
+    with pytest.raises(NoteNotFound):
+        house.call("get_note", note=UUID, by=Grant(name="else", projects=frozenset({"orchard"})))
 
 
 def holding(home: Path, words: str) -> set[str]:
@@ -495,9 +507,9 @@ def test_a_transcript_in_which_nothing_is_decided_is_kept_all_the_same(house: Co
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"claude_conversation_uuid": None}, "generate-conversation-id"),
-        ({"claude_conversation_uuid": "not-one"}, "generate-conversation-id"),
-        ({"claude_conversation_uuid": 7}, "generate-conversation-id"),
+        ({"claude_conversation_uuid": None}, "generate_conversation_id"),
+        ({"claude_conversation_uuid": "not-one"}, "generate_conversation_id"),
+        ({"claude_conversation_uuid": 7}, "generate_conversation_id"),
         ({"decisions": 7}, "list"),
         ({"decisions": [7]}, "object or a text"),
         ({"decisions": [{"decision": 7}]}, "text"),

@@ -21,7 +21,7 @@ from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Json
+from kite_memory.tools.bridge import Bridge, Json
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
 from kite_memory.tools.store import Memory, Place, State, Todo
@@ -65,10 +65,10 @@ def working(project: str, session: str, *, projects: Sequence[str] = ()) -> Sequ
 
 
 def asking(store: MemoryStore) -> Ask:
-    known = tools(store, Near(resume=resumed, working=working), clock=lambda: START)
+    known = Bridge(tools(store, Near(resume=resumed, working=working), clock=lambda: START))
 
     def ask(asker: Asker = HERE, **arguments: object) -> Json:
-        return known["smart_resume"](asker, arguments)
+        return known.perform("smart_resume", arguments, asker)
 
     return ask
 
@@ -153,6 +153,15 @@ def test_what_is_done_or_long_past_takes_no_line_from_what_is_not() -> None:
     lines = list(state_lines([done, done, done, noted, past], START))
 
     assert lines == ["codex, 2026-02-28 09:30, noted: half grafted"]
+
+
+def test_what_was_handed_over_to_another_session_is_said_once() -> None:
+    left = replace(working("orchard", "")[0], working_notes="half grafted")
+    moved = replace(left, session="s2", saved=START, transferred_from="s1")
+    gone_on = replace(left, saved=START + timedelta(minutes=1))
+
+    assert list(state_lines([moved, left], START)) == list(state_lines([moved], START))
+    assert len(list(state_lines([gone_on, moved], START))) == 2 * len(list(state_lines([moved], START)))
 
 
 def test_of_nothing_it_says_so() -> None:

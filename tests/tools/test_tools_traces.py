@@ -16,6 +16,7 @@ from kite_memory.model.note import Scope
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import resuming
 from kite_memory.tools.access import Asker, Grant
+from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.local_state import working
 from tests.fakes.memory_store import MemoryStore
@@ -66,7 +67,7 @@ def past(timeline: Timeline) -> TimelineQueries:
 
 def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:
     tools = resuming.tools(MemoryStore(), Near(timeline=past.timeline, resume=past.resume), clock=lambda: START)
-    return str(tools["smart_resume"](Asker(grant=grant), arguments)["briefing"])
+    return str(Bridge(tools).perform("smart_resume", arguments, Asker(grant=grant))["briefing"])
 
 
 def test_a_session_is_told_apart_only_from_those_that_are_seen(past: TimelineQueries) -> None:
@@ -88,7 +89,7 @@ def test_no_event_of_a_session_out_of_sight_is_read_for_anybody(timeline: Watche
     tools = resuming.tools(MemoryStore(), near, clock=lambda: START)
 
     for arguments in ({"session_id": THEIRS.id}, {"project_path": "quarry"}, {"session_id": HIRED.id}):
-        tools["smart_resume"](Asker(grant=ORCHARD), arguments)
+        Bridge(tools).perform("smart_resume", arguments, Asker(grant=ORCHARD))
 
     assert timeline.read == []
 

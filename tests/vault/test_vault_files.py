@@ -435,3 +435,20 @@ def test_folders_swapped_for_links_while_we_write_lead_nowhere(tmp_path: Path) -
             files.to_trash(f"a/{number}.md")
 
     assert contents(outside) == {}
+
+
+def test_what_is_missing_is_counted_as_it_is_looked_for_one_by_one(tmp_path: Path) -> None:
+    files = files_in(tmp_path / "vault")
+    for path in ("topics/a.md", "topics/b.md", "decisions/c.md", "d.md"):
+        create(files, path, "x")
+    (tmp_path / "vault" / "topics" / "dangling.md").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "vault" / "file").write_text("no folder")
+    (tmp_path / "vault" / "linked").symlink_to(tmp_path / "vault" / "topics")
+    paths = ["topics/a.md", "topics/gone.md", "topics/dangling.md", "decisions/c.md", "ideas/e.md", "d.md", "f.md"]
+    paths += ["file/g.md", "linked/a.md", "linked/h.md"]
+
+    assert files.count_missing(paths) == sum(not files.exists(path) for path in paths) == 4
+    assert files.count_missing([]) == 0
+    (tmp_path / "vault").rename(tmp_path / "away")
+    with pytest.raises(VaultMissing):
+        files.count_missing(paths)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.config import Config, ExtractorConfig, JudgeMode
-from kite_memory.distill.extractor import Answer, Misconfigured, Usage
+from kite_memory.distill.extractor import Answer, Misconfigured, Sharing, Usage
 from kite_memory.distill.outbox import Outbox
 from kite_memory.extensions.contract.conversations import about_the_queue, answer_to
 from kite_memory.keys import Keys
@@ -116,7 +116,7 @@ def test_the_judge_takes_its_share_of_the_day_and_no_more(tmp_path: Path, outbox
         config = replace(config, extractor=replace(config.extractor, calls_per_day=8, judge_share=0.25))
         judge = judge_of(config, keys_with(tmp_path, **ANTHROPIC), outbox)
         assert judge is not None
-        judged = [judge.judge(question(), seconds=30) for _ in range(4)]
+        judged = [judge.judge(question(), seconds=300) for _ in range(4)]
 
     assert [isinstance(each, Judged) for each in judged] == [True, True, False, False]
     assert len(server.requests) == 2
@@ -128,6 +128,13 @@ def test_a_person_may_word_the_judges_prompt(tmp_path: Path, outbox: Outbox) -> 
     with anthropic_server(lambda asked: text_message('{"any": 1, "notes": []}')) as server:
         judge = judge_of(config_for(tmp_path, base_url=server.url), keys_with(tmp_path, **ANTHROPIC), outbox)
         assert judge is not None
-        judge.judge(question(), seconds=30)
+        judge.judge(question(), seconds=300)
 
     assert server.requests[0]["system"][0]["text"] == "Name what a pirate would name."
+
+
+def test_asking_whether_it_shares_calls_does_not_load_the_offline_rules(tmp_path: Path) -> None:
+    rules = extractor_of(config_for(tmp_path, "offline"), Keys(tmp_path / "keys.toml", {}, None))
+
+    assert not isinstance(rules, Sharing)
+    assert "_rules" not in vars(rules)

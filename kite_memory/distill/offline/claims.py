@@ -29,6 +29,7 @@ from kite_memory.distill.offline.cues import (
     VERB,
 )
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
+from kite_memory.distill.offline.wording import asserting_title, is_whole
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import stems
 from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
@@ -101,14 +102,20 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
 def _out_of_place(text: str) -> float:
     """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
     named = CODE.search(text) is not None or _PROPER.search(text) is not None
-    score = 0.6 * bool(DEICTIC.search(text)) + 0.9 * (len(text) > TITLE_CHARS) + 0.4 * bool(SUBORDINATE.match(text))
-    score += 0.5 * bool(SELF.search(text)) + 0.4 * (not named) + 0.4 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
-    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 0.8 * bool(HEADLESS.match(text))
+    title = asserting_title(text)
+    score = 0.6 * bool(DEICTIC.search(title)) + 0.4 * (len(text) > TITLE_CHARS) + 0.6 * bool(SUBORDINATE.match(text))
+    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 0.9 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
+    score += 0.6 * bool(_LABEL.match(title))
+    score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
+    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.5 * bool(HEADLESS.match(text) or _REPORTS.match(text))
 
 
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
-_THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three)\s", re.IGNORECASE)
+_THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
+_REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
+_MOMENT = re.compile(r"\b(?:yet|remain(?:s|ing)?|now|at t=|so far|your|you'd)\b", re.IGNORECASE)
+_LABEL = re.compile(r"(?!`)[^`:(]{2,30}(?::| —| –)\s")
 _QUOTED_FIRST = re.compile(r"[\"“]")
 
 

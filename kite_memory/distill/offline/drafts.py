@@ -4,9 +4,8 @@ Their sources are an approved plan, an answered question, what a person rules or
 message that claims something.
 """
 
-import math
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -24,52 +23,31 @@ from kite_memory.distill.offline.claims import (
 )
 from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
+from kite_memory.distill.offline.draft import Draft, joined
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
     Statement,
     assents,
     concedes,
-    directs,
     is_firm,
     stated_decisions,
     statements,
     wishes,
 )
+from kite_memory.distill.offline.preferences import preferences_of
 from kite_memory.distill.offline.rulings import Thread, named_after, recommended, taken, threads
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import clip, one_line, stems, telling_lines
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import SAID_TO_A_REFUSAL, Origin, Rejected
+from kite_memory.model.record import Rejected
 
 _QUOTED = 260
 _CONTEXT = 500
 _APPROACH = 350
 _SYMPTOM = 200
-
-Rule = Literal[
-    "plan", "answer", "thread", "agreed", "pick", "refusal", "wish", "stated", "told", "correction", "choice", "conceded", "cause",
-    "claim", "command",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
-
-    rule: Rule
-    kind: Literal["decision", "insight", "fact", "preference"]
-    title: str
-    body: str
-    evidence: tuple[str, ...]
-    importance: int
-    origin: Origin
-    worth: float = math.inf
-    rejected: tuple[Rejected, ...] = ()
-    symptom: str = ""
-    everywhere: bool = False
 
 
 def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
@@ -85,8 +63,8 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
     yield from _plans(turn, fresh)
     yield from _answers(turn, fresh)
     if turn.asked is not None and turn.asked.id in fresh:
-        yield from (*_picks(turn, before), *_refusals(turn, before), *_agreed(turn, before), *_plainly(turn, before))
-    yield from (*_stated(turn, fresh), *_wishes(turn, fresh), *_claims(turn, after, fresh))
+        yield from (*_picks(turn, before), *_agreed(turn, before), *_plainly(turn, before))
+    yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh))
 
 
 def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
@@ -503,58 +481,6 @@ def _last_question(question: str) -> str:
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
 
 
-def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
-    """Yield a preference from words with which the person stopped a call, together with that call."""
-    if turn.asked is None or before is None:
-        return
-    last = [event for event in before.events[-4:] if event.type is not EventType.RESUME_POINT]
-    words = said_by_person(turn.asked)
-    if not last or last[-1].status != "denied" or not directs(words) or words.rstrip().endswith("?") or len(stems(words)) < 3:
-        return
-    refused = last[-1]
-    reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
-    said_to = f"{SAID_TO_A_REFUSAL} {refused.tool or 'a tool'}{_object_of(before, refused)}."
-    body = [f"“{clip(one_line(words), _QUOTED)}”, {said_to}"]
-    evidence = [turn.asked.id, refused.id]
-    if reply is not None:
-        echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
-        body.append(joined(each.text for each in echo[:2]))
-        evidence.append(reply.id)
-    yield Draft(
-        rule="refusal",
-        kind="preference",
-        title=title_of(words),
-        body=" ".join(body).rstrip(),
-        evidence=tuple(evidence),
-        importance=3 if is_firm(words) else 2,
-        origin="user",
-        rejected=tuple(rejected_in([words]))[:2],
-        everywhere=bool(EVERYWHERE.search(words)),
-    )
-
-
-def _object_of(turn: Turn, event: Event) -> str:
-    calls = [call for call in turn.events if call.call and call.call == event.call]
-    told = next((call.command or call.path for call in calls if call.command or call.path), "")
-    return f" (`{clip(one_line(told[:300]), 80)}`)" if told else ""
-
-
-def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
-    for event in turn.events:
-        for wish in wishes(event) if event.id in fresh else ():
-            yield Draft(
-                rule="wish",
-                kind="preference",
-                title=title_of(without_opening(wish.text)),
-                body=in_own_words(wish.text, _QUOTED),
-                evidence=(event.id,),
-                importance=3 if is_firm(wish.text) else 2,
-                origin="user",
-                rejected=tuple(rejected_in([wish.text]))[:2],
-                everywhere=bool(EVERYWHERE.search(wish.text)),
-            )
-
-
 def of_command(found: Established) -> Draft:
     return Draft(
         rule="command",
@@ -569,10 +495,3 @@ def of_command(found: Established) -> Draft:
 
 def _quotation(words: str) -> str:
     return f"The person: “{clip(one_line(words), _QUOTED)}”"
-
-
-def joined(texts: Iterable[str]) -> str:
-    """Join texts into one paragraph; list items without an ending are separated by semicolons."""
-    said = [text.rstrip(" ;,") for text in texts]
-    closed = [text if text.endswith((*".!?…”:", '."', ".)")) else f"{text};" for text in said[:-1]]
-    return " ".join([*closed, *(text if text.endswith(tuple(".!?…”")) else f"{text}." for text in said[-1:])])

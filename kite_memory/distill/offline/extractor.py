@@ -8,7 +8,9 @@ from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.drafts import Draft, Rule, drafts_of, of_command
+from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.drafts import drafts_of, of_command
+from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
 from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
@@ -85,7 +87,7 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     told = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts = [*drafts_of(told, fresh), *(of_command(each) for each in established(chunk.events))]
+    drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
     kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
         if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
@@ -100,8 +102,8 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "plan", "answer", "pick", "agreed", "conceded", "claim",
-    "cause", "command",
+    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "conceded", "claim", "cause", "manner", "command",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 

@@ -287,9 +287,14 @@ _REQUIRES = re.compile(
 )
 
 
+_SAY_SO = re.compile(
+    r"(?:please )?(?:also )?(?:mention|note|specify|state|ensure|make sure)(?: also)?(?: that)+,?\s+", re.IGNORECASE
+)
+
+
 def _required(sentence: str) -> str:
     """Return the sentence without introductory words, if it states a requirement of something that it names."""
-    text = without_opening(sentence)
+    text = _SAY_SO.sub("", without_opening(sentence))
     if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
         return ""
-    return text if _REQUIRES.match(text) and not _POINTS_BACK.search(text) else ""
+    return text if _REQUIRES.match(text) and not _POINTS.match(text) and not _POINTS_BACK.search(text) else ""

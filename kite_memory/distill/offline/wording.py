@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from kite_memory.distill.offline.cues import CODE, LEANING, SUBORDINATE
+from kite_memory.distill.offline.cues import CODE, LEANING, SUBORDINATE, VERB
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Rejected
@@ -116,7 +116,7 @@ def title_of(sentence: str) -> str:
         if len(text[: end.start()].split()) >= 4 and not (fits and end.group().startswith(",")):
             head = text[: end.start()]
             break
-    head = _balanced(" ".join(_whole(head.split()))).strip(" .:;,-—–\"'")
+    head = _balanced(" ".join(_whole(head.split())).strip(" .:;,-—–\"'"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
@@ -129,11 +129,11 @@ def asserting_title(sentence: str) -> str:
     text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
     if opening := _OPENING.match(text):
         rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
-        text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) else text
+        text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) and VERB.search(rest) else text
     for end in reversed([*_CLAUSE_END.finditer(text)]):
         if len(text) <= TITLE_CHARS and len(text.split()) <= TITLE_WORDS:
             break
-        if len(text[: end.start()].split()) >= 6 and not (SUBORDINATE.match(text) and "," not in text[: end.start()]):
+        if len(text[: end.start()].split()) >= 6 and is_whole(text[: end.start()]):
             text = text[: end.start()]
     words = text.split()
     while len(words) > 1 and (len(" ".join(words)) > TITLE_CHARS or len(words) > TITLE_WORDS):
@@ -142,6 +142,12 @@ def asserting_title(sentence: str) -> str:
         words = _closed(_before_half_a_code(words))
     head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
+
+
+def is_whole(head: str) -> bool:
+    """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause."""
+    main = head.rpartition(",")[2] if SUBORDINATE.match(head) else head
+    return VERB.search(main) is not None and (main is head or len(main.split()) >= _FEWEST_TITLE_WORDS)
 
 
 def _whole(words: list[str]) -> list[str]:

@@ -34,9 +34,9 @@ class LedgerDatabase:
             self._connection.close()
 
     def purge(self) -> bool:
-        """See `sqlite.purge`."""
+        """See `sqlite.rewrite`."""
         with self._lock, self._failing_as_ours():
-            return sqlite.purge(self._connection)
+            return sqlite.rewrite(self._connection)
 
     @contextlib.contextmanager
     def changing(self, *, lasting: bool = True) -> Iterator[None]:

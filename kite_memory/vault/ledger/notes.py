@@ -122,6 +122,22 @@ class NoteRows:
     def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[Known]:
         return known_where(self._database, "key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
+    def linked_by(self, path: str) -> list[Known]:
+        """Return the files that a file's links lead to by their names."""
+        return known_where(
+            self._database,
+            "stem_key IN (SELECT name FROM names JOIN files AS f ON f.key = names.file WHERE role = 'link' AND f.path = ?)",
+            path,
+        )
+
+    def most_linked(self, limit: int) -> list[tuple[str, int]]:
+        """Return the names that most links lead to, as `link_key` writes them, and how many files link to each."""
+        return self._database.run(
+            "SELECT name, COUNT(*) AS links FROM names WHERE role = 'link' AND name IN (SELECT stem_key FROM files)"
+            " GROUP BY name ORDER BY links DESC, name LIMIT ?",
+            limit,
+        )
+
     def broken_link_targets(self) -> list[str]:
         """Return the targets of links, as `link_key` writes them, that no file has."""
         rows = self._database.run(

@@ -1,0 +1,365 @@
+"""The table of the tools: for each one its name, its words and what it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kite_memory.errors import UsageError
+from kite_memory.tools.arguments import (
+    A_SESSION,
+    AFTER,
+    AI,
+    ANOTHER_SESSION,
+    ARGUMENTS,
+    BRIEF_TOKENS,
+    CONTEXT,
+    CONTEXT_SUMMARY,
+    CONTEXT_TOKENS,
+    CONTEXT_UNTOLD,
+    EXPECTED,
+    FROM_SESSION,
+    HIT_LIMIT,
+    IN_CONTEXT,
+    KEY,
+    KEY_TO_READ,
+    KIND,
+    KINDS,
+    LONG_LIMIT,
+    NOTE,
+    NOTES,
+    OF_A_RECORD,
+    OFFSET,
+    PATTERN,
+    PROJECT,
+    QUERY,
+    RECORD_LIMIT,
+    RESUME_TOKENS,
+    SCOPE,
+    SESSION,
+    SINCE,
+    STATE_LIMIT,
+    TAGS,
+    TEXT,
+    TITLE,
+    TO_SESSION,
+    TODOS,
+    TOOL,
+    TRANSCRIPT,
+    TTL,
+    VALUE,
+    VALUES,
+    WORKING_NOTES,
+    Argument,
+    Arguments,
+    Json,
+    Schema,
+)
+
+_TEXT_LIMIT = 20_000
+_WHOLE = 300_000
+"""Limit for results that were requested by name and are needed whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A declared tool.
+
+    ``daily`` tools are listed by default, the others on demand. ``loaded`` asks agents that load tools on demand to keep this one
+    loaded. A tool that is ``open`` accepts arguments of other names too. ``longest`` is the limit of its result, in characters.
+    """
+
+    name: str
+    title: str
+    description: str
+    takes: tuple[Argument[Any], ...] = ()
+    aliases: tuple[str, ...] = ()
+    reads: bool = False
+    destroys: bool = False
+    repeatable: bool = False
+    daily: bool = False
+    loaded: bool = False
+    open: bool = False
+    longest: int = _TEXT_LIMIT
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.takes if not argument.hidden)
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of the arguments."""
+        told = {"type": "object", "properties": {each.name: each.schema for each in self.takes if not each.hidden}}
+        required = [argument.name for argument in self.takes if argument.needed]
+        return {**told, "required": required} if required else told
+
+    def parsed(self, given: Mapping[str, Any]) -> Arguments:
+        """Check and convert what was given. Raises `UsageError` with what is valid."""
+        told = self._completed(self._renamed(given))
+        by_name = {argument.name: argument for argument in self.takes}
+        if not self.open and (unknown := [name for name in told if name not in by_name]):
+            raise UsageError(f"{self.name} takes no {unknown[0]!r:.80}", hint=f"it takes: {', '.join(self.known) or 'nothing'}")
+        if missing := [argument for argument in self.takes if argument.needed and argument.name not in told]:
+            raise UsageError(f"{self.name} needs {missing[0].name!r}", hint=missing[0].hint or f"it takes: {', '.join(self.known)}")
+        parsed = {name: argument.parse(told[name]) if name in told else argument.default for name, argument in by_name.items()}
+        return Arguments(parsed, told)
+
+    def _renamed(self, given: Mapping[str, Any]) -> Json:
+        """Return what was given under the arguments' own names, without nulls. If two names are given, the argument's own wins."""
+        own = {alias: argument.name for argument in self.takes for alias in argument.aliases}
+        nullable = {argument.name for argument in self.takes if argument.nullable}
+        told = {name: value for name, value in given.items() if value is not None or name in nullable}
+        older = {own[name]: value for name, value in told.items() if name in own}
+        return {**older, **{name: value for name, value in told.items() if name not in own}}
+
+    def _completed(self, told: Json) -> Json:
+        """Return the arguments with those that are given in ``context``; what remains there is kept beside the value."""
+        context = told.get(CONTEXT.name)
+        if not isinstance(context, dict):
+            return told
+        meant = {name: argument.name for argument in IN_CONTEXT for name in (argument.name, *argument.aliases)}
+        taken = {argument.name for argument in self.takes}
+        named = {name: value for name, value in context.items() if value is not None and meant.get(name) in taken}
+        rest = {name: value for name, value in context.items() if name not in meant}
+        return {**{meant[name]: value for name, value in named.items()}, **told, CONTEXT.name: rest}
+
+
+_CONVERSATIONS = (
+    Declared(
+        name="generate_conversation_id",
+        aliases=("generate-conversation-id",),
+        title="Make a conversation id",
+        description="Make the id for save_conversation, once for each conversation. Saves nothing itself.",
+        reads=True,
+        daily=True,
+    ),
+    Declared(
+        name="get_context",
+        aliases=("get-context",),
+        title="Get context from earlier work",
+        description=(
+            "What is already known about a subject from earlier sessions, of any agent: decisions with their reasons, rejected "
+            "approaches, open questions. Call it at the start of a task and whenever the person refers to earlier work. For single "
+            "notes and passages use search_notes; for where the last session stopped, smart_resume."
+        ),
+        takes=(QUERY, PROJECT, RECORD_LIMIT, CONTEXT_TOKENS),
+        reads=True,
+        daily=True,
+        loaded=True,
+        longest=80_000,
+    ),
+    Declared(
+        name="save_conversation",
+        aliases=("save-conversation",),
+        title="Save what came of a conversation",
+        description=(
+            "Save what this conversation decided and found out, for later sessions and other agents. Call it when a piece of work "
+            "is done and before you end. Saving again under the same id updates it. With full_transcript alone, the record is made "
+            "from it. What is too vague to keep comes back under refused with the reason."
+        ),
+        takes=OF_A_RECORD,
+        open=True,
+        repeatable=True,
+        daily=True,
+        loaded=True,
+    ),
+)
+
+_MEMORIES = (
+    Declared(
+        name="write_memory",
+        title="Write a memory by key",
+        description=(
+            "Keep a value under a key, to be read by that key by any agent: settings, states, facts that change. For free text use "
+            "remember. Writing again replaces it and keeps old versions. With expected_version nothing is written if somebody else "
+            "has written since."
+        ),
+        takes=(KEY, VALUE, SCOPE, PROJECT, SESSION, TTL, TAGS, EXPECTED, CONTEXT),
+        repeatable=True,
+        daily=True,
+    ),
+    Declared(
+        name="read_memory",
+        title="Read memories by key",
+        description=(
+            "Read the value under a key, or all that match a pattern or tags. Without a scope the nearest is read: session, "
+            "project, shared, global."
+        ),
+        takes=(KEY_TO_READ, PATTERN, SCOPE, TAGS, PROJECT, SESSION, CONTEXT_UNTOLD),
+        reads=True,
+        daily=True,
+        longest=_WHOLE,
+    ),
+    Declared(
+        name="list_memories",
+        title="List memories",
+        description="Which keys there are, newest version and times, and how their values begin; narrowed by pattern or tags.",
+        takes=(PATTERN, TAGS, SCOPE, PROJECT, SESSION, VALUES, LONG_LIMIT, CONTEXT_UNTOLD),
+        reads=True,
+    ),
+    Declared(
+        name="delete_memory",
+        title="Delete a memory by key",
+        description="Move the memory under exactly this key to the trash of the person's vault.",
+        takes=(KEY, SCOPE, PROJECT, SESSION, CONTEXT_UNTOLD),
+        destroys=True,
+        repeatable=True,
+    ),
+    Declared(
+        name="smart_resume",
+        title="Resume where work stopped",
+        description=(
+            "A briefing of at most 500 tokens: what was being done last in this project, by any agent, what failed, what is open. "
+            "Call it first when a session begins or the person says to go on."
+        ),
+        takes=(PROJECT, ANOTHER_SESSION, RESUME_TOKENS),
+        reads=True,
+        daily=True,
+        loaded=True,
+    ),
+)
+
+_STATES = (
+    Declared(
+        name="ai_state_save",
+        title="Save what you have in hand",
+        description=(
+            "Save your todos, notes to yourself and a summary, so that you or another agent can take over after a break or a "
+            "compaction. What you leave out stays as you saved it before in this session."
+        ),
+        takes=(AI, TODOS, WORKING_NOTES, CONTEXT_SUMMARY, SESSION, PROJECT),
+        repeatable=True,
+        daily=True,
+    ),
+    Declared(
+        name="ai_state_get",
+        title="Get a saved working state",
+        description="Get the state saved last: your own, or another's by ai_id; of this session, or of another by session_id.",
+        takes=(AI, PROJECT, SESSION),
+        reads=True,
+        daily=True,
+    ),
+    Declared(
+        name="ai_state_transfer",
+        title="Hand a working state to another session",
+        description=(
+            "Copy a saved state into another session, as when you go on in a new one. The old session keeps its own; what the new "
+            "one had is replaced."
+        ),
+        takes=(AI, FROM_SESSION, TO_SESSION),
+        repeatable=True,
+    ),
+    Declared(
+        name="ai_state_list",
+        title="List saved working states",
+        description="Which working states there are, newest first: whose, of which session, when, with how many todos.",
+        takes=(AI, SESSION, PROJECT, STATE_LIMIT),
+        reads=True,
+    ),
+)
+
+_NOTES = (
+    Declared(
+        name="search_notes",
+        title="Search notes and conversations",
+        description=(
+            "Search notes, and passages of earlier conversations, by meaning and by words. Answers with titles, snippets and "
+            "citations, best first by rank; show_notes opens them. For a subject as a whole use get_context."
+        ),
+        takes=(QUERY, PROJECT, KINDS, SINCE, HIT_LIMIT),
+        reads=True,
+        daily=True,
+    ),
+    Declared(
+        name="get_note",
+        title="Get a note",
+        description=(
+            "One note whole, with date, status and evidence; of a saved conversation also its transcript, in parts if it is long."
+        ),
+        takes=(NOTE, TRANSCRIPT, OFFSET),
+        reads=True,
+        longest=_WHOLE,
+    ),
+    Declared(
+        name="show_notes",
+        title="Open notes",
+        description=(
+            "Open notes that a search or a vault-context block names, or conversations by citation: several at once, each in "
+            "brief. Costs nothing; do it when a title may bear on the work."
+        ),
+        takes=(NOTES,),
+        reads=True,
+        daily=True,
+        longest=_WHOLE,
+    ),
+    Declared(
+        name="timeline",
+        title="What happened when",
+        description=(
+            "What happened in a session, in order: prompts, commands, file changes, errors, test results. Without session_id, the "
+            "latest sessions of the project."
+        ),
+        takes=(A_SESSION, PROJECT, LONG_LIMIT, AFTER),
+        reads=True,
+    ),
+    Declared(
+        name="resume_brief",
+        title="Brief of a session, with citations",
+        description=(
+            "What changed, what failed, what to verify next and the last stable point of one session, each line with a citation. "
+            "Longer and more exact than smart_resume, which also tells of other agents."
+        ),
+        takes=(ANOTHER_SESSION, PROJECT, BRIEF_TOKENS),
+        reads=True,
+    ),
+    Declared(
+        name="remember",
+        title="Remember a fact",
+        description=(
+            "Keep one plain statement as a note that the next search finds: a fact, decision or insight worth knowing in another "
+            "session. One statement a call. Never secrets."
+        ),
+        takes=(TEXT, KIND, TITLE, SCOPE, PROJECT, SESSION, TAGS),
+        daily=True,
+    ),
+    Declared(
+        name="forget",
+        title="Forget a note",
+        description=(
+            "Move a note to the trash of the person's vault; it is never written again. Only when the person asks for it."
+        ),
+        takes=(NOTE,),
+        destroys=True,
+        repeatable=True,
+        daily=True,
+    ),
+)
+
+RECENT_NOTES = Declared(
+    name="recent_notes",
+    title="Recent notes",
+    description="The latest notes, for a client's list of resources; agents are not told of it.",
+    takes=(PROJECT, SESSION, LONG_LIMIT),
+    reads=True,
+)
+
+TOOLS: Mapping[str, Declared] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
+_CALLED = {name: tool for tool in TOOLS.values() for name in (tool.name, *tool.aliases)}
+
+MORE_TOOLS = Declared(
+    name="more_tools",
+    title="Use rarer tools",
+    description=f"Describes and calls the rarer tools: {', '.join(tool.name for tool in TOOLS.values() if not tool.daily)}.",
+    takes=(TOOL, ARGUMENTS),
+    destroys=True,
+)
+"""Calls any tool by name, for clients that can only call what is listed."""
+
+
+def called(name: str) -> Declared | None:
+    """Return the tool of that name, or of that older name."""
+    return _CALLED.get(name)
+
+
+def listed(*, everything: bool) -> tuple[Declared, ...]:
+    """Return the tools to list: those of every day and the one that calls the others, or all."""
+    return tuple(TOOLS.values()) if everything else (*(tool for tool in TOOLS.values() if tool.daily), MORE_TOOLS)

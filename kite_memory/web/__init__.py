@@ -1,0 +1,1 @@
+"""The page of this machine's memory, for its owner alone."""

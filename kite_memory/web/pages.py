@@ -1,0 +1,232 @@
+"""What each page shows. Every figure comes from the operations that the commands use."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kite_memory.errors import KiteError
+from kite_memory.web import drawing
+from kite_memory.web.rendering import Ask, Json, Renderer, day, parsed
+
+_PER_PAGE = 50
+_LATEST = 300
+"""Sessions that the lanes are drawn from."""
+_EVENTS = 200
+_FIXES_ASKED = 12
+_SPANS = {"day": 1, "week": 7, "month": 30}
+_WEEKS = 12
+_PROMPTS = 25
+_MOST_PROMPTS = 1_000
+
+Handler = Callable[[Request], Response]
+
+
+class Pages:
+    """Handlers of GET requests. They run in threads, several at a time."""
+
+    def __init__(self, ask: Ask, renderer: Renderer) -> None:
+        self._ask = ask
+        self._renderer = renderer
+
+    def routes(self) -> Mapping[str, Handler]:
+        return {
+            "/": self.today,
+            "/notes": self.notes,
+            "/note": self.note,
+            "/edit": self.edit,
+            "/review": self.review,
+            "/timeline": self.timeline,
+            "/session": self.session,
+            "/threads": self.threads,
+            "/graph": self.graph,
+            "/said": self.said,
+            "/ask": self.question,
+        }
+
+    def today(self, request: Request) -> Response:
+        midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        status = self._ask("status")
+        sessions = [each for each in self._ask("timeline", limit=60)["sessions"] if parsed(each["last"]) >= midnight]
+        changed = self._ask("notes", since=midnight.astimezone(UTC).isoformat(), limit=100)
+        made = [each for each in changed["notes"] if parsed(each["created"]) >= midnight]
+        prompts = [each for each in self._ask("why", last=200, silent=True)["prompts"] if parsed(each["at"]) >= midnight]
+        return self._renderer.page(
+            "today.html",
+            here="today",
+            status=status,
+            sessions=sessions,
+            made=made,
+            latest=[] if made else self._ask("notes", limit=5)["notes"],
+            prompts=[each for each in prompts if each["notes"]],
+            silent=sum(not each["notes"] for each in prompts),
+            plot=drawing.weeks(self._ask("helped", weeks=_WEEKS)["weeks"]),
+        )
+
+    def notes(self, request: Request) -> Response:
+        query = request.query_params
+        kind, project, status = (query.get(name, "") for name in ("kind", "project", "status"))
+        words, page = query.get("q", "").strip(), _number(query.get("page", ""), 1)
+        listed = self._ask("notes", kind=kind, project=project, status=status, start=(page - 1) * _PER_PAGE, limit=_PER_PAGE)
+        found: Json | None = None
+        if words:
+            found = self._ask("search", query=f"{kind}: {words}" if kind else words, project=project, limit=_PER_PAGE)
+            found["hits"] = [each for each in found["hits"] if status in ("", each["status"])]
+        return self._renderer.page(
+            "notes.html",
+            here="notes",
+            listed=listed,
+            found=found,
+            words=words,
+            kind=kind,
+            project=project,
+            status=status,
+            page=page,
+            pages=max(1, -(-listed["total"] // _PER_PAGE)),
+        )
+
+    def note(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
+        shown = self._ask("show", note=name, expired=True)
+        exact = shown["id"] or shown["path"]
+        try:
+            evidence = self._ask("why", note=exact)["evidence"]
+        except KiteError:  # of a note that has expired no evidence is given
+            evidence = []
+        around = self._ask("around", note=exact, limit=12)
+        by_path = {each["path"]: each for each in around["notes"]}
+        arrows = around["arrows"]
+        return self._renderer.page(
+            "note.html",
+            here="notes",
+            note=shown,
+            name=exact,
+            evidence=evidence,
+            links=[by_path[each["to"]] for each in arrows if each["from"] == shown["path"] and each["to"] in by_path],
+            titles={PurePosixPath(each["path"]).stem.casefold(): each["title"] for each in around["notes"]},
+            linked=[by_path[each["from"]] for each in arrows if each["to"] == shown["path"] and each["from"] in by_path],
+        )
+
+    def edit(self, request: Request) -> Response:
+        shown = self._ask("show", note=request.query_params.get("name", ""), expired=True)
+        return self._renderer.page("edit.html", here="notes", note=shown, name=shown["id"] or shown["path"])
+
+    def review(self, request: Request) -> Response:
+        waiting = self._ask("review", limit=20)
+        return self._renderer.page("review.html", here="review", waiting=waiting["waiting"], notes=waiting["notes"])
+
+    def timeline(self, request: Request) -> Response:
+        query = request.query_params
+        span = query.get("span", "week") if query.get("span") in _SPANS else "week"
+        project = query.get("project", "")
+        sessions = self._ask("timeline", project=project, limit=_LATEST)["sessions"]
+        back = _number(query.get("back", ""), 0)
+        end = datetime.now().astimezone() - timedelta(days=back * _SPANS[span])
+        lanes = drawing.lanes(sessions, start=end - timedelta(days=_SPANS[span]), end=end)
+        return self._renderer.page(
+            "timeline.html",
+            here="timeline",
+            lanes=lanes,
+            span=span,
+            spans=list(_SPANS),
+            back=back,
+            project=project,
+            projects=sorted({each["project"] for each in sessions} | {project} - {""}),
+            days=_by_day(lanes.sessions),
+        )
+
+    def session(self, request: Request) -> Response:
+        query = request.query_params
+        after = _number(query.get("after", ""), -1)
+        only = query.get("only", "") if query.get("only", "") in ("prompts", "failures", "decisions") else ""
+        told = self._ask("timeline", session=query.get("name", ""), after=after, most=_EVENTS, edges=False)
+        failures = [each for each in told["events"] if _failed(each)]
+        fixes = {each["id"]: self._ask("became", citation=each["reference"])["became"] for each in failures[:_FIXES_ASKED]}
+        return self._renderer.page(
+            "session.html",
+            here="timeline",
+            session=told["session"],
+            events=[each for each in told["events"] if _is_among(each, only)],
+            fixes=fixes,
+            notes=_by_evidence(told["notes"]),
+            made=told["notes"],
+            next=told["next"],
+            after=after,
+            only=only,
+            name=f"{told['session']['provider']}:{told['session']['id']}",
+            failed=_failed,
+        )
+
+    def threads(self, request: Request) -> Response:
+        project = request.query_params.get("project", "")
+        told = self._ask("threads", project=project, limit=200)
+        return self._renderer.page("threads.html", here="timeline", threads=told["threads"][:100], told=told, project=project)
+
+    def graph(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
+        around = self._ask("around", note=name, limit=16 if name else 30)
+        return self._renderer.page(
+            "graph.html",
+            here="graph",
+            around=around,
+            picture=drawing.neighbourhood(around) if around["note"] else drawing.overview(around),
+            sides=drawing.sides(around) if around["note"] else None,
+        )
+
+    def said(self, request: Request) -> Response:
+        query = request.query_params
+        page, silent = _number(query.get("page", ""), 1), query.get("silent", "") == "yes"
+        last = min(_MOST_PROMPTS, page * _PROMPTS + 1)
+        prompts = self._ask("why", last=last, silent=silent)["prompts"]
+        shown = prompts[(page - 1) * _PROMPTS : page * _PROMPTS]
+        helped = self._ask("helped", weeks=_WEEKS)
+        return self._renderer.page(
+            "said.html",
+            here="said",
+            days=[(name, list(group)) for name, group in groupby(shown, key=lambda each: day(each["at"]))],
+            more=len(prompts) > page * _PROMPTS,
+            page=page,
+            silent=silent,
+            helped=helped,
+            plot=drawing.weeks(helped["weeks"]),
+        )
+
+    def question(self, request: Request) -> Response:
+        return self._renderer.page("ask.html", here="ask", question="", answer=None)
+
+
+def _number(text: str, otherwise: int) -> int:
+    return min(int(text), 1_000_000_000) if text.isascii() and text.isdecimal() and len(text) < 12 else otherwise
+
+
+def _by_day(sessions: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    return [(name, list(group)) for name, group in groupby(sessions, key=lambda each: day(each["last"]))]
+
+
+def _failed(event: Mapping[str, Any]) -> bool:
+    return bool(event["type"] == "error" or event["status"] == "failed")
+
+
+def _is_among(event: Mapping[str, Any], only: str) -> bool:
+    match only:
+        case "prompts":
+            return bool(event["type"] == "user_message")
+        case "failures":
+            return _failed(event)
+        case "decisions":
+            return bool(event["type"] == "decision")
+        case _:
+            return True
+
+
+def _by_evidence(notes: list[Json]) -> dict[str, list[Json]]:
+    """Return the notes made from each event, by its citation."""
+    found: dict[str, list[Json]] = {}
+    for note in notes:
+        for reference in note["evidence"]:
+            found.setdefault(reference, []).append(note)
+    return found

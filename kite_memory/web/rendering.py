@@ -1,0 +1,146 @@
+"""Rendering of pages: templates, markdown, times and links. All text from notes and transcripts is escaped here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+Json = dict[str, Any]
+Ask = Callable[..., Any]
+"""Performs an operation by its name with keyword arguments, and returns its JSON value."""
+
+_LONGEST_TEXT = 200_000
+_LONGEST_LINK = 300
+
+
+class Renderer:
+    """``base`` is the path below which the page lies, ``form`` the value that every form carries.
+
+    The renderer of a single file has neither; its links to notes lead to places in the file.
+    """
+
+    def __init__(self, *, base: str, form: str, note_link: Callable[[str], str] | None = None) -> None:
+        self._base = base
+        self.form = form
+        self._said: str | None = None
+        link = note_link or (lambda name: self.address("note", name=name))
+        self._markdown = markdown_renderer(link)
+        self._environment = Environment(
+            loader=FileSystemLoader(Path(__file__).with_name("templates")),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        graph_link = note_link or (lambda name: self.address("graph", name=name))
+        self._environment.globals.update(base=base, form=form, address=self.address, note_link=link, graph_link=graph_link)
+        self._environment.filters.update(markdown=self.markdown, when=when, day=day, clock=clock, count=count, short=short)
+
+    def address(self, page: str, /, **query: object) -> str:
+        """Return the address of a page; empty values are left out."""
+        given = {name: value for name, value in query.items() if value not in ("", None, 0)}
+        return f"{self._base}/{page}" + (f"?{urlencode(given)}" if given else "")
+
+    def markdown(self, text: str, titles: Mapping[str, str] | None = None) -> Markup:
+        """Return markdown as HTML. Links without a label of their own show what ``titles`` has for their target, in lower case."""
+        return Markup(self._markdown.render(text[:_LONGEST_TEXT], {"titles": titles or {}}))  # noqa: S704 - rendered with HTML off
+
+    def text(self, template: str, **values: object) -> str:
+        return self._environment.get_template(template).render(values)
+
+    def page(self, template: str, *, code: int = 200, **values: object) -> Response:
+        said, self._said = self._said, None
+        return HTMLResponse(self.text(template, said=said, **values), status_code=code)
+
+    def failure(self, message: str, hint: str, code: int) -> Response:
+        return self.page("failure.html", code=code, here="", message=message, hint=hint)
+
+    def then(self, address: str, said: str) -> Response:
+        """Return to a page that says what has been done."""
+        self._said = said
+        return RedirectResponse(address, status_code=303)
+
+
+def markdown_renderer(link: Callable[[str], str]) -> MarkdownIt:
+    """Return a renderer without raw HTML and pictures; ``[[links]]`` lead to ``link`` of their target."""
+    made = MarkdownIt("commonmark", {"html": False, "maxNesting": 30}).enable(["table", "strikethrough"]).disable("image")
+
+    def wikilink(state: StateInline, silent: bool) -> bool:
+        if not state.src.startswith("[[", state.pos):
+            return False
+        end = state.src.find("]]", state.pos, state.pos + _LONGEST_LINK)
+        inner = state.src[state.pos + 2 : end] if end > 0 else ""
+        if not inner.strip() or "[" in inner or "\n" in inner:
+            return False
+        if not silent:
+            place, _, label = inner.partition("|")
+            target = place.partition("#")[0].strip()
+            opening = state.push("link_open", "a", 1)
+            opening.attrs = {"href": link(target), "class": "wikilink"}
+            state.push("text", "", 0).content = (label or state.env["titles"].get(target.casefold(), place)).strip()
+            state.push("link_close", "a", -1)
+        state.pos = end + 2
+        return True
+
+    def outward(self: Any, tokens: Sequence[Any], place: int, options: Any, env: Any) -> str:
+        token = tokens[place]
+        if token.attrGet("class") != "wikilink":
+            token.attrSet("rel", "noopener noreferrer")
+            token.attrSet("class", "outward")
+        return str(self.renderToken(tokens, place, options, env))
+
+    made.inline.ruler.before("link", "wikilink", wikilink)
+    made.add_render_rule("link_open", outward)
+    return made
+
+
+def parsed(text: str) -> datetime:
+    """Return a point in time in local time."""
+    return datetime.fromisoformat(text).astimezone()
+
+
+def when(text: str) -> Markup:
+    """Return a time as people say it, with the whole of it as its title."""
+    at, today = parsed(text), datetime.now().astimezone().date()
+    days = (today - at.date()).days
+    if days == 0:
+        said = f"{at:%H:%M}"
+    elif days == 1:
+        said = f"yesterday, {at:%H:%M}"
+    elif 0 < days < 7:
+        said = f"{at:%A}, {at:%H:%M}"
+    else:
+        said = f"{at.day} {at:%b}" if at.year == today.year else f"{at.day} {at:%b %Y}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(text, f"{at:%Y-%m-%d %H:%M}", said)
+
+
+def day(text: str) -> str:
+    at, today = parsed(text), datetime.now().astimezone().date()
+    match (today - at.date()).days:
+        case 0:
+            return "Today"
+        case 1:
+            return "Yesterday"
+        case _:
+            return f"{at:%A}, {at.day} {at:%B}" + ("" if at.year == today.year else f" {at.year}")
+
+
+def clock(text: str) -> Markup:
+    at = parsed(text)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(text, f"{at:%Y-%m-%d %H:%M:%S}", f"{at:%H:%M}")
+
+
+def count(number: float, word: str) -> str:
+    plural = {"reply": "replies", "entity": "entities", "memory": "memories"}.get(word, f"{word}s")
+    return f"{number:,} {word if number == 1 else plural}"
+
+
+def short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

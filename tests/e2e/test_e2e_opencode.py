@@ -1,0 +1,57 @@
+"""The real OpenCode with our plugin in its folder: the prompt reaches the hook, and the note the model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.clients import installed, read_of, run
+from tests.e2e.kmem import Machine, eventually
+from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
+
+pytestmark = pytest.mark.skipif(installed("opencode") is None, reason="OpenCode is not installed; `.ci/run` installs it")
+
+KNOWN = "The job queue uses PostgreSQL, not SQLite, because SQLite's single-writer lock stalled the workers."
+ASKS = "Which database does the job queue use, and why not SQLite?"
+ALONE = {f"OPENCODE_DISABLE_{name}": "1" for name in ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")}
+
+
+@pytest.fixture
+def server() -> Iterator[AnthropicServer]:
+    with anthropic_server(lambda asked: text_message("Understood.")) as running:
+        yield running
+
+
+@pytest.fixture
+def machine(tmp_path: Path, server: AnthropicServer) -> Iterator[Machine]:
+    machine = Machine(tmp_path / "home", environment={"KMEM_EXTRACTOR": "offline"}, usual_places=True)
+    machine.configure("[recall]\nthreshold = 0.05\n")
+    settings = machine.home / ".config" / "opencode" / "opencode.json"
+    settings.parent.mkdir()
+    model = {"name": "fake", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
+    provider = {"options": {"baseURL": f"{server.url}/v1", "apiKey": "dummy"}, "models": {"fake": model}}
+    chosen = {"model": "anthropic/fake", "small_model": "anthropic/fake"}
+    settings.write_text(json.dumps({"provider": {"anthropic": provider}, **chosen, "autoupdate": False, "share": "disabled"}))
+    yield machine
+    machine.kmem("down")
+
+
+def test_the_plugin_gives_the_model_a_note_and_takes_it_for_nobodys_words(machine: Machine, server: AnthropicServer) -> None:
+    client = installed("opencode")
+    assert client is not None
+    plugin = machine.home / ".config" / "opencode" / "plugins" / "kite-memory.js"
+    assert machine.kmem("up", "--yes", "--no-hooks").code == 0
+    assert machine.kmem("remember", KNOWN, "--kind", "decision", "--global").code == 0
+    assert machine.kmem("hooks", "install", "--agent", "opencode", "--yes").code == 0
+
+    ran = run(machine, [client, "run", ASKS], cwd=machine.home / "orchard", extra=ALONE)
+
+    assert ran.code == 0, ran.err
+    asked = [json.dumps(request["messages"]) for request in server.requests if ASKS in json.dumps(request["messages"])]
+    assert any("vault-context" in text and "stalled the workers" in text for text in asked)
+    assert eventually(lambda: any(len(events) >= 2 for _, events in read_of(machine, "opencode")))
+    ((_, events),) = read_of(machine, "opencode")
+    assert not any("vault-context" in event.text or "PostgreSQL" in event.text for event in events)
+    assert machine.kmem("hooks", "uninstall", "--agent", "opencode", "--yes").code == 0
+    assert not plugin.exists()

@@ -1,0 +1,198 @@
+"""The table of the tools: each declared argument is parsed, each limit enforced, each older name understood."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kite_memory.errors import UsageError
+from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.arguments import TODOS, VALUE, Argument
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Declared, called
+
+EVERY = (*TOOLS.values(), RECENT_NOTES, MORE_TOOLS)
+UUID = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122"
+
+
+def arguments() -> Iterator[Any]:
+    for tool in EVERY:
+        for argument in tool.takes:
+            yield pytest.param(tool, argument, id=f"{tool.name}-{argument.name}")
+
+
+EACH = pytest.mark.parametrize(("tool", "argument"), tuple(arguments()))
+
+
+def sample(schema: dict[str, Any]) -> Any:
+    """Return a value that fits a schema."""
+    kind = schema["type"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    match kind if isinstance(kind, str) else "string":
+        case "string":
+            return "pear"
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case "array":
+            return [sample(schema["items"])]
+        case "object":
+            return {name: sample(each) for name, each in schema.get("properties", {}).items()}
+        case other:
+            raise AssertionError(other)
+
+
+def needed(tool: Declared) -> dict[str, Any]:
+    return {argument.name: sample(argument.schema) for argument in tool.takes if argument.needed}
+
+
+def beyond(schema: dict[str, Any]) -> Iterator[Any]:
+    """Yield values just outside what a schema tells."""
+    if "enum" in schema:
+        yield "none of these"
+    if "maxLength" in schema:
+        yield "k" * (schema["maxLength"] + 1)
+    if "minimum" in schema:
+        yield schema["minimum"] - 1
+    if "exclusiveMinimum" in schema:
+        yield schema["exclusiveMinimum"]
+    if "maximum" in schema:
+        yield schema["maximum"] + 1
+    if "maxItems" in schema and schema["items"].get("type") == "string":
+        yield ["pear"] * (schema["maxItems"] + 1)
+    match schema["type"]:
+        case "string":
+            yield from (7, "k" * 20_001)
+        case "integer" | "number":
+            yield from ("7", 1.5 if schema["type"] == "integer" else True, float("inf"))
+        case "boolean":
+            yield from ("true", 1)
+        case "array":
+            yield from (7, [{}] if schema["items"]["type"] == "string" else 7)
+        case "object":
+            yield from (7, [])
+        case _:
+            pass
+
+
+@EACH
+def test_what_is_declared_is_taken(tool: Declared, argument: Argument[Any]) -> None:
+    parsed = tool.parsed(needed(tool) | {argument.name: sample(argument.schema)})
+
+    assert argument in parsed
+    assert parsed[argument] not in (None, "", (), frozenset()) or argument.nullable
+
+
+@EACH
+def test_what_is_omitted_or_null_has_the_default(tool: Declared, argument: Argument[Any]) -> None:
+    if argument.needed:
+        return
+
+    omitted, null = tool.parsed(needed(tool)), tool.parsed(needed(tool) | {argument.name: None})
+
+    assert omitted[argument] == null[argument] == argument.default
+    assert argument not in omitted and argument not in null
+
+
+@EACH
+def test_what_is_needed_is_asked_for(tool: Declared, argument: Argument[Any]) -> None:
+    left = {name: value for name, value in needed(tool).items() if name != argument.name}
+    if not argument.needed:
+        return
+
+    with pytest.raises(UsageError, match=f"{tool.name} needs '{argument.name}'") as refused:
+        tool.parsed(left)
+
+    assert refused.value.hint == argument.hint or argument.name in refused.value.hint
+
+
+def bounded() -> Iterator[Any]:
+    for tool in EVERY:
+        for argument in () if tool.open else tool.takes:  # of a record, what is too long is cut, and said to be
+            any_value = argument is TODOS or not isinstance(argument.schema["type"], str)  # see test_bridge_states.py
+            for value in () if any_value else beyond(argument.schema):
+                yield pytest.param(tool, argument, value, id=f"{tool.name}-{argument.name}-{str(value)[:12]}")
+
+
+@pytest.mark.parametrize(("tool", "argument", "value"), tuple(bounded()))
+def test_each_limit_that_is_told_is_enforced(tool: Declared, argument: Argument[Any], value: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        tool.parsed(needed(tool) | {argument.name: value})
+
+    assert refused.value.hint and "none of these" not in str(refused.value)
+
+
+def renamed() -> Iterator[Any]:
+    for tool in EVERY:
+        for argument in tool.takes:
+            for alias in argument.aliases:
+                yield pytest.param(tool, argument, alias, id=f"{tool.name}-{alias}")
+
+
+@pytest.mark.parametrize(("tool", "argument", "alias"), tuple(renamed()))
+def test_an_argument_is_taken_under_its_older_names(tool: Declared, argument: Argument[Any], alias: str) -> None:
+    rest = {name: value for name, value in needed(tool).items() if name != argument.name}
+    value, other = sample(argument.schema), {"string": "fig", "array": ["fig"], "integer": 200}[argument.schema["type"]]
+
+    older = tool.parsed(rest | {alias: value})
+    both = tool.parsed(rest | {alias: value, argument.name: other})
+
+    assert older[argument] == argument.parse(value)
+    assert both[argument] == argument.parse(other)
+
+
+def test_older_names_of_arguments_are_no_tools_own() -> None:
+    older = {alias for tool in EVERY for argument in tool.takes for alias in argument.aliases}
+
+    assert older == {"project_path", "session", "tokens", "ai", "id", "ids", "path", "note", "conversation_id", "uuid"}
+    for tool in EVERY:
+        names = [name for argument in tool.takes for name in (argument.name, *argument.aliases)]
+        assert len(names) == len(set(names)), tool.name
+
+
+def test_older_names_of_tools_mean_the_same() -> None:
+    assert called("get-context") is called("get_context") is TOOLS["get_context"]
+    assert called("save-conversation") is TOOLS["save_conversation"]
+    assert called("generate-conversation-id") is TOOLS["generate_conversation_id"]
+    assert called("recent_notes") is called("more_tools") is called("") is None
+
+
+@pytest.mark.parametrize("tool", EVERY, ids=lambda tool: tool.name)
+def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
+    if tool.open:
+        assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).told["sope"] == 1
+        return
+
+    with pytest.raises(UsageError, match=f"{tool.name} takes no 'sope'"):
+        tool.parsed(needed(tool) | {"sope": "global"})
+
+
+def test_null_is_a_value() -> None:
+    told = {"key": "a", "value": None, "tags": None}
+
+    assert Bridge({"write_memory": lambda asker, parsed: parsed.told}).perform("write_memory", told, Asker(grant=OWNER)) == {
+        "key": "a",
+        "value": None,
+    }
+
+
+def test_what_stands_in_the_context_is_taken_and_the_rest_of_it_kept() -> None:
+    told = {"key": "a", "value": 1, "scope": "global", "context": {"scope": "shared", "session": "s1", "ttl": 60, "why": "asked"}}
+
+    parsed = TOOLS["write_memory"].parsed(told)
+
+    values = {argument.name: parsed[argument] for argument in TOOLS["write_memory"].takes}
+    assert (values["scope"], values["session_id"], values["ttl"], values["context"]) == ("global", "s1", 60, {"why": "asked"})
+    read = TOOLS["read_memory"].parsed({"key": "a", "context": {"scope": "shared", "ttl": 60, "why": "asked"}})
+    assert {argument.name: read[argument] for argument in TOOLS["read_memory"].takes}["scope"] == "shared"
+
+
+def test_a_call_is_parsed_once() -> None:
+    """Text that is JSON is read as JSON once: what it holds stays text."""
+    bridge = Bridge({"write_memory": lambda asker, arguments: {"value": arguments[VALUE]}})
+
+    answer = bridge.perform("write_memory", {"key": "a", "value": '["{\\"a\\": 1}"]'}, Asker(grant=OWNER))
+
+    assert answer == {"value": ['{"a": 1}']}
