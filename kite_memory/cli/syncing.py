@@ -26,9 +26,9 @@ def sync(
     """Exchange this memory with your other machines.
 
     It goes through a folder that Syncthing, Dropbox, iCloud or the like keeps alike on your machines, or a git repository, given
-    by its address. Notes, conversations, deletions and counts are exchanged, with no server. What two machines wrote without knowing of
-    each other is kept, both of it. What you have forgotten on one is forgotten on all. A file that was not signed with your key is
-    not read.
+    by its address. Notes, conversations, deletions and counts are exchanged, with no server. What two machines wrote without
+    knowing of each other is kept, both of it. What you have forgotten on one is forgotten on all. A file that was not signed
+    with your key is not read.
 
     Example: kmem sync --status
     """
