@@ -118,8 +118,6 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
         for case in (case for case in cases if case["id"] in asked):
             for at, query in enumerate(case["queries"]):
                 wanted = f"{case['id']}-{query['note']}"
-                found = recall.search(Query(text=query["text"], project="tongues", limit=2))
-                hits[case["language"]].append(wanted in [name(hit.note) for hit in found])
                 begun = time.perf_counter()
                 told = recall.answer(
                     Prompt(text=query["text"], session=f"{case['id']}{at}", project="tongues", situation=Situation(position=1))
@@ -128,6 +126,8 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
                 served[case["language"]].append(
                     wanted in (*(name(hit.note) for hit in told.hits), *(pointer.id for pointer in told.pointers))
                 )
+                found = recall.search(Query(text=query["text"], project="tongues", limit=2))
+                hits[case["language"]].append(wanted in [name(hit.note) for hit in found])
                 if show and not hits[case["language"]][-1]:
                     print(f"    {wanted}: {query['text']} -> {[hit.note.title for hit in found]}")
         recall.close()

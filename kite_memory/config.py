@@ -310,7 +310,7 @@ def check(content: bytes, file: Path) -> Config:
         kilo_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "kilo",
         pi_root=_whole(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"),
         qwen_root=_whole(os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME") or "~/.qwen"),
-        goose_roots=tuple(folder / "sessions" for folder in _goose_folders()),
+        goose_roots=tuple(folder / "sessions" for folder in goose_folders(sys.platform)),
         droid_root=_whole("~/.factory"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
         extensions=_yes_or_no(table.get("extensions", True), f"`extensions` in {file}"),
@@ -401,17 +401,17 @@ def _storages(extension: str) -> tuple[Path, ...]:
     return extension_storages(extension, environment=os.environ, home=_whole("~"), platform=sys.platform)
 
 
-def _goose_folders() -> tuple[Path, ...]:
+def goose_folders(platform: str) -> tuple[Path, ...]:
     """Return the folders that Goose may keep its data in. On macOS they differ between its versions."""
     root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
     if root.is_absolute():
         return (root / "data",)
-    if sys.platform == "win32":
+    if platform == "win32":
         return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
     folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
-    if sys.platform != "darwin":
-        return (folder,)
-    return (folder, _whole("~/Library/Application Support/Block/goose"))
+    if sys.platform == "darwin":
+        return (folder, _whole("~/Library/Application Support/Block/goose"))
+    return (folder,)
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:

@@ -473,6 +473,7 @@ class Operations:
                 "cost_usd": round(spending.dollars, 6),
                 "budget_usd": self._budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
+                "chunks_in_batches": self._outbox.batches.chunks(),
                 "open_sessions": self._pipeline.open_count(),
                 "passed_over_sessions": survey.passed_over,
                 "refused_chunks": states.get("refused", 0),

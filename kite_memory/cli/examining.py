@@ -211,8 +211,8 @@ _PROMPTS_READ = 300
 
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
     """Offer the multilingual embedder if a third of the recent prompts whose language can be told are not English."""
-    from kite_memory.app.launch import multilingual_command
     from kite_memory.text.language import language_of
+    from kite_memory.wiring.launch import multilingual_command
 
     told = [language for prompt in prompts if (language := language_of(prompt))]
     others = sum(language != "en" for language in told)

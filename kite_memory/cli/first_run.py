@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, apply, diff
-from kite_memory.app.launch import link_commands
 from kite_memory.cli import setup
 from kite_memory.cli.console import choose, complain, counted, reply, tell, watched
 from kite_memory.cli.setup import change
@@ -20,6 +19,7 @@ from kite_memory.errors import KiteError
 from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.system.private_files import replace_file
+from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
     from kite_memory.app.backlog import Bill

@@ -14,7 +14,6 @@ from kite_memory.cli import (
     bridging,
     care,
     everyday,
-    extending,
     help,
     history,
     memory,
@@ -52,7 +51,6 @@ for section in (
     setup,
     uninstalling,
     care,
-    extending,
     help,
 ):
     section.add_to(app)

@@ -38,7 +38,7 @@ from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Extractor, Sharing
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.scheduler import Idle, Scheduler, Steps
 from kite_memory.distill.spending import Budget
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
@@ -67,6 +67,7 @@ from kite_memory.vault import Vault
 from kite_memory.wiring.models import (
     answerer_of,
     backend_of,
+    batches_of,
     budget_of,
     chunk_policy,
     extractor_of,
@@ -148,6 +149,7 @@ def open_services(
             answerer=partial(answerer_of, config, keys, outbox),
             polisher=polisher,
             clock=_now,
+            meaning=meaning,
         )
         in_background = running is not None  # a thread of the daemon computes embeddings
         pages = VaultPages(vault=vault, clock=_now, polisher=polisher)
@@ -281,13 +283,26 @@ def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: 
         sources=sources_of(config, projects=stores.timeline.folders),
         timeline=stores.timeline,
         outbox=stores.outbox,
-        scheduler=Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget_of(config)),
+        scheduler=_scheduler(stores, extractor),
         vault=stores.vault,
         recall=recall,
         indexer=indexer,
         policy=chunk_policy(config, costs=costs),
         remembers=isinstance(extractor, Sharing),
     )
+
+
+def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
+    budget, batches = budget_of(stores.config), batches_of(stores.config, stores.keys)
+    if batches is None:
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
+    from kite_memory.distill.batches import BatchScheduler
+    from kite_memory.distill.model_extractor import ModelExtractor
+
+    if not isinstance(extractor, ModelExtractor):
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
+    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
+    return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
 
 
 def _meaning(embedder: Embedder) -> Meaning:

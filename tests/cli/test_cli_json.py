@@ -19,8 +19,8 @@ SEARCH = {
     "query": str,
     "mode": str,
     "took_ms": Number,
-    "hits": [HIT],
-    "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str}],
+    "hits": [{**HIT, "became": [str]}],
+    "events": [{"id": str, "session": str, "type": str, "at": str, "snippet": str, "where": str, "became": [str]}],
     "problems": [str],
 }
 RECALL = {
@@ -77,6 +77,7 @@ STATUS = {
         "cost_usd": Number,
         "budget_usd": Number,
         "backlog_chunks": int,
+        "chunks_in_batches": int,
         "open_sessions": int,
         "passed_over_sessions": int,
         "refused_chunks": int,

@@ -1,4 +1,7 @@
-"""Writes invented Goose sessions into a database with the tables that Goose makes (version 9 of its schema)."""
+"""Writes invented Goose sessions into a database with the tables that Goose makes (version 9 of its schema).
+
+Their defaults are one moment rather than the current one, so that a database made twice is the same.
+"""
 
 import json
 import sqlite3
@@ -7,10 +10,10 @@ from typing import Any
 
 _TABLES = """
 CREATE TABLE sessions (id TEXT PRIMARY KEY, name TEXT NOT NULL DEFAULT '', description TEXT NOT NULL DEFAULT '',
-    session_type TEXT NOT NULL DEFAULT 'user', working_dir TEXT NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
-    updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+    session_type TEXT NOT NULL DEFAULT 'user', working_dir TEXT NOT NULL, created_at TIMESTAMP DEFAULT '2026-03-02 09:00:00',
+    updated_at TIMESTAMP DEFAULT '2026-03-02 09:00:00');
 CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, message_id TEXT, session_id TEXT NOT NULL, role TEXT NOT NULL,
-    content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL, timestamp TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
+    content_json TEXT NOT NULL, created_timestamp INTEGER NOT NULL, timestamp TIMESTAMP DEFAULT '2026-03-02 09:00:00',
     metadata_json TEXT);
 """
 SESSION = "20260302_1"
@@ -28,7 +31,7 @@ class GooseStore:
 
     def session(self, name: str = SESSION, *, cwd: str = CWD, kind: str = "user", title: str = "Pears") -> str:
         self.connection.execute(
-            "INSERT INTO sessions (id, name, session_type, working_dir, created_at) VALUES (?, ?, ?, ?, '2026-03-02 09:00:00')",
+            "INSERT INTO sessions (id, name, session_type, working_dir) VALUES (?, ?, ?, ?)",
             (name, title, kind, cwd),
         )
         return name

@@ -119,7 +119,8 @@ def a_qwen_day() -> Qwen:
         {"text": "I run the tests."},
         function("c1", "run_shell_command", command="pytest -q"),
     )
-    output = "Command: pytest -q\nDirectory: (root)\nOutput: FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s\nExit Code: 1\nSignal: 0"
+    failure = "FAILED tests/test_pears.py::test_ripe\n1 failed in 0.1s"
+    output = f"Command: pytest -q\nDirectory: (root)\nOutput: {failure}\nError: (none)\nExit Code: 1\nSignal: 0"
     day.result("c1", "run_shell_command", output)
     day.assistant(function("c2", "edit", file_path=f"{CWD}/pears.py", new_string="x"))
     day.result("c2", "edit", "Edited.")

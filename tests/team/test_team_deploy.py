@@ -126,6 +126,6 @@ def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, se
 def _healthy(port: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=3) as answer:
-            return json.loads(answer.read()) == {"status": "ok"}
+            return bool(json.loads(answer.read()) == {"status": "ok"})
     except OSError:
         return False

@@ -169,6 +169,7 @@ class _Reading:
         if any(not needed <= self._columns[table] for table, needed in _NEEDED.items()):
             raise Unreadable(UNKNOWN_SCHEMA)
         self._is_ours = is_ours
+        self._about: dict[str, Any] = {}
         self._position = cursor.position if cursor else 0
         self._mark = _Mark.resumed(cursor)
         self._last = whole(database.value(select("MAX(id)", "messages")))
@@ -213,7 +214,7 @@ class _Reading:
     def _session(self, name: object) -> Session | None:
         known = [column for column in _ABOUT_A_SESSION if column in self._columns["sessions"]]
         found = self._database.rows(select(known, "sessions", "WHERE id = ?"), (name,), limit=1)
-        self._about: dict[str, Any] = dict(zip(known, found[0], strict=True)) if found else {}
+        self._about = dict(zip(known, found[0], strict=True)) if found else {}
         named = short(self._about.get("id"))
         if not named:
             return None

@@ -1,8 +1,8 @@
-"""Pi's sessions: ``<root>/sessions/--<folder>--/<time>_<session>.jsonl``, where ``root`` is ``${PI_CODING_AGENT_DIR:-~/.pi/agent}``.
+"""Pi's sessions: ``<root>/sessions/--<folder>--/<time>_<session>.jsonl``.
 
-The format is described in the public repository badlogic/pi-mono, ``packages/coding-agent/docs/session-format.md`` (before, that
-was ``docs/session.md``), and written by ``src/core/session-manager.ts`` beside it. Checked against files that
-``@mariozechner/pi-coding-agent`` 0.73.1 wrote.
+``root`` is ``${PI_CODING_AGENT_DIR:-~/.pi/agent}``. The format is described in the public repository badlogic/pi-mono,
+``packages/coding-agent/docs/session-format.md`` (before, that was ``docs/session.md``), and written by
+``src/core/session-manager.ts`` beside it. Checked against files that ``@mariozechner/pi-coding-agent`` 0.73.1 wrote.
 """
 
 import re

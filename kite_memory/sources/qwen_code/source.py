@@ -2,7 +2,7 @@
 
 ``root`` is ``${QWEN_RUNTIME_DIR:-${QWEN_HOME:-~/.qwen}}``. The format is defined in the public repository QwenLM/qwen-code,
 ``packages/core/src/services/chatRecordingService.ts`` (``ChatRecord``). Checked against files that ``@qwen-code/qwen-code`` 0.15.10
-wrote, and against the bundle of 0.24.4. Qwen Code forked Gemini CLI, but its transcripts have only the parts of a message in common.
+wrote, and against the bundle of 0.24.4. Qwen Code is a fork of Gemini CLI, but of its transcripts only a message's parts are alike.
 """
 
 import re
@@ -24,6 +24,8 @@ _PERSONS = (None, "mid_turn_user_message")
 
 _EXPANDED_WITHIN = timedelta(seconds=5)
 _REFERENCED = "--- Content from referenced files ---"
+_RAN = re.compile(r"Command: .*?\nDirectory: [^\n]*\nOutput: (?P<output>.*)\nError: (?P<error>.*?)\nExit Code: ", re.DOTALL)
+_NOTHING = ("(none)", "(empty)")
 _CODE = re.compile(r"^Exit Code: (-?\d{1,10})$", re.MULTILINE)
 _REFUSED = ("[Operation Cancelled]", "Tool execution denied", "Qwen Code requires permission")
 
@@ -110,7 +112,8 @@ class QwenCode(LineSource):
                 case {"functionResponse": {"response": dict(response), **named}}:
                     error = response.get("error")
                     text = error if isinstance(error, str) else response.get("output")
-                    line.returned(named.get("id"), text, _status(state, text, failed=error is not None))
+                    status = _status(state, text, failed=error is not None)
+                    line.returned(named.get("id"), _printed(text), status)
                 case _:
                     continue
 
@@ -139,6 +142,15 @@ def _parts(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _texts(row: Mapping[str, Any]) -> Iterator[str]:
     yield from (part["text"] for part in _parts(row) if isinstance(part.get("text"), str))
+
+
+def _printed(text: object) -> str:
+    """Return a result's text; of a command only what it printed."""
+    told = text if isinstance(text, str) else ""
+    ran = _RAN.match(told)
+    if ran is None:
+        return told
+    return "\n".join(part for part in (ran["output"], ran["error"]) if part not in _NOTHING)
 
 
 def _status(state: object, text: object, *, failed: bool) -> Status:
