@@ -23,12 +23,12 @@ def sync(
     show_key: Annotated[bool, typer.Option("--key", help="Only say the key, for --join on another machine.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Exchange this memory with your other machines, through a folder or git.
+    """Exchange this memory with your other machines.
 
-    The folder is one that Syncthing, Dropbox, iCloud or the like keeps alike on your machines; a git repository is given by its
-    address. Notes, conversations, deletions and counts are exchanged, with no server. What two machines wrote without knowing of
-    each other is kept, both of it. What you have forgotten on one is forgotten on all. A file that was not signed with your key is
-    not read.
+    It goes through a folder that Syncthing, Dropbox, iCloud or the like keeps alike on your machines, or a git repository, given
+    by its address. Notes, conversations, deletions and counts are exchanged, with no server. What two machines wrote without
+    knowing of each other is kept, both of it. What you have forgotten on one is forgotten on all. A file that was not signed
+    with your key is not read.
 
     Example: kmem sync --status
     """

@@ -96,8 +96,8 @@ def parsed(line: bytes) -> Row:
         case {"events": {"session": dict(session), "file": file, "each": list(each)}} if len(each) <= _MOST_EVENTS:
             return _events(session, _text(file, _MOST_NAME), each)
         case {"forgotten": dict(found)}:
-            line, provider, of = (_name(found.get(name)) for name in ("event", "provider", "session"))
-            return ForgottenRow(event=line, provider=provider, session=of, blank=found.get("blank") is True)
+            event, provider, of = (_name(found.get(name)) for name in ("event", "provider", "session"))
+            return ForgottenRow(event=event, provider=provider, session=of, blank=found.get("blank") is True)
         case {"uptake": dict(found)}:
             shown, used, ignored = (_number(found.get(name)) for name in ("shown", "used", "ignored"))
             return UptakeRow(note=_name(found.get("note")), shown=shown, used=used, ignored=ignored)

@@ -28,7 +28,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing.exchange import Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config

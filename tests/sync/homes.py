@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing.exchange import Syncing
 from kite_memory.extensions.contract.events import START, event
 from kite_memory.model.event import Event, Session
 from kite_memory.model.look import Cursor, ReadResult

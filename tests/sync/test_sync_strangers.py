@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.sync.keys import SyncKey
-from kite_memory.sync.rows import ForgottenRow, Malformed, UptakeRow, note_path, parsed
+from kite_memory.sync.rows import ForgottenRow, Malformed, Row, UptakeRow, note_path, parsed
 from kite_memory.sync.segments import NotWhole, SharedFolder, pack, unpack
 from tests.sync.homes import Clock, homes, open_home, settle
 
 KEY = SyncKey.make(encrypted=False)
-ROWS = [UptakeRow(note="n", shown=1, used=0, ignored=0), ForgottenRow(event="e", provider="p", session="s", blank=True)]
+ROWS: list[Row] = [UptakeRow(note="n", shown=1, used=0, ignored=0), ForgottenRow(event="e", provider="p", session="s", blank=True)]
 
 
 def segment_of(home_name: str, shared: Path) -> Path:

@@ -1,6 +1,5 @@
 """Exchange of notes, events, deletions and counts with a person's other machines, through a folder or a git repository."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.session_context import NoteIndexer
-from kite_memory.app.synced_notes import Changes, SyncedNotes
+from kite_memory.app.syncing.notes import Changes, SyncedNotes
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -30,8 +29,6 @@ from kite_memory.timeline.exchange import ELSEWHERE, Since
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.tombstones import Line
 from kite_memory.vault import Vault
-
-log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
