@@ -45,7 +45,7 @@ _KNOWN = (
     Known(name="claude-session-index 0.3.1", module="claude_session_index", package="claude-session-index==0.3.1"),
     Known(name="claude-historian-mcp 1.0.3", module="claude_historian", package="npm:claude-historian-mcp@1.0.3"),
     Known(name="ours, search", module="ours"),
-    Known(name="ours, unasked", module="ours opening"),
+    Known(name="ours, quoted unasked", module="ours opening"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Kite Memory's search of conversations; with ``opening``, what it gives unasked to the first prompt of a session."""
+"""Kite Memory's search of conversations; with ``opening``, what it quotes unasked at the first prompt of a session."""
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
@@ -45,10 +45,9 @@ class Ours:
 
     def search(self, query: str, project: str) -> Sequence[str]:
         if self._opening:
-            quotes, pointers = ConversationVoices(timeline=self._timeline, meaning=self._meaning).opening(
-                query, project=project, session="now"
-            )
-            return [*(quote.session for quote in quotes), *(pointer.session for pointer in pointers)]
+            voices = ConversationVoices(timeline=self._timeline, meaning=self._meaning)
+            quotes, _ = voices.opening(query, project=project, session="now")
+            return [quote.session for quote in quotes]
         hits = self._timeline.cards(CardQuery(text=query, within=project, limit=10), self._meaning)
         return [hit.session.id for hit in hits]
 

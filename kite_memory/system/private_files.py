@@ -126,22 +126,19 @@ def publish(aside: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-_PATIENCE = 1.0
+_TRIES = 50
 _PAUSE = 0.02
 
 
 def _replace(aside: Path, path: Path) -> None:
     """Rename ``aside`` to ``path``; on Windows, wait up to a second for whoever has ``path`` open, such as a virus scanner."""
-    waited = 0.0
-    while True:
+    for _ in range(_TRIES if sys.platform == "win32" else 0):
         try:
             aside.replace(path)
             return
         except PermissionError:
-            if sys.platform != "win32" or waited >= _PATIENCE:
-                raise
-        time.sleep(_PAUSE)
-        waited += _PAUSE
+            time.sleep(_PAUSE)
+    aside.replace(path)
 
 
 def sync_folder(folder: Path) -> None:

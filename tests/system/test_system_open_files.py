@@ -2,11 +2,11 @@
 
 import errno
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from kite_memory.system import private_files
 from kite_memory.system.private_files import replace_file
 
 
@@ -29,7 +29,7 @@ class Refusal:
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     told: list[float] = []
-    monkeypatch.setattr(private_files.time, "sleep", told.append)
+    monkeypatch.setattr(time, "sleep", told.append)
     return told
 
 
