@@ -53,7 +53,7 @@ lock:
 	$(LOCK) pyproject.toml -o requirements.lock
 	sed -nE 's/^([A-Za-z0-9_.-]+)(\[[^]]*\])?(==[^ \\]+).*/\1\3/p' requirements.lock > constraints.txt
 	$(LOCK) --group build -o requirements-build.lock
-	$(LOCK) pyproject.toml --extra team --extra voyage --group dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml --extra age --extra team --extra voyage --group dev -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,10 @@
 """Questions about what was settled in chats, asked without a model: is the chat that answers cited, and else silence kept?
 
-    python -m bench.asking CHATS.jsonl QUESTIONS.jsonl [--half first|second] [--show]
+    python -m bench.asking CHATS.jsonl [QUESTIONS.jsonl] [--half first|second] [--show]
 
-CHATS is as for `bench.openings`. A line of QUESTIONS has a ``question`` about a ``project``, its ``answer`` and ``answer_chat``, or
-null where there is none, and what would be ``wrong``. Right is an answer whose first citation is the chat, wrong one that cites
-others only.
+CHATS is as for `bench.openings`; without QUESTIONS, each of its lines has its own ``questions``. A line of QUESTIONS has a
+``question`` about a ``project``, its ``answer`` and ``answer_chat``, or null where there is none, and what would be ``wrong``.
+Right is an answer whose first citation is the chat, wrong one that cites others only.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -87,16 +87,19 @@ def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, sho
     print(f"  {sentences} sentences told, {missing} of them not word for word in what they cite")
 
 
+def _lines(path: Path) -> list[Json]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chats", type=Path)
-    parser.add_argument("questions", type=Path)
+    parser.add_argument("questions", type=Path, nargs="?")
     parser.add_argument("--half", choices=("first", "second"))
     parser.add_argument("--show", action="store_true")
     asked = parser.parse_args()
-    cases, questions = (
-        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in (asked.chats, asked.questions)
-    )
+    cases = _lines(asked.chats)
+    questions = _lines(asked.questions) if asked.questions else [each for case in cases for each in case["questions"]]
     local = LocalEmbedder()
     meaning = Meaning(
         space=local.space.tag,

@@ -120,12 +120,13 @@ def project_of(number: int) -> str:
     return f"project{int(PROJECTS * (number * 2_654_435_761 % 2**32 / 2**32) ** 2.2):03}"
 
 
-def fill(url: str, world: World, rows: int) -> None:
-    draw = np.random.default_rng(11)
+def fill(url: str, world: World, rows: int, *, first: int = 0, tenant: str = TENANT) -> None:
+    """Copy in the notes from ``first`` to ``rows``."""
+    draw = np.random.default_rng(11 + first)
     with psycopg.connect(url) as connection:
         register_vector(connection)
         connection.execute("SET synchronous_commit = off")
-        for start in range(0, rows, BATCH):
+        for start in range(first, rows, BATCH):
             batch = range(start, min(rows, start + BATCH))
             subjects = draw.integers(0, SUBJECTS, len(batch)).tolist()
             usual = draw.choice(VOCABULARY, (len(batch), 34), p=world.frequent)
@@ -133,13 +134,13 @@ def fill(url: str, world: World, rows: int) -> None:
             notes = [
                 _Row.made(world, number, subject, common) for number, subject, common in zip(batch, subjects, usual, strict=True)
             ]
-            _copy_notes(connection, notes)
+            _copy_notes(connection, notes, tenant)
             with connection.cursor().copy(
                 "COPY kite.passage (tenant, id, place, scope, project, kind, created, space, embedding) FROM STDIN (FORMAT binary)"
             ) as copy:
                 copy.set_types(["text", "text", "int2", "text", "text", "text", "timestamptz", "text", "halfvec"])
                 for note, vector in zip(notes, vectors, strict=True):
-                    copy.write_row((TENANT, note.id, 0, "project", note.project, note.kind, note.at, SPACE.tag, HalfVector(vector)))
+                    copy.write_row((tenant, note.id, 0, "project", note.project, note.kind, note.at, SPACE.tag, HalfVector(vector)))
             connection.commit()
             if start % (20 * BATCH) == 0:
                 print(f"  {start + len(batch):,} rows", flush=True)
@@ -199,7 +200,7 @@ def _conversation(number: int, project: str, at: datetime, title: str, body: str
     )
 
 
-def _copy_notes(connection: psycopg.Connection, notes: Sequence[_Row]) -> None:
+def _copy_notes(connection: psycopg.Connection, notes: Sequence[_Row], tenant: str) -> None:
     more = encoded(
         {
             **{name: [] for name in ("links", "aliases", "triggers", "entities", "supersedes")},
@@ -213,17 +214,17 @@ def _copy_notes(connection: psycopg.Connection, notes: Sequence[_Row]) -> None:
     ) as copy:
         for note in notes:
             uuid = note.conversation.uuid if note.conversation else ""
-            place = (TENANT, note.id, f"{note.kind}s/{note.id}.md", note.kind, note.title, note.body, "project", note.project, uuid)
+            place = (tenant, note.id, f"{note.kind}s/{note.id}.md", note.kind, note.title, note.body, "project", note.project, uuid)
             copy.write_row((*place, "{}", "accepted", more, note.at, note.at, "bench", uuid))
     with connection.cursor().copy("COPY kite.words (tenant, id, scope, project, kind, created, length, tsv) FROM STDIN") as copy:
         for note in notes:
-            copy.write_row((TENANT, note.id, "project", note.project, note.kind, note.at, 41, note.tsv))
+            copy.write_row((tenant, note.id, "project", note.project, note.kind, note.at, 41, note.tsv))
     with connection.cursor().copy(
         "COPY kite.conversation (tenant, uuid, scope, project, source, record, overall, created, updated, created_by) FROM STDIN"
     ) as copy:
         for told in (note.conversation for note in notes if note.conversation):
             said = (encoded(record_json(told.record)), encoded(told.overall))
-            copy.write_row((TENANT, told.uuid, "project", told.project, told.source, *said, told.created, told.updated, "bench"))
+            copy.write_row((tenant, told.uuid, "project", told.project, told.source, *said, told.created, told.updated, "bench"))
 
 
 def sizes(url: str) -> Iterator[tuple[str, str]]:
@@ -274,18 +275,22 @@ def _busy(processes: Sequence[psutil.Process]) -> float:
     return sum(times.user + times.system for times in (process.cpu_times() for process in processes))
 
 
-def recall_at_10(url: str, world: World, asked: Sequence[tuple[str, str]]) -> float:
+def recall_at_10(url: str, world: World, asked: Sequence[tuple[str, str]], *, tenant: str = TENANT) -> float:
     """Of the ten nearest by looking at every row, how many the index finds among its first ten, as the store asks it."""
     embedder, found, wanted = Embedder(world), 0, 0
     with psycopg.connect(url) as connection:
         register_vector(connection)
-        nearest = f"SELECT id FROM kite.passage WHERE space = %s AND tenant = %s ORDER BY embedding::halfvec({DIM}) <=> %s LIMIT 10"
+        nearest = (
+            f"SELECT id FROM kite.passage WHERE space = '{SPACE.tag}' AND tenant = '{tenant}'"
+            f" ORDER BY embedding::halfvec({DIM}) <=> %s LIMIT 10"
+        )
         for text, _ in asked:
             vector = HalfVector(embedder.embed([text], "query")[0])
             connection.execute("SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = on")
-            exact = {row[0] for row in connection.execute(nearest, (SPACE.tag, TENANT, vector))}
+            exact = {row[0] for row in connection.execute(nearest, (vector,))}
             connection.execute("SET LOCAL enable_indexscan = on; SET LOCAL hnsw.ef_search = 100; SET LOCAL enable_seqscan = off")
-            found += len(exact & {row[0] for row in connection.execute(nearest, (SPACE.tag, TENANT, vector))})
+            connection.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+            found += len(exact & {row[0] for row in connection.execute(nearest, (vector,))})
             wanted += len(exact)
             connection.rollback()
     return found / wanted

@@ -2,14 +2,16 @@
 
     python -m bench.with_a_model costs --gold DIR --transcripts DIR
     python -m bench.with_a_model cases --cases FILE [--all]
+    python -m bench.with_a_model recorded --gold DIR
 
 ``costs`` cuts and condenses labelled sessions as a backfill with a model does, and reckons calls and cents at Haiku's prices; no
 model is asked. ``cases`` passes items that a model may write, honest preferences and planted ones, through the checks: with the
 event that holds the quoted words as evidence, or (``--all``) with every event around it, as a careless model names them. A case is
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
 
-`with_a_model.jsonl` tells, by ids alone, of answers to nine labelled sessions that a large model wrote by hand in a small one's
-place: what each item rested on, and the labelled notes that it matches.
+``recorded`` compares `with_a_model.jsonl` with the labels: it tells, by ids alone, of answers to twenty labelled sessions that a
+large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested
+on, the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
 """
 
 import argparse
@@ -45,7 +47,7 @@ _TYPES: dict[str, tuple[EventType, Role]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("costs", "cases"))
+    parser.add_argument("what", choices=("costs", "cases", "recorded"))
     parser.add_argument("--gold", type=Path)
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--cases", type=Path)
@@ -53,6 +55,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "costs":
         costs(given.gold, given.transcripts)
+    elif given.what == "recorded":
+        recorded(given.gold)
     else:
         cases(given.cases, careless=given.all)
 
@@ -81,6 +85,34 @@ def _lengths(transcripts: Path, file: str, policy: ChunkPolicy) -> Iterator[int]
         within = tuple(event for event in look.events if span.first <= event.ordinal <= span.last)
         if worth_asking(within):
             yield len(condense(Chunk(id=span.id, session=look.session, events=within), limit_chars=60_000).text)
+
+
+def recorded(gold: Path) -> None:
+    answers = Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+    items: list[dict[str, Any]] = [json.loads(line) for line in answers]
+    print(
+        f"{'':18} {'sessions':>8} {'items':>6} {'matching':>9} {'importance 3':>13} {'all':>9} {'keep':>5} {'poor':>5} {'junk':>5}"
+    )
+    for project in labelled(gold):
+        made = [item for item in items if item["project"] == project.name]
+        sessions = {item["session"] for item in made}
+        notes = (project.folder / "notes.jsonl").read_text(encoding="utf-8").splitlines()
+        labels = [label for label in map(json.loads, notes) if label["session"] in sessions]
+        matched = {id for item in made for id in item["matches"]}
+        cells = (
+            [item for item in made if item["matches"]],
+            made,
+            [label for label in labels if label["importance"] == 3 and label["id"] in matched],
+            [label for label in labels if label["importance"] == 3],
+            [label for label in labels if label["id"] in matched],
+            labels,
+        )
+        matching, of, vital, of_vital, found, of_all = map(len, cells)
+        verdicts = [sum(item.get("verdict") == verdict for item in made) for verdict in ("keep", "poor", "junk")]
+        print(
+            f"{project.name:18} {len(sessions):>8} {of:>6} {f'{matching}/{of}':>9}"
+            f" {f'{vital}/{of_vital}':>13} {f'{found}/{of_all}':>9}" + "".join(f" {count:>5}" for count in verdicts)
+        )
 
 
 def cases(file: Path, *, careless: bool) -> None:

@@ -13,7 +13,7 @@ from kite_memory.errors import ConfigInvalid
 from kite_memory.system.editors import extension_storages, user_folder
 
 EXTRACTORS = ("auto", "anthropic", "claude-cli", "openai", "offline")
-EMBEDDERS = ("auto", "local", "voyage")
+EMBEDDERS = ("auto", "local", "multilingual", "voyage")
 JudgeMode = Literal["late", "wait", "off"]
 Dial = Literal["quiet", "normal", "eager"]
 AskTeam = Literal["off", "search", "prompt"]
@@ -84,6 +84,10 @@ class TeamConfig:
 
     A member of a team sets ``bridge``: the address of the team's ``kmem serve``. ``kmem search`` asks it as well if ``ask`` is
     ``search`` or ``prompt``; every prompt asks it if ``ask`` is ``prompt``.
+
+    With ``oidc_issuer``, the server also accepts that issuer's tokens for ``oidc_audience``. ``oidc_person`` names the claim that
+    holds the person. A token without claims for scopes and projects gets ``oidc_scopes`` and ``oidc_projects``, both separated by
+    spaces; ``*`` stands for all projects. ``keep_days`` is how long a server keeps deleted notes and its audit.
     """
 
     store: str = ""
@@ -94,6 +98,19 @@ class TeamConfig:
     prefix: str = "kite-memory"
     bridge: str = ""
     ask: AskTeam = "off"
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    oidc_person: str = "sub"
+    oidc_scopes: str = ""
+    oidc_projects: str = ""
+    keep_days: int = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncConfig:
+    """Settings of the exchange with the person's other machines. ``target`` is a folder or the address of a git repository."""
+
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +131,7 @@ class Config:
     recall: RecallConfig = field(default_factory=RecallConfig)
     daemon: DaemonConfig = field(default_factory=DaemonConfig)
     team: TeamConfig = field(default_factory=TeamConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
     judge: JudgeMode = "late"
     codex_root: Path | None = None
     gemini_root: Path | None = None
@@ -127,6 +145,11 @@ class Config:
     cursor_root: Path | None = None
     cursor_cli_root: Path | None = None
     antigravity_root: Path | None = None
+    kilo_root: Path | None = None
+    pi_root: Path | None = None
+    qwen_root: Path | None = None
+    goose_roots: tuple[Path, ...] = ()
+    droid_root: Path | None = None
     git_history: bool = False
     extensions: bool = False
     vault_git: bool = False
@@ -144,7 +167,7 @@ DESCRIPTIONS = {
     "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
     "extractor.dollars_per_million_out": "the price of a million output tokens",
     "extractor.judge_share": "the part of both daily limits that the judge may use",
-    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, and the built-in model if not",
+    "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, else the built-in model, which is English",
     "embedder.voyage_model": "the model for `voyage`",
     "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
     "recall.dial": "how readily notes are shown",
@@ -162,6 +185,13 @@ DESCRIPTIONS = {
     "team.prefix": "the beginning of the names of objects in the bucket",
     "team.bridge": "the address of the team's `kmem serve`, for its members",
     "team.ask": "when that server is asked as well: never, by `kmem search`, or also with each prompt",
+    "sync.target": "the folder or git repository through which `kmem sync` exchanges this memory with your other machines",
+    "team.oidc_issuer": "the OpenID Connect issuer whose tokens `kmem serve` accepts beside its own",
+    "team.oidc_audience": "the audience that such a token must name",
+    "team.oidc_person": "the claim that holds the person",
+    "team.oidc_scopes": "the scopes of a token without the claim `kmem_scopes`, separated by spaces; without any it is refused",
+    "team.oidc_projects": "the projects of a token without the claim `kmem_projects`, separated by spaces; `*` for all",
+    "team.keep_days": "how long a team's server keeps deleted notes, and its audit of who called what",
     "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
     "projects": "further folders in which to look for Aider's history",
     "own_histories": "folders in which Aider's history was yours before it was first read",
@@ -170,7 +200,7 @@ DESCRIPTIONS = {
 }
 """What each setting of the configuration file does, by its name in `kmem config`."""
 
-_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig)
+_Section = TypeVar("_Section", ExtractorConfig, EmbedderConfig, RecallConfig, DaemonConfig, TeamConfig, SyncConfig)
 
 _Chosen = TypeVar("_Chosen", ExtractorConfig, EmbedderConfig)
 
@@ -188,6 +218,7 @@ _BOUNDS: dict[tuple[type, str], tuple[float, float]] = {
     (RecallConfig, "threshold"): (0, 1),
     (DaemonConfig, "compare_seconds"): (1, 86_400),  # less would be polling
     (DaemonConfig, "idle_seconds"): (0, 86_400),
+    (TeamConfig, "keep_days"): (1, 36_500),
 }
 _EXTENSIONS: dict[tuple[type, str], ExtensionKind] = {
     (ExtractorConfig, "name"): "extractor",
@@ -202,6 +233,7 @@ SETTINGS = (
     "recall",
     "daemon",
     "team",
+    "sync",
     "judge",
     "projects",
     "own_histories",
@@ -257,6 +289,7 @@ def check(content: bytes, file: Path) -> Config:
         recall=_section(RecallConfig, table.get("recall", {}), "recall", file),
         daemon=_section(DaemonConfig, table.get("daemon", {}), "daemon", file),
         team=_team(table.get("team", {}), file),
+        sync=_section(SyncConfig, table.get("sync", {}), "sync", file),
         judge=_choice(
             os.environ.get("KMEM_JUDGE") or judge,
             get_args(JudgeMode),
@@ -274,6 +307,11 @@ def check(content: bytes, file: Path) -> Config:
         cursor_root=user_folder("Cursor", environment=os.environ, home=_whole("~"), platform=sys.platform),
         cursor_cli_root=_whole("~/.cursor"),
         antigravity_root=_whole("~/.gemini"),
+        kilo_root=_whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "kilo",
+        pi_root=_whole(os.environ.get("PI_CODING_AGENT_DIR") or "~/.pi/agent"),
+        qwen_root=_whole(os.environ.get("QWEN_RUNTIME_DIR") or os.environ.get("QWEN_HOME") or "~/.qwen"),
+        goose_roots=tuple(folder / "sessions" for folder in goose_folders(sys.platform)),
+        droid_root=_whole("~/.factory"),
         git_history=_yes_or_no(table.get("git_history", True), f"`git_history` in {file}"),
         extensions=_yes_or_no(table.get("extensions", True), f"`extensions` in {file}"),
     )
@@ -303,7 +341,12 @@ def _vault(told: object, file: Path) -> Path:
 def _team(table: object, file: Path) -> TeamConfig:
     """Read the ``[team]`` section. Raises `ConfigInvalid` for an address with a password: people share this file."""
     team = _section(TeamConfig, table, "team", file)
-    for name, address in (("store", team.store), ("endpoint", team.endpoint), ("bridge", team.bridge)):
+    for name, address in (
+        ("store", team.store),
+        ("endpoint", team.endpoint),
+        ("bridge", team.bridge),
+        ("oidc_issuer", team.oidc_issuer),
+    ):
         if not address:
             continue
         from urllib.parse import urlsplit  # imported here: it takes milliseconds, and only teams need it
@@ -314,7 +357,28 @@ def _team(table: object, file: Path) -> TeamConfig:
             raise ConfigInvalid(f"`{name}` in [team] of {file} is not a URL") from None
         if holds_password:
             raise ConfigInvalid(f"`{name}` in [team] of {file} holds a password", hint="take it out; `kmem keys set team` keeps it")
+    _check_issuer(team, file)
     return team
+
+
+def _check_issuer(team: TeamConfig, file: Path) -> None:
+    if not team.oidc_issuer:
+        return
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(team.oidc_issuer)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")):
+        raise ConfigInvalid(f"`oidc_issuer` in [team] of {file} does not begin with https", hint="its keys could be exchanged")
+    if not team.oidc_audience:
+        raise ConfigInvalid(
+            f"`oidc_audience` is missing in [team] of {file}",
+            hint="without it a token that the issuer made for another service would be accepted",
+        )
+    known = {"global", "project", "session", "shared"}
+    if unknown := set(team.oidc_scopes.split()) - known:
+        raise ConfigInvalid(
+            f"`oidc_scopes` in [team] of {file} holds {min(unknown)!r:.60}", hint=f"choose from: {', '.join(sorted(known))}"
+        )
 
 
 def _projects(told: object, file: Path, name: str = "projects") -> tuple[Path, ...]:
@@ -335,6 +399,19 @@ def _yes_or_no(told: object, name: str) -> bool:
 
 def _storages(extension: str) -> tuple[Path, ...]:
     return extension_storages(extension, environment=os.environ, home=_whole("~"), platform=sys.platform)
+
+
+def goose_folders(platform: str) -> tuple[Path, ...]:
+    """Return the folders that Goose may keep its data in. On macOS they differ between its versions."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return (root / "data",)
+    if platform == "win32":
+        return (_whole(os.environ.get("APPDATA") or "~/AppData/Roaming") / "Block" / "goose" / "data",)
+    folder = _whole(os.environ.get("XDG_DATA_HOME") or "~/.local/share") / "goose"
+    if platform == "darwin":
+        return (folder, _whole("~/Library/Application Support/Block/goose"))
+    return (folder,)
 
 
 def _whole(path: str, *, made_whole: bool = True) -> Path:

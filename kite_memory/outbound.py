@@ -3,10 +3,18 @@
 Events were redacted before they were stored. Notes and questions were not, since users write them freely.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, RedactedInquiry, SendingBackend
+from kite_memory.distill.backends.backend import (
+    Ending,
+    Failure,
+    Inquiry,
+    ListedBatch,
+    RedactedInquiry,
+    SendingBackend,
+    SendingBatches,
+)
 from kite_memory.distill.extractor import Usage
 from kite_memory.recall.embedders.embedder import Purpose, SendingEmbedder, Space, Vectors
 from kite_memory.redaction import drop_private, redact
@@ -30,15 +38,39 @@ class RedactingBackend:
         return self.inner.estimate(inquiry)
 
     def ask(self, inquiry: Inquiry) -> Ending:
-        return self.inner.ask(
-            RedactedInquiry(
-                system=inquiry.system,
-                user=redact(inquiry.user),
-                schema=inquiry.schema,
-                max_tokens=inquiry.max_tokens,
-                seconds=inquiry.seconds,
-            )
-        )
+        return self.inner.ask(_redacted(inquiry))
+
+
+@dataclass(frozen=True, slots=True)
+class RedactingBatches:
+    """Batches of inquiries that are redacted before they are sent."""
+
+    inner: SendingBatches
+
+    def estimate(self, inquiry: Inquiry) -> Usage:
+        return self.inner.estimate(inquiry)
+
+    def submit(self, inquiries: Mapping[str, Inquiry]) -> str | Failure:
+        return self.inner.submit({name: _redacted(inquiry) for name, inquiry in inquiries.items()})
+
+    def is_over(self, batch: str) -> bool | Failure:
+        return self.inner.is_over(batch)
+
+    def endings(self, batch: str, estimates: Mapping[str, Usage]) -> Mapping[str, Ending] | Failure:
+        return self.inner.endings(batch, estimates)
+
+    def listed(self) -> Sequence[ListedBatch] | Failure:
+        return self.inner.listed()
+
+
+def _redacted(inquiry: Inquiry) -> RedactedInquiry:
+    return RedactedInquiry(
+        system=inquiry.system,
+        user=redact(inquiry.user),
+        schema=inquiry.schema,
+        max_tokens=inquiry.max_tokens,
+        seconds=inquiry.seconds,
+    )
 
 
 @dataclass(frozen=True, slots=True)

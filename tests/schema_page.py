@@ -10,6 +10,7 @@ from textwrap import dedent
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.mcp_server.tokens import Tokens
+from kite_memory.sync.state import SyncState
 from kite_memory.team.postgres import migrating as postgres
 from kite_memory.wiring.services import open_services
 
@@ -49,6 +50,7 @@ def _databases(folder: Path) -> Iterator[str]:
         house.operations.perform("remember", {"text": "The index and the bridge are made at the first use.", "cwd": str(folder)})
         house.operations.perform("recall", {"prompt": "When is the index made, and when the bridge?"})
     Tokens(config.state).close()
+    SyncState(config.state / "sync.sqlite").close()
     for path in sorted(path for path in config.state.rglob("*") if path.suffix in (".sqlite", ".db")):
         yield _described(path, path.relative_to(config.state).as_posix())
 

@@ -25,10 +25,11 @@ ALLOWED: dict[str, set[str]] = {
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
     "web": {"web", "errors"},
     "agents": {"agents", "errors", "system"},
+    "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
     "app": {
-        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "config",
-        *BASE,
+        "app", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team", "exchange", "sync",
+        "config", *BASE,
     },
     "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},
     "hook_client": {"paths", "endpoint"},

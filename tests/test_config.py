@@ -82,6 +82,11 @@ def test_without_a_file_everything_has_a_default(home: Path) -> None:
         cursor_root=user_folder("Cursor", environment={}, home=home, platform=sys.platform),
         cursor_cli_root=home / ".cursor",
         antigravity_root=home / ".gemini",
+        kilo_root=home / ".local" / "share" / "kilo",
+        pi_root=home / ".pi" / "agent",
+        qwen_root=home / ".qwen",
+        goose_roots=tuple(folder / "sessions" for folder in config.goose_folders(sys.platform)),
+        droid_root=home / ".factory",
         git_history=True,
         extensions=True,
     )
@@ -339,3 +344,18 @@ def test_whether_history_is_read_is_yes_or_no(home: Path) -> None:
 
     with pytest.raises(ConfigInvalid, match="git_history"):
         config.load()
+
+
+def test_goose_keeps_its_data_where_the_system_has_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("APPDATA", raising=False)
+    shared = home / ".local" / "share" / "goose"
+
+    assert config.goose_folders("linux") == (shared,)
+    assert config.goose_folders("darwin") == (shared, home / "Library" / "Application Support" / "Block" / "goose")
+    assert config.goose_folders("win32") == (home / "AppData" / "Roaming" / "Block" / "goose" / "data",)
+
+
+def test_goose_is_looked_for_where_its_own_variable_says(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOSE_PATH_ROOT", str(home / "goose"))
+
+    assert config.load().goose_roots == (home / "goose" / "data" / "sessions",)

@@ -182,6 +182,8 @@ class HookHandler:
             raise
         if text:
             delivery.when(lost=partial(self._forget_answer, key))
+        else:
+            self._forget_answer(key)
         return text, delivery
 
     def took_ms(self, session: str) -> float | None:
@@ -201,11 +203,14 @@ class HookHandler:
         """Return whether this very input was answered just now: the agent runs the hook twice, from its settings and a plugin."""
         now = self._monotonic()
         with self._lock:
-            before = self._answered.pop(key, None)
+            before = self._answered.get(key)
+            if before is not None and now - before < _TWICE_SECONDS:
+                return True
+            self._answered.pop(key, None)
             self._answered[key] = now
             while len(self._answered) > _MOST_TURNS:
                 self._answered.popitem(last=False)
-        return before is not None and now - before < _TWICE_SECONDS
+        return False
 
     def _forget_answer(self, key: bytes) -> None:
         with self._lock:

@@ -23,7 +23,7 @@ _CHARS = 3.6
 _NOTES = 450
 """Tokens of the notes shown with a chunk, on average over a backlog that begins with none."""
 _SAID, _SAID_OF = 20, 0.17
-"""Tokens of an answer about a chunk: a fixed number, and a share of the chunk's own. From nine handwritten answers."""
+"""Tokens of an answer about a chunk: a fixed number, and a share of the chunk's own. From twenty handwritten answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.tombstones import Line
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
@@ -76,6 +77,19 @@ class Forgetting:
             self._outbox.drop_answers(told)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
             self._hear_again(others)
+
+    def forget_lines(self, lines: Sequence[Line], *, blank: bool) -> None:
+        """Do the same with lines that were forgotten on another machine, and may not have been read here."""
+        grounds = []
+        for line in lines:
+            reference = EvidenceReference(provider=line.provider, session=line.session, event=line.id)
+            if events := self._timeline.line(reference):
+                others = tuple(self._resting_on(reference)) if blank else ()
+                grounds.append(Ground(events=tuple(events), others=others))
+        self._timeline.forget_events(lines, blank=blank)
+        self.forget_events(grounds, blank=blank)
+        if blank:
+            self.forget_words(grounds)
 
     def forget_words(self, grounds: Iterable[Ground]) -> None:
         """Delete the stored beginnings of the prompts, and the records of notes used in their sessions."""

@@ -7,9 +7,14 @@ from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
+from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note
+from kite_memory.recall.gate import FEATURES
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
+from kite_memory.recall.search import name
+from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.pages.review_page import version
@@ -217,4 +222,44 @@ def note_json(note: Note) -> Json:
         "created": note.created.isoformat(),
         "status": note.status.value,
         "evidence": list(note.evidence),
+    }
+
+
+def pointer_json(pointer: Pointer) -> Json:
+    return {
+        "id": pointer.id,
+        "title": plain_line(pointer.title),
+        "date": pointer.date.isoformat(),
+        "score": round(pointer.score, 4),
+        "evidence": list(pointer.evidence),
+    }
+
+
+def quote_json(quote: Quote) -> Json:
+    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
+
+
+def explained_json(asked: Prompt, weighed: Weighed) -> Json:
+    """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
+    around = asked.situation
+    return {
+        "query": {
+            "prompt": essence(asked.text),
+            "surroundings": {
+                "exchange": around.exchange,
+                "prompts": list(around.prompts),
+                "files": list(around.files),
+                "commands": list(around.commands),
+                "errors": list(around.errors),
+                "position": around.position,
+            },
+        },
+        "candidates": [
+            {
+                "id": name(hit.note),
+                "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
+                "parts": {part: round(value, 4) for part, value in parts.items()},
+            }
+            for hit, figures, parts in zip(weighed.candidates, weighed.figures, weighed.parts, strict=False)
+        ],
     }

@@ -17,7 +17,7 @@ from typing import Any, Protocol, get_args, get_origin
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
-from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Changed, Review
@@ -32,15 +32,12 @@ from kite_memory.distill.scheduler import Idle
 from kite_memory.distill.spending import Spending
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
-from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects.project import project_of
-from kite_memory.recall.gate import FEATURES
-from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import name
-from kite_memory.recall.select import Prompt, Weighed
+from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
 from kite_memory.timeline.event_embeddings import Meaning
@@ -186,8 +183,8 @@ class Operations:
             "block": injection.block,
             "tokens": injection.tokens,
             "notes": [{**hit_json(hit), "evidence": list(hit.note.evidence)} for hit in injection.hits],
-            "pointers": [_pointer(pointer) for pointer in injection.pointers],
-            "quotes": [_quote(quote) for quote in injection.quotes],
+            "pointers": [pointer_json(pointer) for pointer in injection.pointers],
+            "quotes": [quote_json(quote) for quote in injection.quotes],
             "for_the_judge": len(injection.question.candidates) if injection.question else 0,
             "problems": self._note_view.index_problems(),
         }
@@ -195,7 +192,7 @@ class Operations:
             weighed = self._recall.weigh(asked)
             told["threshold"] = weighed.threshold
             told["candidates"] = [hit_json(hit) for hit in weighed.candidates]
-            told["explained"] = _explained(asked, weighed)
+            told["explained"] = explained_json(asked, weighed)
         return told
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
@@ -476,6 +473,7 @@ class Operations:
                 "cost_usd": round(spending.dollars, 6),
                 "budget_usd": self._budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
+                "chunks_in_batches": self._outbox.batches.chunks(),
                 "open_sessions": self._pipeline.open_count(),
                 "passed_over_sessions": survey.passed_over,
                 "refused_chunks": states.get("refused", 0),
@@ -558,46 +556,6 @@ def _fits(value: object, annotation: Any) -> bool:
             return isinstance(value, list) and all(_fits(each, inner) for each in value)
         case _:
             return any(_fits(value, each) for each in get_args(annotation))
-
-
-def _pointer(pointer: Pointer) -> Json:
-    return {
-        "id": pointer.id,
-        "title": plain_line(pointer.title),
-        "date": pointer.date.isoformat(),
-        "score": round(pointer.score, 4),
-        "evidence": list(pointer.evidence),
-    }
-
-
-def _quote(quote: Quote) -> Json:
-    return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
-
-
-def _explained(asked: Prompt, weighed: Weighed) -> Json:
-    """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
-    around = asked.situation
-    return {
-        "query": {
-            "prompt": essence(asked.text),
-            "surroundings": {
-                "exchange": around.exchange,
-                "prompts": list(around.prompts),
-                "files": list(around.files),
-                "commands": list(around.commands),
-                "errors": list(around.errors),
-                "position": around.position,
-            },
-        },
-        "candidates": [
-            {
-                "id": name(hit.note),
-                "figures": dict(zip(FEATURES, map(float, figures), strict=True)),
-                "parts": {part: round(value, 4) for part, value in parts.items()},
-            }
-            for hit, figures, parts in zip(weighed.candidates, weighed.figures, weighed.parts, strict=False)
-        ],
-    }
 
 
 def _since(began: float) -> float:

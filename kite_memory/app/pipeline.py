@@ -13,14 +13,14 @@ from pathlib import Path
 
 from kite_memory.app.code_anchors import anchored
 from kite_memory.app.prompt_capture import already_captured, attested
-from kite_memory.app.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
-from kite_memory.distill.scheduler import Asked, Idle, Scheduler
+from kite_memory.distill.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
+from kite_memory.distill.scheduler import Asked, Idle, Steps
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
@@ -86,7 +86,7 @@ class Pipeline:
         sources: Sequence[Source],
         timeline: Timeline,
         outbox: Outbox,
-        scheduler: Scheduler,
+        scheduler: Steps,
         vault: Vault,
         recall: Recall,
         indexer: NoteIndexer,

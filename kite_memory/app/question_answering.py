@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 from typing import Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
@@ -75,8 +76,18 @@ _OFFER = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of an agent's offers and plans, which are no statements of what was done or decided."""
-_COMPARED, _TALK = 6, 1_500
-_MEANT, _COVERED, _BY_WORDS = 0.42, 0.35, 0.1
+_CARDS, _COMPARED, _TALK = 20, 8, 1_500
+_ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
+"""Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
+_SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
+"""Least probability of a conversation that is cited, and of one in which the user settled nothing.
+
+There, one of the twenty questions without an answer in that set gets one.
+"""
+_AS_SURE = 0.5
+"""A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
+_COVERED = 0.35
+_RULING_WORDS = 6
 _QUOTED = 300
 
 
@@ -187,6 +198,25 @@ def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> l
             if recap:
                 told.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
     return told
+
+
+def answers(about: float, settled: float | None) -> float:
+    """Return the probability that a conversation answers a question.
+
+    ``about`` is the question's cosine with the whole conversation, ``settled`` that with what the user settled in it and the
+    agent's words after it, or ``None`` if the user settled nothing.
+    """
+    weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
+    return 1 / (1 + math.exp(-weighed))
+
+
+def rulings_in(said: Sequence[Event]) -> list[str]:
+    """Return what the user replied at some length in a conversation, no question, each with the agent's next words."""
+    return [
+        f"{event.text} {after.text if after is not None and after.role == 'assistant' else ''}"
+        for event, after in zip_longest(said[1:], said[2:])
+        if event.role == "user" and len(event.text.split()) >= _RULING_WORDS and _settles(event.text)
+    ]
 
 
 def _said_by(event: Event) -> str:
@@ -353,7 +383,9 @@ class QuestionAnswering(TimelineQueries):
     def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> tuple[list[Evidence], list[Settled]]:
         here = project or project_of(cwd)
         notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=NOTES))
-        cards = self._timeline.cards(CardQuery(text=question, project=here, within=project, since=since), self._meaning)
+        cards = self._timeline.cards(
+            CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
+        )
         events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=EVENTS))
         evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
         conversations: list[Settled] = []
@@ -365,25 +397,42 @@ class QuestionAnswering(TimelineQueries):
         return evidence, conversations
 
     def _about(self, question: str, cards: Sequence[CardHit]) -> list[CardHit]:
-        """Return the conversation that answers and a later one on the same topic; empty if none surely does.
-
-        The few best conversations are compared as a whole with the question, since a whole conversation shows its topic better than
-        one turn.
-        """
+        """Return the conversation that answers, before it any newer one about as likely; empty if none surely does."""
         first: dict[str, CardHit] = {}
         for hit in cards:
             first.setdefault(hit.session.id, hit)
         hits = list(first.values())[:_COMPARED]
-        near = [hit.meaning for hit in hits]
-        if self._meaning is not None and hits:
-            talks = ["\n".join(event.text for event in self._timeline.conversation(hit.prompt.id))[:_TALK] for hit in hits]
-            near = [float(each) for each in self._meaning.of_texts(talks) @ self._meaning.of_question(question)]
-        best = max(range(len(hits)), key=lambda at: near[at] + _BY_WORDS * hits[at].covered, default=None)
-        if best is None or not (near[best] >= _MEANT or hits[best].covered >= _COVERED):
+        if not hits:
+            return []
+        likely, settle = self._likelihoods(question, hits)
+        best = max(range(len(hits)), key=lambda at: (likely[at], hits[at].covered))
+        bar = _SURE_OF_A_CHAT if settle[best] else _SURE_OF_TALK
+        if likely[best] < bar and hits[best].covered < _COVERED:
             return []
         chosen = hits[best]
-        later = [hit for hit in hits if chosen.later is not None and hit.session.id == chosen.later.session]
-        return [*later, chosen]
+        newer = [
+            hit
+            for hit, sure, settles in zip(hits, likely, settle, strict=True)
+            if settles and hit.session.started > chosen.session.started
+            if sure >= _AS_SURE * likely[best] or (chosen.later is not None and chosen.later.session == hit.session.id)
+        ]
+        return [*sorted(newer, key=lambda hit: hit.session.started, reverse=True)[:1], chosen]
+
+    def _likelihoods(self, question: str, hits: Sequence[CardHit]) -> tuple[list[float], list[bool]]:
+        """Return for each conversation the probability that it answers, 0 without an embedder, and whether it settles anything."""
+        said = [self._timeline.conversation(hit.prompt.id) for hit in hits]
+        rulings = [rulings_in(each) for each in said]
+        settle = [bool(each) for each in rulings]
+        if self._meaning is None:
+            return [0.0 for _ in hits], settle
+        texts = ["\n".join(event.text for event in each)[:_TALK] for each in said]
+        texts += [text[:_TALK] for each in rulings for text in each]
+        near = [float(each) for each in self._meaning.of_texts(texts) @ self._meaning.of_question(question)]
+        settled = iter(near[len(hits) :])
+        return [
+            answers(about, max((next(settled) for _ in each), default=None))
+            for about, each in zip(near[: len(hits)], rulings, strict=True)
+        ], settle
 
     def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
         """Return sentences of notes, then of a conversation that surely fits, else of single messages."""

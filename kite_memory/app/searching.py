@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
-from kite_memory.app.note_view import NoteView, note_json
+from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import UsageError
 from kite_memory.model.event import Event, EventType, evidence_reference
@@ -21,6 +21,7 @@ from kite_memory.text.ages import age
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault import Vault
@@ -50,6 +51,8 @@ _AHEAD = 0.1
 """Score advantage that only decides between two results of about equal score."""
 
 
+_FOLLOWED = 20
+"""Only for these many results is it looked up what became of them."""
 _LEAST = 0.02
 """Scores below this are omitted beside higher ones. Of 480 labelled questions, every answer scores 0.17 and more."""
 
@@ -150,8 +153,13 @@ class Searching:
             "query": query,
             "mode": mode,
             "took_ms": since_began(began),
-            "hits": [hit_json(hit) | {"rank": rank} for hit, rank in zip(hits, ranks.notes, strict=True)],
-            "events": [passage_json(each) | {"rank": rank} for each, rank in zip(found, ranks.passages, strict=True)],
+            "hits": [
+                hit_json(hit) | {"rank": rank, "became": became_of(hit.note)} for hit, rank in zip(hits, ranks.notes, strict=True)
+            ],
+            "events": [
+                passage_json(each) | {"rank": rank, "became": self._became(each) if rank <= _FOLLOWED else []}
+                for each, rank in zip(found, ranks.passages, strict=True)
+            ],
             "problems": self._problems(asked),
         }
 
@@ -231,6 +239,13 @@ class Searching:
             latest = self.timeline.search(replace(of_events, text=""))
             events = [replace(each, near=True) for each in latest]
         return passages(cards, events, asked.most)
+
+    def _became(self, hit: CardHit | EventHit) -> list[str]:
+        """Return what followed a passage, one line each."""
+        if isinstance(hit, CardHit):
+            later = hit.later
+            return [f"came up again on {later.at:%Y-%m-%d} [{plain_line(_reference(later))}]"] if later is not None else []
+        return [plain_line(line, _SNIPPET) for line in became(self.timeline, hit.event)]
 
     def _problems(self, asked: "_Asked") -> list[str]:
         problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]

@@ -79,6 +79,8 @@ class LocalBridge:
 
 _PATIENCE = 90.0
 """Seconds to wait for a reply: a model may take sixty to answer a question."""
+_LONG = {"sync": 7_200.0}
+"""A first exchange may hold years, over a slow line."""
 _READING_PATIENCE = 10.0
 _READING = frozenset(
     {"search", "recall", "why", "show", "open", "notes", "around", "helped", "status", "timeline", "resume", "threads"}
@@ -107,7 +109,7 @@ def perform(op: str, **arguments: Any) -> Any:
         if is_light(op, asked):
             return perform_light(settings, op, asked)
         with services() as here:
-            if op == "remember":
+            if op in ("remember", "sync"):
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
@@ -118,7 +120,7 @@ def perform(op: str, **arguments: Any) -> Any:
 
 
 def _patience(op: str, *, polish: bool = False) -> float:
-    return _READING_PATIENCE if op in _READING and not polish else _PATIENCE
+    return _READING_PATIENCE if op in _READING and not polish else _LONG.get(op, _PATIENCE)
 
 
 def catch_up(here: "Services") -> None:

@@ -11,6 +11,7 @@ from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, VaultMissing
+from kite_memory.keys import keys_beside
 from kite_memory.sources.common.source import Source
 
 if TYPE_CHECKING:
@@ -28,21 +29,27 @@ def unread(services: "Services", *, source: str = "") -> Unread:
     return [each for each in services.pipeline.unread() if source in ("", each[0].provider)]
 
 
-def announce(services: "Services", found: Unread, *, distill: bool) -> None:
+def has_batches(services: "Services") -> bool:
+    from kite_memory.wiring.models import batches_of
+
+    return batches_of(services.config, keys_beside(services.config.file)) is not None
+
+
+def announce(services: "Services", found: Unread, *, distill: bool, batch: bool = False) -> None:
     """Print how much there is to read, and what notes of it would cost."""
     if not found:
         return
     size = sum(length for _, _, length in found)
     tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
     if distill:
-        _tell_cost(services, found, ())
+        _tell_cost(services, found, (), batch=batch)
 
 
-def announce_passed_over(services: "Services", found: "Sequence[PassedOver]") -> None:
+def announce_passed_over(services: "Services", found: "Sequence[PassedOver]", *, batch: bool = False) -> None:
     """Print what an earlier ``--since`` left without notes, and what they would cost."""
     if found:
         tell(f"{_sessions(found)} passed over before, now to make notes of")
-        _tell_cost(services, (), found)
+        _tell_cost(services, (), found, batch=batch)
 
 
 def announce_the_rest(services: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
@@ -65,14 +72,15 @@ def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]") -> None:
+def _tell_cost(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]", *, batch: bool) -> None:
     if not services.costs:
         return
     bill = bill_of(services, found, passed_over)
     if bill.calls:
         from kite_memory.wiring.models import prices_of
 
-        dollars, limit = bill.dollars(prices_of(services.config)), services.config.extractor.dollars_per_day
+        prices, limit = prices_of(services.config), services.config.extractor.dollars_per_day
+        dollars = bill.dollars(prices.halved() if batch else prices)
         tell(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
@@ -96,31 +104,36 @@ def backfill(
     distill: bool = True,
     spend: bool = False,
     take_up: bool = True,
+    batch: bool = False,
 ) -> None:
     """Read events, which costs nothing, and make notes where that is free or ``spend`` is set.
 
     Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
-    far back as ``since``.
+    far back as ``since``. With ``batch``, everything that waits goes in batches.
     """
     services.outbox.recover()
     found = unread(services, source=source)
-    announce(services, found, distill=distill)
+    announce(services, found, distill=distill, batch=batch)
     read_events(services, found)
     read_events(services, unread(services, source=source))  # also in the folders of the sessions just read
     if distill:
         services.pipeline.open_sessions(skip_before=since, provider=source)
         if take_up:
             passed_over = services.pipeline.passed_over(since=since, provider=source)
-            announce_passed_over(services, passed_over)
+            announce_passed_over(services, passed_over, batch=batch)
             services.pipeline.take_up(passed_over)
         services.pipeline.form_chunks()
         if left := services.pipeline.passed_over(provider=source):
             tell(f"{_sessions(left)} passed over as too old; `kmem backfill` without --since makes notes of them too")
     with working("indexing") as progress:
         services.pipeline.compare_vault(progress=progress)
+    if distill and batch:
+        services.outbox.batches.mark()
     waiting = services.outbox.states().get("waiting", 0)
     if distill and (spend or not services.costs):
         _distil(services)
+        if batched := services.outbox.batches.chunks():
+            tell(f"{counted(batched, 'chunk')} in a batch; the daemon takes the answers, and so does `kmem backfill`")
         _bring_pages_up_to_date(services)
     elif distill and isinstance(services.extractor, Keyless):
         remark(KiteError(services.extractor.lack.reason, hint=services.extractor.lack.hint))

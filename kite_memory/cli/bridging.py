@@ -19,13 +19,13 @@ from kite_memory.agents import commands, instruction_lines
 from kite_memory.agents.connections import Connection, Places, connections
 from kite_memory.agents.mcp_entry import Server
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
-from kite_memory.app.launch import mcp_command, mcp_environment
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.cli.setup import agents, backups
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.editors import extension_storages, user_folder
+from kite_memory.wiring.launch import mcp_command, mcp_environment
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext

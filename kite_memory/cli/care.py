@@ -12,7 +12,7 @@ import typer
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
 from kite_memory.cli.console import counted, finish, remark, say, say_json, say_json_line, tell
-from kite_memory.cli.help import add
+from kite_memory.cli.help import Command, add, group
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.ages import age
 
@@ -35,11 +35,13 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is, and what notes would cost.")] = False,
     distill: Annotated[bool, typer.Option("--distill/--no-distill", help="Make notes, or only read events.")] = True,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again about chunks that were set aside.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Send what waits in batches: half the price, within a day.")] = False,
 ) -> None:
     """Read every transcript there is, and make notes of them. What was read before is not read again.
 
     What an earlier --since passed over gets its notes, too, as far back as --since goes now. With --retry, chunks are asked about
-    again that were set aside because calls got no answer or cost too much; a running daemon does that.
+    again that were set aside because calls got no answer or cost too much; a running daemon does that. With --batch, Anthropic's
+    API answers within a day, mostly within an hour, at half the price; the daemon takes the answers.
 
     Example: kmem backfill --dry-run
     """
@@ -51,13 +53,18 @@ def backfill(
         providers = here.pipeline.providers()
         if source not in ("", *providers):
             raise UsageError(f"unknown source {source!r}", hint=f"known ones are: {', '.join(providers)}")
+        if batch and not backfilling.has_batches(here):
+            raise UsageError(
+                f"the extractor `{here.extractor.name}` answers no batches",
+                hint="`kmem config set extractor.name anthropic`, and a key: `kmem keys set anthropic`",
+            )
         if dry_run:
             found = backfilling.unread(here, source=source)
-            backfilling.announce(here, found, distill=distill)
+            backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
                 tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
             if distill:
-                backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source))
+                backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         if retry:
@@ -65,12 +72,16 @@ def backfill(
             if daemon_runs():
                 _wake_daemon()
                 return
+        if batch and daemon_runs():
+            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} to go in batches")
+            _wake_daemon()
+            return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
             try:
                 here.init_vault()
             except (VaultMissing, VaultReadOnly) as error:
                 remark(error)
-            backfilling.backfill(here, source=source, since=start, distill=distill, spend=True)
+            backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
             if not backfilling.sum_up(here):
                 tell(_nothing(here))
 
@@ -348,5 +359,60 @@ def demo() -> None:
     play()
 
 
+extensions = group(
+    help="List sources, extractors and embedders that other packages add, and check them.", example="kmem extensions list"
+)
+
+
+@extensions.command("list", cls=Command)
+def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """List the extensions that are installed, and why one is not used.
+
+    Example: kmem extensions list
+    """
+    import dataclasses
+
+    from kite_memory.extensions import installed
+    from kite_memory.wiring.sources import PROVIDERS
+
+    found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
+    if as_json:
+        say_json([dataclasses.asdict(each) for each in found])
+        return
+    for each in found:
+        say(
+            f"{each.kind} {each.name}, from {each.package} {each.version}" + (f": not used, {each.problem}" if each.problem else "")
+        )
+    if not found:
+        tell("no extensions are installed; docs/extending.md shows how one is made")
+
+
+@extensions.command("check", cls=Command)
+def check_extensions(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Only the contract of this name.")] = "",
+) -> None:
+    """Run the contract suites that installed extensions name. Needs pytest.
+
+    Example: kmem extensions check
+    """
+    from importlib.util import find_spec
+
+    from kite_memory.extensions import installed
+
+    chosen = [each for each in installed.found("contract") if name in ("", each.name)]
+    if name and not chosen:
+        raise UsageError(f"no extension names a contract {name!r}", hint="`kmem extensions list` shows those that are there")
+    if not chosen:
+        tell("no installed extension names a contract")
+        return
+    if find_spec("pytest") is None:
+        raise UsageError("pytest is not installed", hint="install it beside this package: `pip install pytest`")
+    import pytest
+
+    modules = sorted({each.module for each in chosen})
+    raise typer.Exit(int(pytest.main(["-q", "-p", "no:cacheprovider", "--pyargs", *modules])))
+
+
 def add_to(app: typer.Typer) -> None:
     add(app, backfill, logs, doctor, verify, rebuild, demo, panel=PANEL)
+    app.add_typer(extensions, name="extensions", rich_help_panel=PANEL)

@@ -14,10 +14,9 @@ import typer
 
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
-from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import complain, say, tell
-from kite_memory.cli.first_run import hook_agents, link_kmem, show_first_notes
+from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem, show_first_notes
 from kite_memory.cli.help import add
 from kite_memory.cli.status import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -25,6 +24,7 @@ from kite_memory.daemon.client import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
+from kite_memory.wiring.launch import daemon_command, daemon_environment
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -203,7 +203,6 @@ def up(
 
     Example: kmem up --since 30d
     """
-    from kite_memory.cli.choosing import choose_model
 
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))

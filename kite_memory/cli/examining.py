@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -206,6 +206,25 @@ def _house() -> Iterator[Finding]:
         yield from _service_findings(here)
 
 
+_PROMPTS_READ = 300
+
+
+def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
+    """Offer the multilingual embedder if a third of the recent prompts whose language can be told are not English."""
+    from kite_memory.text.language import language_of
+    from kite_memory.wiring.launch import multilingual_command
+
+    told = [language for prompt in prompts if (language := language_of(prompt))]
+    others = sum(language != "en" for language in told)
+    if embedder == "local" and others >= _FEWEST_OTHERS and 3 * others >= len(told):
+        install = f"`{command}`, then " if (command := multilingual_command()) else ""
+        what = f"{others} of {len(told)} recent prompts are not in English, which the built-in embedder does not understand"
+        yield Finding("note", what, f"{install}`kmem config set embedder.name multilingual`")
+
+
+_FEWEST_OTHERS = 5
+
+
 def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
@@ -221,6 +240,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
     yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
+    yield from _languages(here.embedder.space.name, here.timeline.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
     for source in told["sources"]:

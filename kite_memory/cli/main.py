@@ -9,7 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import bridging, care, everyday, extending, history, manual, memory, reviewing, setup, uninstalling, vault, web
+from kite_memory.cli import (
+    admin,
+    bridging,
+    care,
+    everyday,
+    help,
+    history,
+    memory,
+    reviewing,
+    setup,
+    syncing,
+    uninstalling,
+    vault,
+    web,
+)
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -24,7 +38,21 @@ app = group(
     example="kmem up",
 )
 
-for section in (everyday, web, memory, history, bridging, vault, reviewing, setup, uninstalling, care, extending, manual):
+for section in (
+    everyday,
+    web,
+    memory,
+    history,
+    bridging,
+    admin,
+    vault,
+    syncing,
+    reviewing,
+    setup,
+    uninstalling,
+    care,
+    help,
+):
     section.add_to(app)
 
 BUG = 70
@@ -105,7 +133,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _run(words: list[str]) -> int:
-    manual.prepare_completion()
+    help.prepare_completion()
     try:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:

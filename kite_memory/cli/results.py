@@ -11,6 +11,7 @@ from kite_memory.cli.console import say, say_marked, tell, width
 
 _TEXT = 160
 _LEAST_TEXT = 24
+_AFTER = 60
 _WORD = re.compile(r"[^\W_]{2,}")
 _SESSION = 8
 
@@ -60,8 +61,9 @@ def _note(hit: dict[str, Any]) -> tuple[str, str, str, str]:
     said = max(title, snippet, key=len) if snippet.startswith(title[:40]) else f"{title} · {snippet}" if snippet else title
     project = f" ({hit['project']})" if hit["project"] else ""
     superseded = "replaced: " if hit["status"] == "superseded" else ""
+    became = _became(hit)
     team = " (the team)" if hit.get("team") else ""
-    return hit["kind"], hit["created"][:10], f"{superseded}{said}{project}", f"{hit['path'] or hit['id']}{team}"
+    return hit["kind"], hit["created"][:10], f"{superseded}{said}{project}{became}", f"{hit['path'] or hit['id']}{team}"
 
 
 def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -69,12 +71,23 @@ def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
     failed = "failed: " if event["status"] == "failed" else ""
     where = f" ({event['project']})" if event["project"] else ""
     if "asked" not in event:
-        return _KINDS.get(event["type"], event["type"]), event["at"][:10], f"{failed}{said}{where}", _short(event["reference"])
+        return (
+            _KINDS.get(event["type"], event["type"]),
+            event["at"][:10],
+            f"{failed}{said}{where}{_became(event)}",
+            _short(event["reference"]),
+        )
     asked = " ".join(event["asked"].split())
     asked = asked if len(asked) <= 60 else asked[:59].rstrip() + "…"
     text = said if said.strip("…").strip()[:30] in event["asked"] else f"“{asked}” → {said}"
     later = f" [said again {event['later_at'][:10]}: {_short(event['later'])}]" if event["later"] else ""
     return "chat", event["at"][:10], f"{text}{where}{later}", _short(event["card"])
+
+
+def _became(each: dict[str, Any]) -> str:
+    """Return the first line of what became of a result, without its citation: ``--explain`` prints it all."""
+    said = each["became"][0].partition(" [")[0] if each.get("became") else ""
+    return f" [{said if len(said) <= _AFTER else said[: _AFTER - 1].rstrip() + '…'}]" if said else ""
 
 
 _KINDS = {
@@ -97,6 +110,7 @@ def _short(reference: str) -> str:
 
 def _explained(each: dict[str, Any], *, is_note: bool) -> Iterator[str]:
     yield f"score {each['score']:.2f}" + (f": {each['why']}" if is_note and each["why"] else "")
+    yield from each.get("became", ())
     if not is_note:
         home = str(Path.home())
         where = each["where"]

@@ -20,6 +20,7 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
+    from kite_memory.mcp_server.auth_middleware import TokenIssuer
     from kite_memory.mcp_server.http import Certificate
     from kite_memory.mcp_server.tokens import Tokens
     from kite_memory.tools.access import Asker
@@ -61,8 +62,8 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens") -> None:
-    """Raise `UsageError` for settings that would be unsafe."""
+def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens", *, issuer: bool = False) -> None:
+    """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, others need no token of ours."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not is_loopback(wanted.host) and wanted.certificate is None and not wanted.behind_proxy:
@@ -72,7 +73,7 @@ def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens") -> None:
         )
     if wanted.private:
         return
-    if not any(not kept.local for kept in tokens.living()):
+    if not issuer and not any(not kept.local for kept in tokens.living()):
         raise UsageError("others can reach this server, and there is no token for them", hint="`kmem token create NAME` makes one")
     if not wanted.names:
         raise UsageError("nobody has said by which name clients call this server", hint="give --name memory.example.org")
@@ -93,7 +94,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     tokens = Tokens(config.state)
     try:
-        refuse_what_is_unsafe(wanted, tokens)
+        refuse_what_is_unsafe(wanted, tokens, issuer=bool(config.team.oidc_issuer))
         certificate = _certificate(wanted)
         listening = _listen(wanted.host, wanted.port)
         with listening:
@@ -129,6 +130,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                         tokens=tokens,
                         audit=audit,
                         report=report,
+                        issuer=_issuer(config),
                         certificate=certificate,
                         rate=wanted.rate,
                         starting=bridge.starting,
@@ -263,6 +265,24 @@ def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
     if _password_in(store):
         tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")
     return Late(lambda: team_bridge(config, store), tell=tell)
+
+
+def _issuer(config: Config) -> "TokenIssuer | None":
+    team = config.team
+    if not team.oidc_issuer:
+        return None
+    from kite_memory.mcp_server.oidc import Issuer, OidcRules
+    from kite_memory.model.note import Scope
+
+    return Issuer(
+        OidcRules(
+            issuer=team.oidc_issuer,
+            audience=team.oidc_audience,
+            person_claim=team.oidc_person,
+            scopes=frozenset(map(Scope, team.oidc_scopes.split())),
+            projects=None if team.oidc_projects == "*" else frozenset(team.oidc_projects.split()),
+        )
+    )
 
 
 def _password_in(url: str) -> bool:

@@ -17,12 +17,12 @@ from kite_memory.agents import registry
 from kite_memory.agents.hook_command import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.app.launch import voyage_command
 from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
 from kite_memory.system.private_files import PRIVATE, make_folder, replace_file
+from kite_memory.wiring.launch import voyage_command
 
 if TYPE_CHECKING:
     from kite_memory.agents.registry import Agent

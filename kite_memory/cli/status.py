@@ -38,6 +38,8 @@ def say_status(told: dict[str, Any], *, as_json: bool) -> None:
     say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
         say(f"           {extractor['hint']}")
+    if batched := extractor["chunks_in_batches"]:
+        say(f"           {batched} of them in a batch, answered within a day at half the price")
     for reason, count in extractor["set_aside"].items():
         say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
     if extractor["open_sessions"] and not told["daemon"]["running"]:

@@ -7,7 +7,6 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.agents.settings_edit import Edit
-from kite_memory.app.launch import unlink_commands
 from kite_memory.cli import bridging, setup
 from kite_memory.cli.backend import daemon_runs
 from kite_memory.cli.console import ask, complain, tell, watched
@@ -15,6 +14,7 @@ from kite_memory.cli.everyday import down
 from kite_memory.cli.help import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.wiring.launch import unlink_commands
 
 PANEL = "Set-up"
 

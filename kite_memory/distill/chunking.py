@@ -41,8 +41,8 @@ class ChunkPolicy:
     at_pauses: bool = False
 
 
-PAID = ChunkPolicy(target=40_000, most=64_000)
-"""Policy for paid models: each call costs the fixed part of the prompt, and a model reads ten thousand tokens as well as four."""
+PAID = ChunkPolicy(target=56_000, most=72_000)
+"""Policy for paid models: each call costs the fixed part of the prompt, and fifteen thousand tokens are read as well as four."""
 
 FREE = ChunkPolicy(target=100_000, most=200_000, idle=3.0, at_pauses=True)
 """Policy for calls that cost nothing: soon after each pause, and with the same division for a session that is over."""

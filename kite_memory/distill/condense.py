@@ -39,8 +39,8 @@ class _Bounds:
 
 
 _TIGHTER = (
-    _Bounds(person=4_000, decided=2_600, prose=1_000, aside=400, report=3_000, result=320, calls=80),
-    _Bounds(person=2_600, decided=2_000, prose=800, aside=300, report=3_000, result=240, calls=70),
+    _Bounds(person=3_000, decided=2_600, prose=1_000, aside=260, report=3_000, result=240, calls=60),
+    _Bounds(person=2_600, decided=2_000, prose=800, aside=240, report=3_000, result=200, calls=60),
     _Bounds(person=1_500, decided=1_000, prose=600, aside=250, report=1_400, result=200, calls=60),
     _Bounds(person=700, decided=500, prose=320, aside=200, report=600, result=140, calls=0),
     _Bounds(person=300, decided=240, prose=160, aside=100, report=240, result=90, calls=0),
@@ -151,18 +151,24 @@ def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
-    """Yield lines; calls that only look or edit are collected into one line until a message or a failure."""
+    """Yield lines. Edits are collected into one line until a message or a failure; calls that only look, and long texts that stand
+    above already, are left out.
+    """
     run: list[Event] = []
     closing = _closing(chunk.events)
+    said: set[str] = set()
     for event in _told_once(chunk.events):
         if _is_call(event):
-            if not bounds.calls or event.tool.lower() in _SILENT_TOOLS:
+            if not bounds.calls or event.tool.lower() in _SILENT_TOOLS or _manner(event) == "looked at":
                 continue
             if run and (not _manner(event) or _manner(run[0]) != _manner(event)):
                 yield _run_line(run, chunk, short, bounds)
                 run = []
             run.append(event)
         elif told := _event_line(event, bounds, closes=event.id in closing):
+            if told in said and len(told) > _REPEATED:
+                continue
+            said.add(told)
             if run:
                 yield _run_line(run, chunk, short, bounds)
                 run = []
@@ -268,6 +274,9 @@ def _shortened_prose(text: str, limit: int) -> str:
     start = next((at for at in starts if 0 < at < len(tail) // 2), 0)
     return f"{head}\n{'' if head.endswith('…') else '…'}{tail[start:].lstrip()}"
 
+
+_REPEATED = 60
+"""Characters from which a text that is repeated word for word is left out: a short one may answer another question each time."""
 
 _IN_PASSING = 140
 _TELLS = re.compile(
@@ -387,7 +396,7 @@ def _run_line(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], boun
         told = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
     else:
         told = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
-    return _line(run[0], short, clip(told, bounds.calls // 2 if manner == "looked at" else bounds.calls))
+    return _line(run[0], short, clip(told, bounds.calls))
 
 
 def _object(event: Event, chunk: Chunk) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kite_memory.distill.backends.backend import Backend, Inquiry, Reply
+from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
 from kite_memory.distill.condense import Condensed, condense
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.gate import passed, shingles
@@ -75,30 +75,32 @@ class ModelExtractor:
         return self.extract_together([chunk])[0]
 
     def share(self, chunks: Sequence[Chunk]) -> bool:
-        sizes = [len(each.condensed.text) for each in self._stretches(chunks)]
+        sizes = [len(each.condensed.text) for each in self.stretches(chunks)]
         return len(chunks) <= MOST_TOGETHER and max(sizes) <= SHORT and sum(sizes) <= min(TOGETHER, self.limit_chars)
 
     def estimate_together(self, chunks: Sequence[Chunk]) -> Usage:
-        asked = [each for each in self._stretches(chunks) if each.condensed.ids]
+        asked = [each for each in self.stretches(chunks) if each.condensed.ids]
         return self.backend.estimate(self.inquiry(asked)) if asked else Usage()
 
     def extract_together(self, chunks: Sequence[Chunk]) -> list[Outcome]:
-        stretches = self._stretches(chunks)
+        stretches = self.stretches(chunks)
         asked = [each for each in stretches if each.condensed.ids]
         if not asked:
             return [NOTHING for _ in stretches]
-        ending = self.backend.ask(self.inquiry(asked))
+        told = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
+        return [next(told) if each.condensed.ids else NOTHING for each in stretches]
+
+    def outcomes(self, ending: Ending, asked: Sequence[Stretch]) -> list[Outcome]:
+        """Return one outcome for each stretch of a call that ended so. The first one carries the cost of the call."""
         match ending:
             case Reply(text=text, usage=usage, cut=cut):
-                outcomes = self._read(text, asked, usage, cut=cut)
+                return self._read(text, asked, usage, cut=cut)
             case Busy() | Refused():
-                outcomes = [ending, *[replace(ending, usage=Usage())] * (len(asked) - 1)]
+                return [ending, *[replace(ending, usage=Usage())] * (len(asked) - 1)]
             case Misconfigured():
-                outcomes = [ending] * len(asked)
+                return [ending] * len(asked)
             case _:
                 assert_never(ending)
-        told = iter(outcomes)
-        return [next(told) if each.condensed.ids else NOTHING for each in stretches]
 
     def inquiry(self, stretches: Sequence[Stretch]) -> Inquiry:
         return Inquiry(
@@ -109,8 +111,9 @@ class ModelExtractor:
             seconds=self.seconds,
         )
 
-    def _stretches(self, chunks: Sequence[Chunk]) -> list[Stretch]:
-        return stretches_of(chunks, limit_chars=self.limit_chars)
+    def stretches(self, chunks: Sequence[Chunk], *, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
+        """Return the chunks as they stand in a prompt. ``offered`` are the ids of the notes shown with each, if not its own."""
+        return stretches_of(chunks, limit_chars=self.limit_chars, offered=offered)
 
     def _read(self, text: str, asked: Sequence[Stretch], usage: Usage, *, cut: bool) -> list[Outcome]:
         """Parse the outcomes. The first one carries the cost of the call."""
@@ -122,16 +125,16 @@ class ModelExtractor:
         return outcomes
 
 
-def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int) -> list[Stretch]:
+def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
     named = 0
     found: list[Stretch] = []
     for place, chunk in enumerate(chunks):
         label = chr(ord("A") + place % 26)
-        offered = {f"N{named + at}": note.id for at, note in enumerate(chunk.remembered, 1)}
-        named += len(offered)
-        found.append(
-            Stretch(label=label, chunk=chunk, condensed=condense(chunk, limit_chars=limit_chars, label=label), offered=offered)
-        )
+        ids = [note.id for note in chunk.remembered] if offered is None else offered[place]
+        names = {f"N{named + at}": id for at, id in enumerate(ids, 1)}
+        named += len(names)
+        condensed = condense(chunk, limit_chars=limit_chars, label=label)
+        found.append(Stretch(label=label, chunk=chunk, condensed=condensed, offered=names))
     return found
 
 

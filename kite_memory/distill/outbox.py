@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from kite_memory.distill import spending
+from kite_memory.distill import batch_ledger, spending
+from kite_memory.distill.batch_ledger import BatchLedger
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.record_json import from_json, to_json
@@ -100,13 +101,18 @@ _SINCE_3 = (
 )
 """`spending` by `Purpose`; how many calls about a chunk had an unknown outcome; ids of events."""
 
-_MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3}
+_MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3, 4: batch_ledger.TABLES}
 
 _CHUNKED_TO = (
     "INSERT INTO sessions (provider, id, chunked_to, event) VALUES (?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
     " event = IIF(excluded.chunked_to >= chunked_to, excluded.event, event), chunked_to = MAX(chunked_to, excluded.chunked_to)"
 )
 
+_FIRST_OF_SESSIONS = (
+    "SELECT id, provider, session, first, last, attempts FROM chunks AS c WHERE state = 'waiting' AND not_before <= ?"
+    " AND NOT EXISTS (SELECT 1 FROM chunks AS e WHERE e.provider = c.provider AND e.session = c.session"
+    " AND e.state IN ('waiting', 'asked') AND e.seq < c.seq)"
+)
 
 _GAPS = """
     WITH ends AS (
@@ -186,6 +192,7 @@ class Outbox:
         except OSError as error:
             hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
             raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
+        self.batches = BatchLedger(self._transaction, self._all)
         self._lock = threading.Lock()
         self._path = path
         self._named = f"the outbox at {path}"
@@ -199,11 +206,11 @@ class Outbox:
             ) from error
 
     def recover(self) -> None:
-        """Return chunks that a crash left ``asked`` to ``waiting``. The amount reserved for them stays spent, since it may have
-        been.
+        """Return chunks that a crash left ``asked`` to ``waiting``, except those in batches. The amount reserved for them stays
+        spent, since it may have been.
         """
         with self._transaction() as database:
-            database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked'")
+            database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked' AND batch = 0")
 
     def close(self) -> None:
         with self._lock:
@@ -304,13 +311,16 @@ class Outbox:
         """
         return self._all(_GAPS)
 
-    def next_waiting(self, now: float, *, without: Collection[str] = ()) -> WaitingChunk | PutOff | None:
-        """Return a chunk to send now; or until when the first one is delayed, and why; or ``None`` if none is waiting."""
+    def next_waiting(self, now: float, *, without: Collection[str] = (), alone: bool = False) -> WaitingChunk | PutOff | None:
+        """Return a chunk to send now; or until when the first one is delayed, and why; or ``None`` if none is waiting.
+
+        With ``alone``, chunks that are to go in a batch are left out.
+        """
         row = self._one(
             "SELECT id, provider, session, first, last, attempts, not_before, reason FROM chunks WHERE state = 'waiting'"
-            " AND id NOT IN (SELECT value FROM json_each(?))"
+            " AND id NOT IN (SELECT value FROM json_each(?)) AND NOT (by_batch AND ?)"
             " ORDER BY not_before > ?, IIF(not_before > ?, not_before, seq) LIMIT 1",
-            (json.dumps(list(without)), now, now),
+            (json.dumps(list(without)), alone, now, now),
         )
         if row is None:
             return None
@@ -322,16 +332,26 @@ class Outbox:
         rows = self._all("SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'waiting' ORDER BY seq")
         return [_waiting(row) for row in rows]
 
-    def beside(self, chunk: WaitingChunk, now: float, *, without: Collection[str] = (), limit: int = 40) -> list[WaitingChunk]:
-        """Return the first waiting chunk of each other session, in order."""
+    def beside(
+        self, chunk: WaitingChunk, now: float, *, without: Collection[str] = (), alone: bool = False, limit: int = 40
+    ) -> list[WaitingChunk]:
+        """Return the first waiting chunk of each other session, in order. ``alone`` is that of `next_waiting`."""
         rows = self._all(
-            "SELECT id, provider, session, first, last, attempts FROM chunks AS c WHERE state = 'waiting'"
-            " AND not_before <= ? AND NOT (provider = ? AND session = ?) AND id NOT IN (SELECT value FROM json_each(?))"
-            " AND NOT EXISTS (SELECT 1 FROM chunks AS e WHERE e.provider = c.provider AND e.session = c.session"
-            " AND e.state IN ('waiting', 'asked') AND e.seq < c.seq) ORDER BY seq LIMIT ?",
-            (now, chunk.provider, chunk.session, json.dumps(list(without)), limit),
+            _FIRST_OF_SESSIONS  # noqa: S608 - ours
+            + " AND NOT (provider = ? AND session = ?) AND id NOT IN (SELECT value FROM json_each(?))"
+            " AND NOT (by_batch AND ?) ORDER BY seq LIMIT ?",
+            (now, chunk.provider, chunk.session, json.dumps(list(without)), alone, limit),
         )
         return [_waiting(row) for row in rows]
+
+    def for_batches(self, now: float, *, limit: int = 500) -> list[WaitingChunk]:
+        """Return the first waiting chunk of each session, if it is to go in a batch, in order."""
+        return [_waiting(row) for row in self._all(f"{_FIRST_OF_SESSIONS} AND by_batch ORDER BY seq LIMIT ?", (now, limit))]
+
+    def in_batch(self, batch: int) -> list[WaitingChunk]:
+        """Return the chunks of a batch without an outcome; others may have been erased from since they were sent."""
+        query = "SELECT id, provider, session, first, last, attempts FROM chunks WHERE state = 'asked' AND batch = ?"
+        return [_waiting(row) for row in self._all(query, (batch,))]
 
     def reserve(self, chunk: str, estimate: Usage, budget: Budget, *, day: str, beside: Sequence[str] = ()) -> bool:
         """Book a call before it is made. Return ``False``, with nothing changed, if the day's budget does not allow it.
@@ -345,11 +365,11 @@ class Outbox:
                     return False
                 spending.add(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
             database.execute(
-                "UPDATE chunks SET state = 'asked', reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
+                "UPDATE chunks SET state = 'asked', batch = 0, reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 (estimate.dollars, day, chunk),
             )
             database.executemany(
-                "UPDATE chunks SET state = 'asked', asked_on = ?, attempts = attempts + 1 WHERE id = ?",
+                "UPDATE chunks SET state = 'asked', batch = 0, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 [(day, each) for each in beside],
             )
             return True

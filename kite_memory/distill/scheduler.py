@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from kite_memory.distill.chunking import middle
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Sharing, Usage
@@ -47,6 +47,12 @@ class Idle:
     hint: str = ""
 
 
+class Steps(Protocol):
+    """A scheduler's interface."""
+
+    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle: ...
+
+
 def pause_after(failures: int, retry_after: float, jitter: float) -> float:
     """Return the seconds to pause. ``jitter`` is in [0, 1): it spreads clients that failed at the same moment.
 
@@ -57,7 +63,7 @@ def pause_after(failures: int, retry_after: float, jitter: float) -> float:
 
 
 class Scheduler:
-    """Scheduler that makes one call at a time.
+    """Scheduler that makes one call at a time. With ``batches``, chunks marked for a batch are left to a `BatchScheduler`.
 
     Failures in a row pause all chunks; what only a person can fix waits for the next day or a restart. A chunk that fails while a
     later one succeeds is tried once more and then refused, so that it does not block the rest. If two fail, nothing is sent that
@@ -70,10 +76,12 @@ class Scheduler:
         outbox: Outbox,
         extractor: Extractor,
         budget: Budget,
+        batches: bool = False,
         clock: Callable[[], float] = time.time,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._outbox = outbox
+        self._batches = batches
         self._extractor = extractor
         self._budget = budget
         self._clock = clock
@@ -101,12 +109,12 @@ class Scheduler:
             return self._closed_because
         if self._unpaid_on != utc_day(now):
             self._unpaid.clear()
-        match self._outbox.next_waiting(now, without=self._unpaid):
+        match self._outbox.next_waiting(now, without=self._unpaid, alone=self._batches):
             case None:
-                return Idle(until=None, reason="nothing waits") if not self._unpaid else self._budget_spent(now, _next_day(now))
+                return Idle(until=None, reason="nothing waits") if not self._unpaid else self._budget_spent(now, next_day(now))
             case PutOff(until=until, reason=reason):
                 if self._unpaid:
-                    return self._budget_spent(now, min(until, _next_day(now)))
+                    return self._budget_spent(now, min(until, next_day(now)))
                 return Idle(until=until, reason=f"trying again: {reason}" if reason else "trying again")
             case WaitingChunk() as waiting:
                 return self._ask(waiting, load, now)
@@ -132,7 +140,7 @@ class Scheduler:
             self._unpaid.add(waiting.id)
             self._unpaid_on = day
             if len(self._unpaid) > _OTHERS or self._outbox.spending(day).calls >= self._budget.calls:
-                return self._budget_spent(now, _next_day(now))
+                return self._budget_spent(now, next_day(now))
             return Asked(chunk=waiting.id, answered=False)
         self._shared = False
         self._unwritten = [(waiting, self._extractor.extract(chunk))]
@@ -147,7 +155,7 @@ class Scheduler:
             return ()
         found: list[tuple[WaitingChunk, Chunk]] = []
         misfits = 0
-        for other in self._outbox.beside(waiting, now, without=[*self._by_itself, *self._unpaid]):
+        for other in self._outbox.beside(waiting, now, without=[*self._by_itself, *self._unpaid], alone=self._batches):
             theirs = load(other)
             if theirs is not None and theirs.events and sharing.share([chunk, *(each for _, each in found), theirs]):
                 found.append((other, theirs))
@@ -230,7 +238,7 @@ class Scheduler:
                 self._unaccepted.add(waiting.id)
                 return Idle(until=now, reason=reason, hint=hint)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=perhaps_this):
-                tomorrow = _next_day(now)  # another is tried first: these two may fail for the same reason
+                tomorrow = next_day(now)  # another is tried first: these two may fail for the same reason
                 self._outbox.put_off(
                     waiting.id, Usage(), not_before=tomorrow + LONGEST_PAUSE if perhaps_this else 0.0, reason=reason
                 )
@@ -249,6 +257,7 @@ def _is_about_a_chunk(outcome: Outcome) -> bool:
     return isinstance(outcome, Refused) or (isinstance(outcome, Misconfigured) and outcome.perhaps_this)
 
 
-def _next_day(now: float) -> float:
+def next_day(now: float) -> float:
+    """Return when the next UTC day begins; both are Unix times."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return (today + timedelta(days=1)).timestamp()

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import anyio
 
 from kite_memory import __version__
 from kite_memory.mcp_server.stdio import Envelope, Unfit, read, too_long
-from kite_memory.mcp_server.tokens import Kept, Tokens
+from kite_memory.mcp_server.tokens import PREFIX, Kept, Tokens, Turned
 from kite_memory.system.private_files import make_private_folder
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -164,6 +164,8 @@ _READ_TO_ITS_END = 2 * LONGEST_BODY
 _LOOKED_AT_AT_ONCE = 1 << 16
 """Longer bodies are parsed in a thread."""
 _LONGEST_HEADER = 1_024
+_LONGEST_AUTHORIZATION = 8_300
+"""An issuer's tokens hold claims and are longer than ours."""
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"content-length", b"kite-project"})
 
 _MOST_AT_ONCE = 200
@@ -265,6 +267,12 @@ class Preflight:
     headers: bytes
 
 
+class TokenIssuer(Protocol):
+    """Another issuer whose tokens are accepted beside ours."""
+
+    def find(self, token: str) -> Kept | Turned: ...
+
+
 class AuthMiddleware:
     """ASGI middleware that admits or refuses requests.
 
@@ -286,6 +294,7 @@ class AuthMiddleware:
         starting: Callable[[], str] = lambda: "",
         health: Callable[[], str] = lambda: "",
         metrics: Metrics | None = None,
+        issuer: TokenIssuer | None = None,
     ) -> None:
         self._app = app
         self._rules = rules
@@ -297,6 +306,7 @@ class AuthMiddleware:
         self._starting = starting
         self._health = health
         self._metrics = metrics
+        self._issuer = issuer
         self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -350,7 +360,7 @@ class AuthMiddleware:
             return Refused(why=why, address=address, detail=detail)
 
         often = Counter(name for name, _ in headers)
-        if any(often[name] > 1 for name in _ONCE) or any(len(value) > _LONGEST_HEADER for name, value in headers if name in _ONCE):
+        if any(often[name] > 1 for name in _ONCE) or any(len(value) > _longest(name) for name, value in headers if name in _ONCE):
             return refused("headers")
         told = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
         if not self._rules.answers_to(told.get(b"host", "").lower()):
@@ -368,7 +378,7 @@ class AuthMiddleware:
         if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
         scheme, _, token = told.get(b"authorization", "").partition(" ")
-        kept = self._tokens.find(token.strip() if scheme.lower() == "bearer" else "", loopback=self._rules.private)
+        kept = self._kept(token.strip() if scheme.lower() == "bearer" else "")
         if not isinstance(kept, Kept):
             return refused("token", kept)
         if not self._per_token.take(kept.id):
@@ -381,6 +391,11 @@ class AuthMiddleware:
             return refused("not ready", kept.name)
         project = _utf_8_first(told.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
+
+    def _kept(self, token: str) -> Kept | Turned:
+        if self._issuer is not None and token and not token.startswith(PREFIX):
+            return self._issuer.find(token)
+        return self._tokens.find(token, loopback=self._rules.private)
 
     def _page(self, scope: Scope) -> bytes:
         """Return the origin of an allowed page; empty for any other request."""
@@ -470,6 +485,10 @@ async def _agree(preflight: Preflight, send: Send) -> None:
         headers.append((b"access-control-allow-headers", preflight.headers))
     await send({"type": "http.response.start", "status": 204, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
+
+
+def _longest(header: bytes) -> int:
+    return _LONGEST_AUTHORIZATION if header == b"authorization" else _LONGEST_HEADER
 
 
 def _without_port(address: str) -> str:

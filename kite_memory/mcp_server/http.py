@@ -28,6 +28,7 @@ from kite_memory.mcp_server.auth_middleware import (
     Buckets,
     Metrics,
     MetricsMissing,
+    TokenIssuer,
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
@@ -162,6 +163,7 @@ async def serve(
     tokens: Tokens,
     audit: Audit,
     report: Report,
+    issuer: TokenIssuer | None = None,
     certificate: Certificate | None = None,
     rate: float = 20.0,
     failures_at_once: float = _FAILURES_AT_ONCE,
@@ -201,6 +203,7 @@ async def serve(
         starting=starting,
         health=health,
         metrics=metrics,
+        issuer=issuer,
     )
     listens = uvicorn.Server(
         uvicorn.Config(

@@ -27,7 +27,7 @@ from kite_memory.tools.access import OWNER, Grant
 LOCAL = "local"
 """Name of the token that `kmem serve` creates for this machine's own agents. It is valid on loopback only."""
 
-_PREFIX = "kmem_"
+PREFIX = "kmem_"
 _LONGEST = 512
 _LONGEST_NAME = 60
 _MOST_PROJECTS = 100
@@ -40,7 +40,7 @@ CREATE TABLE token (
 """
 _MIGRATIONS = {1: (_SCHEMA,), 2: ("ALTER TABLE token ADD COLUMN person TEXT NOT NULL DEFAULT ''",)}
 
-Turned = Literal["none", "malformed", "forged", "unknown", "expired", "not here"]
+Turned = Literal["none", "malformed", "forged", "unknown", "expired", "not here", "no grant", "issuer away"]
 """Why a token is refused. For the log; the client learns only that it was refused."""
 
 
@@ -211,7 +211,7 @@ class Tokens:
                 ) from error
 
     def _signed(self, id: str, secret: str, ends: int) -> str:
-        signed = f"{_PREFIX}{id}.{secret}.{ends}"
+        signed = f"{PREFIX}{id}.{secret}.{ends}"
         return f"{signed}.{self._signature(signed)}"
 
     def _signature(self, signed: str) -> str:
@@ -226,8 +226,8 @@ def _check(name: str, projects: Collection[str] | None, *, what: str = "token") 
 
 
 def _parts(signed: str) -> tuple[str, str, str]:
-    match signed.removeprefix(_PREFIX).split("."):
-        case [id, secret, ends] if signed.startswith(_PREFIX):
+    match signed.removeprefix(PREFIX).split("."):
+        case [id, secret, ends] if signed.startswith(PREFIX):
             return id, secret, ends
         case _:
             return "", "", ""

@@ -3,11 +3,10 @@
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
 from kite_memory.recall.lexical import essence
+from kite_memory.recall.shelf import UNKNOWN, Shelf, is_text, listed, unlisted
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
 
@@ -37,7 +37,6 @@ _COMPARED = 20_000
 """In a vault with more notes than this, a prompt's meaning is compared only with notes of its project, of no project, or that share
 a word with it.
 """
-_UNKNOWN = -1
 _PROBLEMS = 50
 
 Evidence = Callable[[Note], str]
@@ -45,18 +44,6 @@ Evidence = Callable[[Note], str]
 
 _Space = tuple[Embedder, VectorFile]
 _EVERYTHING = Sight()
-
-
-class Shelf(Protocol):
-    """The part of a vault that recall uses."""
-
-    def entries(self) -> Iterable[Entry]:
-        """Return every file that may be a note, unread. Raises `VaultMissing` instead of listing a missing vault as empty."""
-        ...
-
-    def read(self, path: str) -> Note | None:
-        """Return the note at this path, or ``None`` if there is none or the file is not a note."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +125,9 @@ def _unseen(done: int, total: int) -> None:
 class Index:
     """Search index in a folder. ``embedder`` embeds prompts and must need no network; ``beside`` is a second space for searches.
 
+    ``former`` made the vectors before ``embedder`` was chosen. It answers as long as more passages have a vector of its space; then
+    that space is deleted.
+
     Thread-safe. A search never raises for the state of the folder and never waits for a refresh; whatever failed is returned as a
     problem, and reported by `status` until the next full refresh.
     """
@@ -148,6 +138,7 @@ class Index:
         *,
         embedder: Embedder,
         beside: Embedder | None = None,
+        former: Embedder | None = None,
         compared: int = _COMPARED,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -156,6 +147,7 @@ class Index:
         self._clock = clock
         self._catalogue = Catalogue(folder / "catalogue.db")
         self._spaces = tuple((each, VectorFile(folder, each.space)) for each in (embedder, beside) if each is not None)
+        self._former = tuple((each, VectorFile(folder, each.space)) for each in (former,) if each is not None)
         self._refreshing = threading.Lock()
         self._looking = threading.Lock()
         self._columns: Columns | None = None
@@ -174,7 +166,7 @@ class Index:
         except sqlite3.Error as error:
             purged = False
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-        for _, sidecar in self._spaces:
+        for _, sidecar in (*self._spaces, *self._former):
             self._noted(self._swept(sidecar, dead=0.0))
         return purged
 
@@ -182,7 +174,7 @@ class Index:
         """Delete the index. The next refresh rebuilds it from the vault."""
         with self._refreshing:
             self._catalogue.destroy()
-            for _, sidecar in self._spaces:
+            for _, sidecar in (*self._spaces, *self._former):
                 sidecar.clear()
 
     def refresh(
@@ -221,6 +213,7 @@ class Index:
             with self._refreshing:
                 outcomes = [self._embedded(space, self._keys, stop, _unseen) for space in self._spaces]
                 self._warm_up()
+                self._leave_former()
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             return 0
@@ -404,7 +397,7 @@ class Index:
         progress: Callable[[int, int], None],
     ) -> Refreshed:
         if hint is not None:
-            entries = [_unlisted(path) for path in sorted(hint) if _is_text(path)]
+            entries = [unlisted(path) for path in sorted(hint) if is_text(path)]
             written = self._catalogued(shelf, evidence, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
             count, problems = 0, list[Problem]()
@@ -415,10 +408,10 @@ class Index:
         with self._refreshing:
             unusable: list[Entry] = []
             problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
-            differences = self._catalogue.compare(_listed(shelf, unusable))
+            differences = self._catalogue.compare(listed(shelf, unusable))
             written = self._catalogued(shelf, evidence, differences.to_read, stop, forget=False)
             # Read again: a note may have been written, and indexed by a hint, since the vault was listed.
-            gone = self._catalogued(shelf, evidence, [_unlisted(path) for path in differences.gone], stop, forget=True)
+            gone = self._catalogued(shelf, evidence, [unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
@@ -429,11 +422,19 @@ class Index:
                     problems += self._swept(space[1])
             self._problems = ()
             self._warm_up()
+            self._leave_former()
             return replace(written, removed=written.removed + gone.removed, embedded=embedded, problems=self._noted(problems))
 
     def _warm_up(self) -> None:
         """Do now what the next prompt would wait for otherwise."""
         self._locate(self._spaces[0][1], self._current())
+
+    def _leave_former(self) -> None:
+        """Delete the former space if the first one has every passage."""
+        if not self._locate(self._spaces[0][1], self._current()).missing:
+            for _, sidecar in self._former:
+                if len(sidecar.rows()):
+                    sidecar.clear()
 
     def _keys(self) -> Keys:
         keys: Keys = self._current().passages["key"]
@@ -461,7 +462,7 @@ class Index:
 
     def _dated(self, entry: Entry) -> Entry:
         racy = entry.mtime_ns > self._clock() - _RACY_NS
-        return replace(entry, mtime_ns=_UNKNOWN) if racy else entry
+        return replace(entry, mtime_ns=UNKNOWN) if racy else entry
 
     def _embedded(
         self, space: _Space, wanted: Callable[[], Keys], stop: Callable[[], bool], progress: Callable[[int, int], None]
@@ -542,7 +543,10 @@ class Index:
     def _order(self, beside: bool, columns: Columns) -> Sequence[_Space]:
         if beside and len(self._spaces) > 1 and not self._locate(self._spaces[1][1], columns).missing:
             return self._spaces[::-1]
-        return self._spaces[:1]
+        first = self._spaces[:1]
+        if self._former and self._locate(first[0][1], columns).missing:
+            return sorted((*first, *self._former), key=lambda space: self._locate(space[1], columns).missing)
+        return first
 
     def _cosines(self, columns: Columns, sidecar: VectorFile, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
         """Return the cosines of all notes, or of those that are ``near`` with 0 for the others."""
@@ -579,22 +583,3 @@ class Index:
     def _noted(self, problems: Sequence[Problem]) -> tuple[Problem, ...]:
         self._problems = tuple(dict.fromkeys((*self._problems, *problems)))[:_PROBLEMS]
         return tuple(problems)
-
-
-def _listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
-    """Yield the files whose names are text, and append the others to ``unusable``."""
-    for entry in shelf.entries():
-        if _is_text(entry.path):
-            yield entry
-        else:
-            unusable.append(entry)
-
-
-def _unlisted(path: str) -> Entry:
-    """Return an entry that the next comparison treats as changed."""
-    return Entry(path=path, size=_UNKNOWN, mtime_ns=_UNKNOWN)
-
-
-def _is_text(path: str) -> bool:
-    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
-    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)

@@ -6,6 +6,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from kite_memory.redaction.cutting import ends
 from kite_memory.text import short_forms
+from kite_memory.text.language import FREQUENT, language_of
 from kite_memory.text.stems import edits
 
 SCHEMA = """
@@ -82,8 +84,9 @@ class Words:
 def terms(text: str) -> list[str]:
     """Return the terms of a text to search for, each once, in the order of the text."""
     found: dict[str, None] = {}
+    stop_words = _stop_words(language_of(text))
     for word in _WORD.findall(folded(text)):
-        if word in STOP_WORDS or len(word) > _TERM_LENGTH:
+        if word in stop_words or len(word) > _TERM_LENGTH:
             continue
         for run in _SPACELESS_RUN.findall(word):
             if _SPACELESS_LETTER.match(run):
@@ -91,6 +94,12 @@ def terms(text: str) -> list[str]:
             else:
                 found[run] = None
     return list(found)
+
+
+@cache
+def _stop_words(language: str) -> frozenset[str]:
+    """Return words that are not searched for in a text of this language, as `folded` writes them."""
+    return STOP_WORDS if language in ("", "en") else STOP_WORDS | {*map(folded, FREQUENT.get(language, ()))}
 
 
 def folded(text: str) -> str:

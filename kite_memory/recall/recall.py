@@ -19,12 +19,13 @@ from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, r
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.gate import Dial, Gate, personal
-from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, Shelf, no_evidence
+from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
 from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
 from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
+from kite_memory.recall.shelf import Shelf
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
 from kite_memory.text.shell import Action

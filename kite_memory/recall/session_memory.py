@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
-from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3
+from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
 from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, storable, tally_of, week_of
 from kite_memory.recall.uptake import Uptake
 from kite_memory.system import sqlite
@@ -22,7 +22,7 @@ from kite_memory.system.private_files import make_folder, make_private_file
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
 
-_VERSION = 3
+_VERSION = 4
 _TEXTS_KEPT = timedelta(days=30)
 _FIGURES_KEPT = timedelta(days=180)
 _WEEK = 7 * 86_400
@@ -321,9 +321,21 @@ class SessionMemory:
         with self._lock:
             (others_changes,) = self._connection.execute("PRAGMA data_version").fetchone()
             if self._tallies is None or self._tallies[0] != others_changes:
-                rows = self._connection.execute("SELECT note, shown, used, ignored FROM tally")
+                rows = self._connection.execute("SELECT note, shown, used, ignored FROM counted")
                 self._tallies = (others_changes, MappingProxyType(dict(map(tally_of, rows))))
             return self._tallies[1]
+
+    def own_tallies(self) -> dict[str, Tally]:
+        """Return the tallies of what was shown on this machine."""
+        with self._lock:
+            return dict(map(tally_of, self._connection.execute("SELECT note, shown, used, ignored FROM tally").fetchall()))
+
+    def hear_tallies(self, machine: str, tallies: Mapping[str, Tally]) -> None:
+        """Record what another machine of this person has counted, instead of what it had counted before."""
+        rows = [(machine, storable(note), each.shown, each.used, each.ignored) for note, each in tallies.items()]
+        with self._changing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO tally_elsewhere VALUES (?, ?, ?, ?, ?)", rows)
+            self._tallies = None
 
     def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
         """Return when each note was shown last; with ``used``, counting only showings after which it was used."""
@@ -336,7 +348,7 @@ class SessionMemory:
         """Reread the tallies of these notes only: there may be thousands of others."""
         if self._tallies is not None and notes:
             others_changes, known = self._tallies
-            counted = "SELECT note, shown, used, ignored FROM tally WHERE note = ?"
+            counted = "SELECT note, shown, used, ignored FROM counted WHERE note = ?"
             changed = dict(tally_of(row) for note in notes for row in self._connection.execute(counted, (storable(note),)))
             self._tallies = (others_changes, MappingProxyType({**known, **changed}))
 
@@ -459,7 +471,7 @@ class SessionMemory:
         """Erase every mention of these notes, and the reasons recorded for their showings. Figures by week stay."""
         names = {storable(note) for note in notes}
         with self._changing() as connection:
-            for table in ("shown", "listed", "tally"):
+            for table in ("shown", "listed", "tally", "tally_elsewhere"):
                 connection.executemany(f"DELETE FROM {table} WHERE note = ?", [(name,) for name in names])  # noqa: S608  (ours)
             connection.executemany("UPDATE showing SET note = '', why = '' WHERE note = ?", [(name,) for name in names])
             for number, written in connection.execute("SELECT number, notes FROM ruling").fetchall():
@@ -548,7 +560,12 @@ def _bring_over(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE prompt")
 
 
-_MIGRATIONS: sqlite.Migrations = {1: SCHEMA_1.split(";"), 2: (*SCHEMA_2.split(";"), _bring_over), 3: SCHEMA_3.split(";")}
+_MIGRATIONS: sqlite.Migrations = {
+    1: SCHEMA_1.split(";"),
+    2: (*SCHEMA_2.split(";"), _bring_over),
+    3: SCHEMA_3.split(";"),
+    4: SCHEMA_4.split(";"),
+}
 
 
 def _opened(path: Path) -> sqlite3.Connection:

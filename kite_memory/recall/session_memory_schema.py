@@ -34,3 +34,12 @@ CREATE TABLE listed (
 CREATE INDEX listed_by_time ON listed(at);
 CREATE INDEX showing_by_note ON showing(note)
 """
+SCHEMA_4 = """
+CREATE TABLE tally_elsewhere (
+    machine TEXT NOT NULL, note TEXT NOT NULL, shown INTEGER NOT NULL, used INTEGER NOT NULL, ignored INTEGER NOT NULL,
+    PRIMARY KEY (note, machine)
+) WITHOUT ROWID;
+CREATE VIEW counted AS SELECT note, SUM(shown) AS shown, SUM(used) AS used, SUM(ignored) AS ignored FROM (
+    SELECT note, shown, used, ignored FROM tally UNION ALL SELECT note, shown, used, ignored FROM tally_elsewhere
+) GROUP BY note
+"""

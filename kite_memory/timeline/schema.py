@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
 
-VERSION = 8
+VERSION = 9
 
 _VERSION_1 = (
     """
@@ -318,6 +318,17 @@ Cards of waiting sessions are made in steps. A card's number is never reused. ``
 to correct misspelled queries.
 """
 
+_VERSION_9 = (
+    "CREATE TABLE amended (number INTEGER PRIMARY KEY AUTOINCREMENT, event INTEGER NOT NULL UNIQUE REFERENCES events (seq))",
+    f"""
+    CREATE TRIGGER event_changed AFTER UPDATE OF {_SHOWN}, status ON events BEGIN
+        DELETE FROM amended WHERE event = new.seq;
+        INSERT INTO amended (event) VALUES (new.seq);
+    END
+    """,  # noqa: S608 - ours
+)
+"""Events that were changed after they were stored, in the order of their last change, for a person's other machines."""
+
 MIGRATIONS = {
     1: _VERSION_1,
     2: _VERSION_2,
@@ -327,6 +338,7 @@ MIGRATIONS = {
     6: _VERSION_6,
     7: _VERSION_7,
     8: _VERSION_8,
+    9: _VERSION_9,
 }
 
 

@@ -1,5 +1,6 @@
 """Store of sessions, events and read positions in one SQLite file; events and positions are committed together."""
 
+import hashlib
 import json
 import sqlite3
 import threading
@@ -23,7 +24,7 @@ from kite_memory.model.fix import Fix
 from kite_memory.model.look import Cursor
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.system import sqlite
-from kite_memory.timeline import cards, conversations, counting, event_embeddings, passages, search, tombstones
+from kite_memory.timeline import cards, conversations, counting, event_embeddings, exchange, passages, search, tombstones
 from kite_memory.timeline.conversations import CardQuery, Talk
 from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
 from kite_memory.timeline.event_embeddings import Meaning
@@ -203,6 +204,16 @@ class Timeline:
         )
         return None if row is None else event_of(row)
 
+    def recent_prompts(self, limit: int, sessions: int = 50) -> list[str]:
+        """Return the beginnings of user messages of the sessions worked in last."""
+        rows = self._all(
+            "SELECT substr(e.text, 1, 600) FROM (SELECT key FROM sessions ORDER BY last_at DESC LIMIT ?) AS r"
+            " CROSS JOIN events AS e ON e.session = r.key AND e.type = 'user_message'"
+            " AND e.id NOT IN (SELECT event FROM let_go) LIMIT ?",
+            (sessions, limit),
+        )
+        return [text for (text,) in rows]
+
     def spoken(self, provider: str, session: str, most: int = 10) -> int:
         """Return the number of user messages in the session, counted up to ``most``."""
         row = self._one(
@@ -304,7 +315,7 @@ class Timeline:
         found = self.evidence(reference)
         return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
 
-    def forget_events(self, events: Sequence[Event], *, blank: bool = False) -> None:
+    def forget_events(self, events: Sequence[tombstones.LineRef], *, blank: bool = False) -> None:
         """Mark events as forgotten, as `tombstones.forget_events` does.
 
         With ``blank``, their words are also erased from the file, which takes seconds for a large one.
@@ -316,6 +327,23 @@ class Timeline:
             return
         with self._write_lock, tombstones.purging(self._writer), _transaction(self._writer) as database:
             tombstones.forget_events(database, events, blank=True)
+
+    def forgotten(self) -> list[tuple[tombstones.Line, bool]]:
+        """Return the forgotten lines, each with whether its words are erased."""
+        found: dict[str, tuple[tombstones.Line, bool]] = {}
+        for id, provider, session, blank in tombstones.written_down(self._gone):
+            erased = bool(blank) or (id in found and found[id][1])
+            found[id] = (tombstones.Line(id=id, provider=provider, session=session), erased)
+        return list(found.values())
+
+    def identity(self) -> str:
+        """Return what distinguishes this timeline from one that was made anew, whose rows have other numbers."""
+        row = self._one("SELECT HEX(key) FROM passage_key")
+        return "" if row is None else hashlib.sha256(row[0].encode()).hexdigest()[:16]
+
+    def changes(self, since: exchange.Since, limit: int) -> tuple[list[Event], exchange.Since]:
+        """See `exchange.changes`."""
+        return exchange.changes(self._all, since, limit)
 
     def purge(self) -> bool:
         """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""

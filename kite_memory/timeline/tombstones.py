@@ -8,9 +8,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -22,6 +22,27 @@ from kite_memory.timeline.schema import file_of, not_written
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
+
+
+class LineRef(Protocol):
+    """What names a line of a transcript: any of its events does."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def provider(self) -> str: ...
+    @property
+    def session(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line of a transcript, which may not have been read on this machine."""
+
+    id: str
+    provider: str
+    session: str
+
 
 BLANK = "(forgotten)"
 """Replaces the text of an erased event."""
@@ -36,7 +57,7 @@ def line_of(event: str) -> str:
     return line if colon and number.isdecimal() else event
 
 
-def forget_events(database: sqlite3.Connection, events: Iterable[Event], *, blank: bool) -> None:
+def forget_events(database: sqlite3.Connection, events: Iterable[LineRef], *, blank: bool) -> None:
     """Mark events as forgotten, with all others read from the same lines.
 
     With ``blank``, also erase their words and what derives from them.
@@ -104,7 +125,7 @@ def offered(rows: Rows, events: Sequence[Event]) -> list[Event]:
     return [event for event in events if not gone or gone.isdisjoint((event.id, line_of(event.id)))]
 
 
-def write_down(path: Path, events: Iterable[Event], *, blank: bool) -> None:
+def write_down(path: Path, events: Iterable[LineRef], *, blank: bool) -> None:
     """Append the forgotten lines to a file beside the timeline before it changes, so that a rebuilt timeline knows them."""
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

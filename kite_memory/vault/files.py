@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
@@ -60,6 +60,10 @@ class Filled:
     path: str
     temporary: str
     stamp: Stamp
+
+    def renamed(self, path: str) -> "Filled":
+        """Return the same file, to be published under another name of its folder."""
+        return replace(self, path=path)
 
 
 class Files:
@@ -234,6 +238,15 @@ class Files:
                 raise VaultReadOnly(f"{filled.path} was cleared away while it was written", hint="try again") from error
             self._step("sync the folder")
             folder.sync()
+
+    def rename(self, path: str, new: str) -> None:
+        """Rename a file in one step. Raises `FileExistsError` for a taken name, `FileNotFoundError` for a file that is gone."""
+        (parent, name), (folder, called) = _split(path), _split(new)
+        with self._failing_as_ours(), self.folder(folder, make=True) as target, self.folder(parent) as source:
+            self._step("rename")
+            self._renames.no_clobber(source.at(name), target.at(called))
+            target.sync()
+            source.sync()
 
     def discard(self, path: str) -> None:
         """Remove a temporary file of ours, if it exists."""

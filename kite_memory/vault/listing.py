@@ -30,6 +30,8 @@ _SAYS_SO = re.compile(
     r"| ?\(SFConflict [^()]*\)",  # Seafile
     re.IGNORECASE,
 )
+_OF_KMEM_SYNC = re.compile(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
+"""What `sync.versions.copy_path` puts behind a note's name. It is written once the note itself is there."""
 _MAY_SAY_SO = re.compile(
     r" (?:[2-9]|[1-9]\d)"  # iCloud
     r"| ?\((?:[1-9]|[1-9]\d)\)"  # Google Drive, MEGA
@@ -200,7 +202,8 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
         reason = "not a file"
     elif original := says_so(name.name):
         reason = COPY_REASON
-        found.apart.add(str(name.with_name(original)))  # which the sync tool may be about to write
+        if not _OF_KMEM_SYNC.search(name.stem):
+            found.apart.add(str(name.with_name(original)))  # which the sync tool may be about to write
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"
     if reason:

@@ -34,6 +34,7 @@ from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.plan_context import around_each, around_written, gather, restated
 from kite_memory.vault.reading import NoteReader
 from kite_memory.vault.scanning import Scanner
+from kite_memory.vault.shared_files import SharedFiles
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
 
@@ -96,6 +97,7 @@ class Vault:
         )
         self.known = KnownNotes(root, self._ledger, self._scanner)
         self.pages = MadePages(root, self._files, self._ledger, self._scanner.writing)
+        self.shared = SharedFiles(self._files, self._ledger, self._scanner, clock)
         self.keys = KeyedNotes(self._files, self._ledger, self._reader, self._scanner, clock)
 
     def close(self) -> None:

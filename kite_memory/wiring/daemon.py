@@ -17,7 +17,6 @@ from kite_memory import __version__, endpoint, paths
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
-from kite_memory.app.launch import daemon_command, daemon_environment
 from kite_memory.app.operations import Operations
 from kite_memory.app.prompt_hook import session_of
 from kite_memory.app.usage_report import segment
@@ -29,6 +28,7 @@ from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.redaction import redact
 from kite_memory.system.checksums import broken
 from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.wiring.launch import daemon_command, daemon_environment
 from kite_memory.wiring.services import open_services, report_error
 
 if TYPE_CHECKING:

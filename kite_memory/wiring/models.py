@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory import assets
-from kite_memory.app.launch import voyage_command
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import Keyless, Prices
@@ -27,12 +26,15 @@ from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
 from kite_memory.model.record import Chunk
 from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
 from kite_memory.team.recall import TeamRecall
 from kite_memory.team.search import Team
+from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.backends.backend import Backend
+    from kite_memory.distill.backends.backend import Backend, Batches
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.polishing import Polisher
 
@@ -159,12 +161,21 @@ def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:
     return TeamRecall(Team(address=config.team.bridge, token=token.value)) if token else None
 
 
+def first_embedders(config: Config) -> tuple[Embedder, Embedder]:
+    """Return the embedder of prompts, which needs no network, and the one whose vectors answer while it is new."""
+    if config.embedder.name != "multilingual":
+        return LocalEmbedder(), MultilingualEmbedder()
+    if command := multilingual_command():
+        raise ConfigInvalid("the embedder `multilingual` needs a package that is not installed", hint=f"`{command}`")
+    return MultilingualEmbedder(), LocalEmbedder()
+
+
 def second_embedder(config: Config, kept: Keys) -> Embedder | None:
-    """Return the embedder used beside the local one: Voyage's, or an extension's.
+    """Return the embedder used beside the one for prompts: Voyage's, or an extension's.
 
     ``None`` without a key, or if the configuration excludes it.
     """
-    if config.embedder.name == "local":
+    if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
         from kite_memory.outbound import RedactingEmbedder
@@ -220,6 +231,20 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             )
         case _:  # an extension's extractor, which asks by itself
             return None
+
+
+def batches_of(config: Config, kept: Keys) -> "Batches | None":
+    """Return the service that answers in batches at half the price, or ``None`` if the configured model has none."""
+    key = kept.find("anthropic") if config.extractor.name in ("auto", "anthropic") else None
+    if key is None:
+        return None
+    from kite_memory.distill.backends.anthropic_api import AnthropicBackend
+    from kite_memory.distill.backends.anthropic_batches import AnthropicBatches
+    from kite_memory.outbound import RedactingBatches
+
+    settings = config.extractor
+    live = AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url)
+    return RedactingBatches(AnthropicBatches(live))
 
 
 def prices_of(config: Config) -> Prices:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import platform
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
+from kite_memory.app.syncing import Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -36,7 +38,7 @@ from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Extractor, Sharing
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.distill.scheduler import Idle, Scheduler, Steps
 from kite_memory.distill.spending import Budget
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
@@ -45,7 +47,6 @@ from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
@@ -66,9 +67,11 @@ from kite_memory.vault import Vault
 from kite_memory.wiring.models import (
     answerer_of,
     backend_of,
+    batches_of,
     budget_of,
     chunk_policy,
     extractor_of,
+    first_embedders,
     judge_of,
     polisher_of,
     prompt_folders,
@@ -131,9 +134,9 @@ def open_services(
         stores = _open_stores(config, closing)
         timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
         judge = judge_of(config, keys, outbox)
-        embedder = LocalEmbedder()
+        embedder, former = first_embedders(config)
         meaning = _meaning(embedder)
-        recall = _open_recall(stores, embedder, meaning, closing, judged=judge is not None)
+        recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
         indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
         extractor = extractor_of(config, keys)
         costs = extractor.name != "offline"
@@ -146,6 +149,7 @@ def open_services(
             answerer=partial(answerer_of, config, keys, outbox),
             polisher=polisher,
             clock=_now,
+            meaning=meaning,
         )
         in_background = running is not None  # a thread of the daemon computes embeddings
         pages = VaultPages(vault=vault, clock=_now, polisher=polisher)
@@ -164,6 +168,20 @@ def open_services(
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
             used=partial(use_of_notes, timeline, recall.memory),
         )
+        erase = partial(_erase, consolidating, store)
+        syncing = Syncing(
+            vault=vault,
+            timeline=timeline,
+            outbox=outbox,
+            memory=recall.memory,
+            indexer=indexer,
+            forgetting=forgetting,
+            erase=partial(erase, forgetting),
+            state=config.state,
+            name=platform.node(),
+            environment=os.environ,
+            clock=_now,
+        )
         operations = Operations(
             pipeline=pipeline,
             timeline=timeline,
@@ -177,9 +195,9 @@ def open_services(
             keep=store.keep,
             saved=store.evidence,
             forgot=store.forgot,
-            erase=partial(_erase, consolidating, store),
+            erase=erase,
             pages=pages,
-            more=consolidating.operations(),
+            more={**consolidating.operations(), **syncing.operations()},
             reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
             importer=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
@@ -238,10 +256,13 @@ def _open_stores(config: Config, closing: ExitStack) -> _Stores:
     return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault)
 
 
-def _open_recall(stores: _Stores, embedder: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool) -> Recall:
+def _open_recall(
+    stores: _Stores, embedder: Embedder, former: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool
+) -> Recall:
     config = stores.config
+    beside = second_embedder(config, stores.keys)
     recall = Recall(
-        index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys)),
+        index=Index(config.state / "index", embedder=embedder, beside=beside, former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
         threshold=config.recall.threshold,
         dial=config.recall.dial,
@@ -262,13 +283,26 @@ def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: 
         sources=sources_of(config, projects=stores.timeline.folders),
         timeline=stores.timeline,
         outbox=stores.outbox,
-        scheduler=Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget_of(config)),
+        scheduler=_scheduler(stores, extractor),
         vault=stores.vault,
         recall=recall,
         indexer=indexer,
         policy=chunk_policy(config, costs=costs),
         remembers=isinstance(extractor, Sharing),
     )
+
+
+def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
+    budget, batches = budget_of(stores.config), batches_of(stores.config, stores.keys)
+    if batches is None:
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
+    from kite_memory.distill.batches import BatchScheduler
+    from kite_memory.distill.model_extractor import ModelExtractor
+
+    if not isinstance(extractor, ModelExtractor):
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
+    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
+    return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
 
 
 def _meaning(embedder: Embedder) -> Meaning:

@@ -14,12 +14,17 @@ from kite_memory.sources.codex.source import Codex
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.copilot_cli.source import CopilotCli
 from kite_memory.sources.cursor.source import CursorApp
+from kite_memory.sources.droid.source import Droid
 from kite_memory.sources.gemini_cli.source import Gemini
 from kite_memory.sources.git_history.source import GitLog
-from kite_memory.sources.opencode.source import OpenCode
+from kite_memory.sources.goose.source import Goose
+from kite_memory.sources.opencode.source import Kilo, OpenCode
+from kite_memory.sources.pi.source import Pi
+from kite_memory.sources.qwen_code.source import QwenCode
 
 PROVIDERS = (
     "claude-code", "codex", "gemini-cli", "copilot-cli", "cline", "roo-code", "aider", "opencode", "cursor", "antigravity", "git",
+    "kilo-code", "pi", "qwen-code", "goose", "droid",
 )  # fmt: skip
 """What an extension may not call its agent: the providers of our own sources, configured or not."""
 
@@ -40,6 +45,11 @@ def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple)
         OpenCode(config.opencode_root) if config.opencode_root else None,
         CursorApp(config.cursor_root, config.cursor_cli_root) if config.cursor_root and config.cursor_cli_root else None,
         Antigravity(config.antigravity_root) if config.antigravity_root else None,
+        Kilo(config.kilo_root) if config.kilo_root else None,
+        Pi(config.pi_root, own_state=config.state) if config.pi_root else None,
+        QwenCode(config.qwen_root, own_state=config.state) if config.qwen_root else None,
+        Goose(config.goose_roots, own_state=config.state) if config.goose_roots else None,
+        Droid(config.droid_root, own_state=config.state) if config.droid_root else None,
         GitLog(projects, environment=os.environ, home=Path.home()) if config.git_history else None,
     )
     ours = tuple(source for source in found if source is not None)

@@ -1,9 +1,11 @@
 """A team's store, opened from the configuration."""
 
 import importlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kite_memory.config import Config
@@ -12,6 +14,8 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.text.ages import age
+from kite_memory.tools import wire
+from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.local_context import Near
 from kite_memory.tools.registry import tools_of
@@ -21,7 +25,8 @@ from kite_memory.wiring.models import OfflineRules
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kite_memory.tools.wire import Perform
+    from kite_memory.team.postgres import AuditTrail, PostgresStore
+    from kite_memory.tools.wire import Json, Perform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +50,14 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     A ``store_url`` of ``team`` is the store in the configuration.
     """
     postgres = _postgres()
-    team = config.team
-    url = _store_url(config, store_url)
-    with _naming(url):
-        store = postgres.open_postgres(
-            url,
-            embedder=LocalEmbedder(),
-            objects=postgres.objects_of(bucket=team.bucket, endpoint=team.endpoint, prefix=team.prefix, region=team.region),
-            tenant=team.tenant,
-            password=_store_password(config),
-        )
+    store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
+    trail: AuditTrail = postgres.AuditTrail(store.record)
     bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age))
 
     def close() -> None:
         keeping.close()
+        trail.close()
         store.close()
 
     def health() -> str:
@@ -69,7 +67,61 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
             return str(error)
         return ""
 
-    return TeamBridge(perform=bridge.perform, health=health, close=close)
+    return TeamBridge(perform=recorded(bridge.perform, trail), health=health, close=close)
+
+
+def team_store(config: Config, store_url: str) -> "PostgresStore":
+    """Open a team's store. Raises `KiteError` if it cannot be opened."""
+    postgres = _postgres()
+    team = config.team
+    url = _store_url(config, store_url)
+    with _naming(url):
+        store: PostgresStore = postgres.open_postgres(
+            url,
+            embedder=LocalEmbedder(),
+            objects=postgres.objects_of(bucket=team.bucket, endpoint=team.endpoint, prefix=team.prefix, region=team.region),
+            tenant=team.tenant,
+            password=_store_password(config),
+            keep_days=team.keep_days,
+        )
+    return store
+
+
+def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
+    """Return the operation with each call noted in the audit: who and what, never what was said."""
+    from kite_memory.team.postgres import Entry
+
+    def performed(tool: str, arguments: "Json", asker: Asker) -> "Json":
+        at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
+        try:
+            result = perform(tool, arguments, asker)
+            outcome = "ok"
+            return result
+        except KiteError as error:
+            outcome = str(wire.error_told(error)["kind"])
+            raise
+        finally:
+            trail.note(
+                Entry(
+                    at=at,
+                    person=asker.grant.person or "",
+                    token=asker.grant.name,
+                    ai=asker.ai,
+                    project=asker.project,
+                    tool=tool.replace("-", "_"),
+                    key=_key_of(arguments, result),
+                    outcome=outcome,
+                    took_ms=(time.perf_counter() - began) * 1000,
+                )
+            )
+
+    return performed
+
+
+def _key_of(arguments: "Json", result: "Json") -> str:
+    """Return what a call was about, by its name alone: a memory's key, a note's name, or the id of what it made."""
+    told = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
+    return next((each for each in told if isinstance(each, str)), "")
 
 
 @contextmanager

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, cast
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.app.question_answering import Evidence, extract, settled_in, told_of
-from kite_memory.model.event import evidence_reference
+from kite_memory.app.question_answering import Evidence, QuestionAnswering, answers, extract, rulings_in, settled_in, told_of
+from kite_memory.model.event import Event, EventType, Where, evidence_reference
+from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault import Vault
 from tests.timeline.test_timeline_cards import MONDAY, talked
 
 SETTLED = "an hour and not a minute less, the smith sleeps badly"
@@ -77,6 +84,87 @@ def test_an_answer_is_what_a_person_said_last_and_the_recap_after_it_not_an_offe
 
     assert found is not None
     assert [sentence.text for sentence in told_of([found], talk)] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
+
+
+def said(number: int, text: str, *, role: Literal["user", "assistant"]) -> Event:
+    type = EventType.USER_MESSAGE if role == "user" else EventType.ASSISTANT_MESSAGE
+    where = Where(file="/t", start=number, end=number)
+    return Event(id=str(number), session="s", provider="p", ordinal=number, at=MONDAY, role=role, type=type, text=text, where=where)
+
+
+def test_a_ruling_is_a_reply_of_some_length_with_the_words_after_it() -> None:
+    talk = [
+        said(0, "How long may the sluice jam before we page the smith?", role="user"),
+        said(1, "I could page him after ten minutes.", role="assistant"),
+        said(2, "and would he then get up at night for that?", role="user"),
+        said(3, "Yes.", role="assistant"),
+        said(4, SETTLED, role="user"),
+        said(5, "Set to an hour.", role="assistant"),
+        said(6, "ship it", role="user"),
+    ]
+
+    assert rulings_in(talk) == [f"{SETTLED} Set to an hour."]
+    assert rulings_in(talk[4:]) == rulings_in([]) == []
+
+
+@given(about=st.floats(0, 1), settled=st.floats(0, 1), more=st.floats(0, 1))
+def test_a_nearer_conversation_is_no_less_likely_and_one_that_settled_something_more_so(
+    about: float, settled: float, more: float
+) -> None:
+    assert 0 < answers(about, None) < 1
+    assert answers(about, settled) > answers(about, None)
+    assert answers(about + more, settled) >= answers(about, settled)
+    assert answers(about, settled + more) >= answers(about, settled)
+
+
+def toward(text: str) -> list[float]:
+    """A vector that only tells whether a text is about the sluice, a little less with a child, and whether about the boat."""
+    about = 0.9 if "child" in text else 1.0
+    return [about * ("sluice" in text or "smith" in text), float("boat" in text)]
+
+
+class NoNotes:
+    def search(self, query: object) -> tuple[()]:
+        return ()
+
+
+@pytest.fixture
+def asking(voices: ConversationVoices) -> QuestionAnswering:
+    meaning = Meaning(
+        space="test",
+        of_texts=lambda texts: np.array([toward(text) for text in texts], np.float32),
+        of_question=lambda text: np.array(toward(text), np.float32),
+    )
+    timeline = voices.timeline
+    while timeline.embed_bundles(meaning, 200, per_day=10**9):
+        pass
+    nothing = NoNotes()
+    return QuestionAnswering(
+        timeline=timeline,
+        vault=cast(Vault, nothing),
+        recall=cast(Recall, nothing),
+        answerer=lambda: None,
+        clock=lambda: MONDAY,
+        meaning=meaning,
+    )
+
+
+def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(
+    asking: QuestionAnswering, voices: ConversationVoices
+) -> None:
+    question = "what delay before anybody wakes because of the sluice?"
+    before = asking.ask(question=question, project="orchard")
+    changed = "two hours from now on, the smith has a child that sleeps worse"
+    talked(voices.timeline, "s9", "The sluice and the smith again?", "I could page him later.", changed, "Set.", days=9)
+
+    after = asking.ask(question=question, project="orchard")
+
+    assert [each["text"] for each in before["sentences"]] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
+    assert changed in after["sentences"][0]["text"] and any(SETTLED in each["text"] for each in after["sentences"][1:])
+
+
+def test_a_question_that_is_near_to_nothing_settled_has_no_answer(asking: QuestionAnswering) -> None:
+    assert asking.ask(question="which colour has the new boat?", project="orchard")["sentences"] == []
 
 
 def test_a_quotation_loses_markup_but_nothing_that_only_looks_like_it() -> None:

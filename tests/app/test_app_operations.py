@@ -96,18 +96,21 @@ class TestHook:
         assert elsewhere == first
 
     def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, house: Services) -> None:
-        body = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}).encode()
+        fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}
+        asked, asked_meanwhile, asked_again, asked_later = (
+            json.dumps({**fields, "prompt_id": number}).encode() for number in range(4)
+        )
 
-        first, lost = house.hooks.prepare(body)
-        while_on_its_way, silent = house.hooks.prepare(body)
+        first, lost = house.hooks.prepare(asked)
+        while_on_its_way, silent = house.hooks.prepare(asked_meanwhile)
         silent.arrived()
         lost.lost()
-        again, arrived = house.hooks.prepare(body)
+        again, arrived = house.hooks.prepare(asked_again)
         arrived.arrived()
 
         assert "decisions/postgresql" in first
         assert again == first
-        assert while_on_its_way == house.hooks.answer(body) == ""
+        assert while_on_its_way == house.hooks.answer(asked_later) == ""
         assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
 
     def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: Services) -> None:
@@ -136,12 +139,12 @@ class TestHook:
 
     @pytest.mark.parametrize("source", ["compact", "clear"])
     def test_what_left_the_agents_context_may_be_shown_again(self, house: Services, source: str) -> None:
-        first = hook(house, prompt=ASKS)
+        first = hook(house, prompt=ASKS, prompt_id=1)
 
         brief = hook(house, "SessionStart", source=source)
 
         assert "decisions/postgresql" in first
-        assert (brief + hook(house, prompt=ASKS)).count("decisions/postgresql") == 1
+        assert (brief + hook(house, prompt=ASKS, prompt_id=2)).count("decisions/postgresql") == 1
 
     @pytest.mark.parametrize("source", ["startup", "resume", "", "newly-invented"])
     def test_what_is_still_in_the_context_is_not_shown_again(self, house: Services, source: str) -> None:

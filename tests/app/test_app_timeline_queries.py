@@ -32,6 +32,7 @@ from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.judges import ScriptedBackend
 from tests.fakes.work import Work, session
+from tests.timeline.test_timeline_cards import talked
 
 HOME = "/home/ada/orchard"
 OTHER = session(2, provider="codex")
@@ -301,6 +302,18 @@ class TestAsk:
         assert of_event["answer"] == "Let the sweeper take back stale claims [1]"
         assert all(each["citations"] for told in (of_note, of_event) for each in told["sentences"])
 
+    def test_a_question_in_other_words_is_answered_by_what_was_settled(self, worked: Services) -> None:
+        ruling = "we keep the recordings for 72 hours, then they are deleted, only clips of an incident stay"
+        talked(
+            worked.timeline, "5ett1ed", "camera footage, legal asked how long we store it", "I'd store it a month.", ruling, "Done."
+        )
+        while worked.timeline.embed_bundles(worked.meaning, 200, per_day=10**9):
+            pass
+
+        told = perform(worked, "ask", question="after what time do we erase what the cameras filmed?")
+
+        assert ruling in told["sentences"][0]["text"]
+
     def test_what_nobody_knows_has_no_answer(self, worked: Services) -> None:
         told = perform(worked, "ask", question="who painted the zeppelin?")
 
@@ -427,6 +440,13 @@ def test_what_became_of_an_event_is_told_by_its_citation(worked: Services) -> No
 
     assert told["became"] == ["not seen to go away in its session"]
     assert perform(worked, "became", citation="nonsense") == {"became": []}
+
+
+def test_a_search_tells_what_became_of_each_passage(worked: Services) -> None:
+    found = perform(worked, "search", query="test: failed")["events"]
+
+    assert [each["became"] for each in found if each["status"] == "failed"] == [["not seen to go away in its session"]]
+    assert all(each["became"] == [] for each in found if each["status"] != "failed")
 
 
 def test_what_became_of_a_note_is_told_with_it(worked: Services) -> None:

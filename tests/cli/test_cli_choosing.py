@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.backlog import Backlog, Bill
-from kite_memory.cli.choosing import offered
+from kite_memory.cli.first_run import offered
 from kite_memory.config import Config
 from kite_memory.distill.backends.local_servers import LocalServer, local_servers
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT

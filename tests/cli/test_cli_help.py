@@ -23,6 +23,11 @@ NOT_PASTED = {
     "web": "stays",
     "service install": "asks the system's own service manager",
     "service uninstall": "asks the system's own service manager",
+    "admin audit": "needs a team's store",
+    "admin usage": "needs a team's store",
+    "admin undelete": "needs a team's store",
+    "admin backup": "needs a team's store",
+    "admin restore": "needs a team's store",
     "open": "starts what the desktop has",
 }
 
@@ -33,7 +38,7 @@ def example_of(text: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", "token", *COMMANDS])
+@pytest.mark.parametrize("name", ["", "hooks", "service", "keys", "config", "token", "admin", *COMMANDS])
 def test_help_begins_with_a_sentence_and_ends_with_an_example(machine: Machine, name: str) -> None:
     shown = in_this_process(machine, [*name.split(), "--help"], cwd=machine.home)
 

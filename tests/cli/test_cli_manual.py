@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.manual import SHELLS
+from kite_memory.cli.help import SHELLS
 from tests.cli.commands import every_command
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine
@@ -15,7 +15,7 @@ from tests.e2e.kmem import Machine
 COMMANDS = [name for name, _ in every_command()]
 
 
-@pytest.mark.parametrize("group", ["hooks", "service", "keys", "config", "token", "extensions"])
+@pytest.mark.parametrize("group", ["hooks", "service", "keys", "config", "token", "extensions", "admin"])
 def test_a_group_without_a_command_shows_its_help(machine: Machine, group: str) -> None:
     alone = in_this_process(machine, [group], cwd=machine.home)
     helped = in_this_process(machine, [group, "--help"], cwd=machine.home)

@@ -11,5 +11,10 @@ HELD = {
     "opencode": "test_opencode_source.TestOpenCode",
     "cursor": "test_cursor_source.TestCursor",
     "antigravity": "test_antigravity_source.TestAntigravity",
+    "kilo-code": "test_kilo_source.TestKilo",
+    "pi": "test_pi_source.TestPi",
+    "qwen-code": "test_qwen_code_source.TestQwenCode",
+    "goose": "test_goose_source.TestGoose",
+    "droid": "test_droid_source.TestDroid",
     "git": "test_git_log_source.TestGitLog",
 }

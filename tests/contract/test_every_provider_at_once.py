@@ -16,6 +16,7 @@ from kite_memory.model.event import Event
 from kite_memory.wiring.services import open_services
 from tests.contract.held_sources import HELD
 from tests.fakes.cursor_store import EditorState
+from tests.fakes.goose_store import GooseStore
 from tests.fakes.opencode_store import OpenCodeStore
 
 CWD = "/home/ada/orchard"
@@ -47,6 +48,11 @@ def house_of_all(folder: Path) -> Config:
         cursor_root=folder / "cursor" / "User",
         cursor_cli_root=folder / "cursor" / "cli",
         antigravity_root=folder / "antigravity",
+        kilo_root=folder / "kilo-code" / "kilo",
+        pi_root=folder / "pi",
+        qwen_root=folder / "qwen-code",
+        goose_roots=(folder / "goose" / "sessions",),
+        droid_root=folder / "droid",
     )
 
 
@@ -188,8 +194,8 @@ def aider(home: Path, count: int) -> None:
     )
 
 
-def opencode(home: Path, count: int) -> None:
-    with closing(OpenCodeStore(home / "opencode" / "opencode.db")) as store:
+def opencode(home: Path, count: int, place: str = "opencode/opencode.db") -> None:
+    with closing(OpenCodeStore(home / place)) as store:
         store.connection.execute("BEGIN")
         for number in range(count):
             store.session(f"ses_{number}")
@@ -207,6 +213,46 @@ def cursor(home: Path, count: int) -> None:
         state.connection.execute("COMMIT")
 
 
+def pi(home: Path, number: int) -> None:
+    name = name_of(number)
+    rows(
+        home / "sessions" / "--home-ada-orchard--" / f"2026-03-02T09-00-00-000Z_{name}.jsonl",
+        {"type": "session", "version": 3, "id": name, "timestamp": AT, "cwd": CWD},
+        {"type": "message", "id": f"{number:08x}", "timestamp": AT, "message": {"role": "user", "content": f"Graft {number}"}},
+    )
+
+
+def qwen(home: Path, number: int) -> None:
+    name = name_of(number)
+    row = {"type": "user", "uuid": name, "sessionId": name, "timestamp": AT, "cwd": CWD}
+    rows(
+        home / "projects" / "-home-ada-orchard" / "chats" / f"{name}.jsonl",
+        {**row, "message": {"role": "user", "parts": [{"text": f"Graft {number}"}]}},
+    )
+
+
+def droid(home: Path, number: int) -> None:
+    name = name_of(number)
+    rows(
+        home / "sessions" / "-home-ada-orchard" / f"{name}.jsonl",
+        {"type": "session_start", "id": name, "cwd": CWD},
+        {"type": "message", "id": name, "timestamp": AT, "message": {"role": "user", "content": f"Graft {number}"}},
+    )
+
+
+def kilo(home: Path, count: int) -> None:
+    opencode(home, count, "kilo/kilo.db")
+
+
+def goose(home: Path, count: int) -> None:
+    with closing(GooseStore(home / "sessions" / "sessions.db")) as store:
+        store.connection.execute("BEGIN")
+        for number in range(count):
+            store.session(f"20260302_{number}")
+            store.message("user", {"type": "text", "text": f"Graft {number}"}, session=f"20260302_{number}")
+        store.connection.execute("COMMIT")
+
+
 ONE_BY_ONE: dict[str, Laid] = {
     "claude-code": claude,
     "codex": codex,
@@ -215,13 +261,15 @@ ONE_BY_ONE: dict[str, Laid] = {
     "cline": task,
     "roo-code": task,
     "antigravity": antigravity,
+    "pi": pi,
+    "qwen-code": qwen,
+    "droid": droid,
 }
-TOGETHER: dict[str, Laid] = {"aider": aider, "opencode": opencode, "cursor": cursor}
+TOGETHER: dict[str, Laid] = {"aider": aider, "opencode": opencode, "cursor": cursor, "kilo-code": kilo, "goose": goose}
 
 
 @pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=[pytest.mark.moonshot, pytest.mark.timeout(7_200)])])
-def test_ten_agents_with_very_many_sessions_each(tmp_path: Path, count: int) -> None:
-    """Ten or a hundred thousand of them."""
+def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) -> None:
     for provider, lay in ONE_BY_ONE.items():
         for number in range(count):
             lay(tmp_path / provider, number)

@@ -51,12 +51,20 @@ def test_only_events_that_are_shown_have_a_short_id() -> None:
     assert list(condensed.ids) == ["00000001"]
 
 
-def test_looking_around_is_folded_into_one_line() -> None:
-    looks = [call(n, "Read", path=f"/home/ada/orchard/{name}.py") for n, name in enumerate("abc")]
+def test_looking_around_is_left_out() -> None:
+    reads = [call(n, "Read", path=f"/home/ada/orchard/{name}.py") for n, name in enumerate("abc")]
 
-    lines = body_of(*looks, call(9, "Bash", command="git status | head"))
+    assert body_of(*reads, call(9, "Bash", command="git status | head")) == []
 
-    assert lines == ["[00000000] looked at 4: a.py, b.py, c.py, git…"]
+
+def test_a_long_text_that_stands_above_already_is_left_out() -> None:
+    recap = "The import lost rows because local time was compared with the supplier's time, and it is mended now."
+
+    lines = body_of(
+        event(1, recap, EventType.RESUME_POINT), event(2, "yes"), event(3, recap, EventType.RESUME_POINT), event(4, "yes")
+    )
+
+    assert lines == [f"[00000001] (recap: {recap})", "[00000002] PERSON: yes", "[00000004] PERSON: yes"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +73,7 @@ def test_looking_around_is_folded_into_one_line() -> None:
 def test_a_command_that_changes_something_keeps_its_own_line(command: str) -> None:
     lines = body_of(call(1, "Read", path="/x/a.py"), call(2, "Bash", command=command))
 
-    assert lines == ["[00000001] looked at /x/a.py", f"[00000002] ran {command}"]
+    assert lines == [f"[00000002] ran {command}"]
 
 
 def test_edits_of_a_run_are_folded() -> None:

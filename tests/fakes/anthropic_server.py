@@ -33,14 +33,26 @@ Reply = Callable[[Json], "Json | Raw"]
 """From a request's JSON to a message's JSON (see `text_message`, `tool_message`), or to a `Raw` one."""
 
 
+Ended = Callable[[Json], "Json | None"]
+"""From one request of a batch to its result; ``None`` leaves it out of the results."""
+
+
 @dataclass(slots=True)
 class AnthropicServer:
     """``requests`` holds the JSON of every ``POST /v1/messages``, ``paths`` every request's method and path, in order.
 
-    ``reply`` may be exchanged at any time. It is called in the request's own thread.
+    ``reply`` may be exchanged at any time. It is called in the request's own thread, and for each request of a batch once the
+    results are fetched, unless ``ended`` says otherwise. ``batches`` holds every batch by its id; they are all over once
+    ``batches_over``. ``on_batch`` answers in place of the service once a batch has arrived, or before if it ``loses`` it.
     """
 
     reply: Reply
+    ended: Ended | None = None
+    batches: dict[str, list[Json]] = field(default_factory=dict)
+    batches_over: bool = False
+    batches_created: str = "2026-03-01T12:00:00Z"
+    on_batch: Raw | None = None
+    loses: bool = False
     url: str = ""
     requests: list[Json] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -178,7 +190,9 @@ class _Handler(Loopback):
             if path.endswith("/v1/messages"):
                 state.requests.append(asked)
                 state.headers.append({name.lower(): value for name, value in self.headers.items()})
-        if path.endswith("/count_tokens"):
+        if path.endswith("/v1/messages/batches"):
+            self._take_batch(asked)
+        elif path.endswith("/count_tokens"):
             self.send(Raw(body=json.dumps({"input_tokens": max(1, len(json.dumps(asked)) // 4)})))
         elif path.endswith("/v1/messages"):
             answer = state.reply(asked)
@@ -191,8 +205,57 @@ class _Handler(Loopback):
         else:
             self.send(Raw(body="{}"))
 
+    def _take_batch(self, asked: Json) -> None:
+        state = self.server_state
+        with state.lock:
+            name = f"msgbatch_{len(state.batches) + 1}"
+            if not state.loses:
+                state.batches[name] = asked["requests"]
+        self.send(state.on_batch or Raw(body=json.dumps(self._batch(name))))
+
+    def _batch(self, name: str) -> Json:
+        state = self.server_state
+        count, over = len(state.batches.get(name, [])), state.batches_over
+        counts = {"processing": 0 if over else count, "succeeded": count if over else 0, "errored": 0, "canceled": 0, "expired": 0}
+        return {
+            "id": name,
+            "type": "message_batch",
+            "processing_status": "ended" if over else "in_progress",
+            "request_counts": counts,
+            "created_at": state.batches_created,
+            "expires_at": state.batches_created,
+            "ended_at": state.batches_created if over else None,
+            "results_url": "http://elsewhere.invalid/results" if over else None,
+        }
+
+    def _results(self, requests: Sequence[Json]) -> str:
+        state = self.server_state
+        rows = []
+        for each in reversed(requests):  # in no order, as the service has it
+            ended = state.ended(each) if state.ended else {"type": "succeeded", "message": state.reply(each["params"])}
+            if ended is not None:
+                rows.append(json.dumps({"custom_id": each["custom_id"], "result": ended}) + "\n")
+        return "".join(rows)
+
     def do_GET(self) -> None:
-        self._harmless()
+        state, (path, *_) = self.server_state, self.path.split("?")
+        _, _, rest = path.partition("/v1/messages/batches")
+        name, _, results = rest.lstrip("/").partition("/")
+        if "/v1/messages/batches" not in path:
+            self._harmless()
+            return
+        self.close_connection = True
+        with state.lock:
+            state.paths.append(f"GET {self.path}")
+        if not name:
+            listed = [self._batch(each) for each in reversed(state.batches)]
+            self.send(Raw(body=json.dumps({"data": listed, "has_more": False, "first_id": None, "last_id": None})))
+        elif name not in state.batches:
+            self.send(api_error(404, "not_found_error", f"no batch {name}"))
+        elif results:
+            self.send(Raw(body=self._results(state.batches[name]), headers={"content-type": "application/x-jsonl"}))
+        else:
+            self.send(Raw(body=json.dumps(self._batch(name))))
 
     def do_HEAD(self) -> None:
         self._harmless()

@@ -50,6 +50,11 @@ class PostgresServer:
     def data(self) -> Path:
         return self._data
 
+    @property
+    def programs(self) -> Path:
+        """The folder of its own programs, such as `pg_dump`."""
+        return self._programs
+
     def url(self, database: str = "postgres", user: str = "postgres") -> str:
         return f"postgresql://{user}@/{database}?host={self._folder}"
 

@@ -437,7 +437,7 @@ def test_no_secret_is_kept_or_sent_whichever_way_it_comes(tmp_path: Path, way: s
 
 def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Search, list[Planted], str]:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "not-a-key")
-    monkeypatch.setattr("kite_memory.wiring.services.LocalEmbedder", lambda: HashingEmbedder(dim=32))  # vectors hold no words
+    monkeypatch.setattr("kite_memory.wiring.models.LocalEmbedder", lambda: HashingEmbedder(dim=32))  # vectors hold no words
     secrets = planted(way)
     inbox = home / "inbox"
     inbox.mkdir()

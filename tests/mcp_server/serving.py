@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
+from kite_memory.mcp_server.auth_middleware import AccessRules, Audit, TokenIssuer
 from kite_memory.mcp_server.http import serve
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools.wire import Perform
@@ -81,6 +81,7 @@ def serving(
     starting: Callable[[], str] = lambda: "",
     health: Callable[[], str] = lambda: "",
     team: bool = False,
+    issuer: TokenIssuer | None = None,
 ) -> Iterator[Served]:
     tokens = Tokens(state) if clock is None else Tokens(state, clock=clock)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -110,6 +111,7 @@ def serving(
             starting=starting,
             health=health,
             team=team,
+            issuer=issuer,
             started=started,
         )
 

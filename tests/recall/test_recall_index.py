@@ -326,6 +326,22 @@ def test_both_spaces_are_filled_and_lie_apart(tmp_path: Path) -> None:
     index.close()
 
 
+def test_a_former_space_answers_until_the_new_one_is_filled(tmp_path: Path) -> None:
+    former, chosen = HashingEmbedder(32, version="old"), HashingEmbedder(64)
+    index = Index(tmp_path, embedder=former, clock=lambda: LATER)
+    index.refresh(Pile(*VAULT))
+    index.close()
+    index = Index(tmp_path, embedder=chosen, former=former, clock=lambda: LATER)
+
+    assert index.signals("job queue").space == former.space
+    assert index.signals("job queue").cosine.max() > 0.2
+    assert index.embed() == 4
+    assert index.signals("job queue").space == chosen.space
+    assert index.embed() == 0
+    index.close()
+    assert not list((tmp_path / former.space.tag).glob("vectors-*"))
+
+
 def test_a_service_that_is_away_leaves_the_local_space_to_answer(tmp_path: Path) -> None:
     remote = Failing()
     index = index_at(tmp_path, beside=remote)

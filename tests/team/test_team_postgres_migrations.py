@@ -7,17 +7,27 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from kite_memory.distill.saving import Saving
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.recall.embedders.embedder import HashingEmbedder
-from kite_memory.team.postgres import SchemaMissing, migrate, open_postgres
+from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, open_postgres
+from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
+from kite_memory.text.ages import age
 from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.local_context import Near
+from kite_memory.tools.registry import tools_of
 from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
+from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
-from tests.fakes.postgres_server import PostgresServer, postgres_server
+from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+from tests.mcp_server.serving import serving
 
 EMBEDDER = HashingEmbedder()
+RUNS_SINCE = 6
+"""The oldest schema that this version's queries run on, as long as nobody asks for the audit."""
 
 ROWS_OF_THE_FIRST = """
 INSERT INTO kite.note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created, updated,
@@ -191,3 +201,52 @@ def test_what_is_no_url_is_told_without_repeating_it(url: str) -> None:
             call()
 
         assert "hunter2" not in f"{told.value} {told.value.hint}"
+
+
+@pytest.mark.parametrize("version", [RUNS_SINCE])
+def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path, version: int) -> None:
+    """The server is one that was started before, so it has not looked at the version since."""
+    migrate(url, to=version, spaces=[EMBEDDER.space])
+    store = PostgresStore(Connections(url, tenant="team", most=8), embedder=EMBEDDER)
+    tools = tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age)
+    failed: list[object] = []
+    counts: dict[int, int] = {}
+    stop = threading.Event()
+    going = threading.Barrier(5)
+
+    with serving(tmp_path, Bridge(tools).perform, private=False, names=("127.0.0.1",), team=True) as served:
+        token, _ = served.tokens.create("ada")
+
+        def client(number: int) -> None:
+            going.wait(30)
+            key = f"counter.{number}"
+            while not stop.is_set():
+                answers = [
+                    served.call(token, "write_memory", key=key, value=counts.get(number, 0) + 1, scope="shared"),
+                    served.call(token, "read_memory", key=key),
+                    served.call(token, "search_notes", query="counter"),
+                ]
+                if wrong := [answer for answer in answers if answer.get("result", {}).get("isError", True)]:
+                    failed.extend(wrong)
+                    return
+                counts[number] = counts.get(number, 0) + 1
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        going.wait(30)
+        assert eventually(lambda: len(counts) == 4 or bool(failed))
+        before = dict(counts)
+        assert migrate(url, spaces=[EMBEDDER.space]) == version
+        assert eventually(lambda: bool(failed) or all(counts[number] > before[number] + 1 for number in before))
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    newer = open_postgres(url, embedder=EMBEDDER)  # as the server of the next version, beside the old one
+
+    assert failed == []
+    assert {memory.key: memory.value for memory in newer.memories(OWNER, Wanted())} == {
+        f"counter.{number}": count for number, count in counts.items()
+    }
+    newer.close()
+    store.close()

@@ -67,6 +67,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "looked_at": timeline.looked_at,
         "folders": timeline.folders,
         "session_states": timeline.session_states,
+        "recent_prompts": lambda: timeline.recent_prompts(100),
         "last_ordinals": timeline.last_ordinals,
         "session_state": lambda: timeline.session_state(provider, session),
         "session": lambda: timeline.session(provider, session),

@@ -2,13 +2,26 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
+from kite_memory.distill.backends.backend import (
+    Ending,
+    Failure,
+    Inquiry,
+    Prices,
+    RedactedInquiry,
+    Reply,
+    are_counts,
+    tokens_at_most,
+)
 from kite_memory.distill.backends.statuses import ending_of
 from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, line, remaining
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
+
+if TYPE_CHECKING:
+    import anthropic
 
 _KEY_HINT = "store one with `kmem keys set anthropic`"
 
@@ -49,6 +62,12 @@ class AnthropicBackend:
         return len(inquiry.system) >= _CHARS * least
 
     def ask(self, inquiry: RedactedInquiry) -> Ending:
+        request = self.request(inquiry)
+        body = self.call(lambda client: client.messages.with_raw_response.create(**request).http_response.text, inquiry.seconds)
+        return self._read(body, self.estimate(inquiry)) if isinstance(body, str) else body
+
+    def call(self, send: "Callable[[anthropic.Anthropic], str]", seconds: float) -> str | Failure:
+        """Make one request with the package. ``send`` returns the body of the response."""
         began = time.monotonic()
         if not is_key(self.api_key):
             return Misconfigured(reason="there is no usable Anthropic key", hint=_KEY_HINT)
@@ -58,10 +77,10 @@ class AnthropicBackend:
             import anthropic  # noqa: F401 - whether it can be is all that is asked here
         except ImportError as error:
             return Misconfigured(reason=f"the `anthropic` package cannot be loaded: {error}", hint="reinstall kite-memory")
-        with line(remaining(inquiry.seconds, began)) as opened:
-            return self._asked(inquiry, opened)
+        with line(remaining(seconds, began)) as opened:
+            return self._called(send, opened)
 
-    def _asked(self, inquiry: RedactedInquiry, opened: Line) -> Ending:
+    def _called(self, send: "Callable[[anthropic.Anthropic], str]", opened: Line) -> str | Failure:
         import anthropic
         from httpx2 import HTTPError, InvalidURL
 
@@ -73,8 +92,7 @@ class AnthropicBackend:
                 http_client=opened.client,
                 open_telemetry=False,
             )
-            raw = client.messages.with_raw_response.create(**self._request(inquiry))
-            body = raw.http_response.text
+            body = send(client)
         except anthropic.APIStatusError as error:
             return ending_of(error.status_code, error.response.text, error.response.headers, key_hint=_KEY_HINT)
         except anthropic.AnthropicError as error:
@@ -84,9 +102,10 @@ class AnthropicBackend:
             return opened.failed(error)
         except InvalidURL as error:
             return Misconfigured(reason=f"no address of a server: {brief(str(error))}", hint="see ANTHROPIC_BASE_URL")
-        return opened.late() if opened.is_cut else self._read(body, inquiry)
+        return opened.late() if opened.is_cut else body
 
-    def _request(self, inquiry: RedactedInquiry) -> dict[str, Any]:
+    def request(self, inquiry: RedactedInquiry) -> dict[str, Any]:
+        """Return the parameters of a call to `messages`, which a batch takes as well."""
         return {
             "model": self.model,
             "max_tokens": inquiry.max_tokens,
@@ -97,19 +116,25 @@ class AnthropicBackend:
             "output_config": {"format": {"type": "json_schema", "schema": dict(inquiry.schema)}},
         }
 
-    def _read(self, body: str, inquiry: Inquiry) -> Ending:
+    def _read(self, body: str, estimate: Usage) -> Ending:
         """Interpret a reply of status 200. A body that is not the API's JSON comes from an intermediary and may be temporary."""
         try:
             message = json.loads(body)
         except (ValueError, RecursionError):
             message = None
+        if (ending := self.ending_of_message(message, estimate)) is not None:
+            return ending
+        return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
+
+    def ending_of_message(self, message: object, estimate: Usage) -> Reply | Refused | None:
+        """Return what a message of the API says; ``None`` for anything else. ``estimate`` is its cost if it reports none."""
         match message:
-            case {"type": "message", "content": list(blocks)}:
-                pass
+            case {"type": "message", "content": list(blocks), **rest}:
+                reported, stop = rest.get("usage"), rest.get("stop_reason")
             case _:
-                return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
-        usage = self._usage(message.get("usage"), inquiry)
-        stop = message.get("stop_reason")
+                return None
+        known = isinstance(reported, dict) and are_counts(reported, "input_tokens", "output_tokens")
+        usage = self.prices.of_reported(reported) if known else estimate
         if stop == "refusal":
             return Refused(reason="the model declined to answer", usage=usage)
         text = "".join(
@@ -118,9 +143,3 @@ class AnthropicBackend:
             if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
         )
         return Reply(text=text, usage=usage, cut=stop in ("max_tokens", "model_context_window_exceeded"))
-
-    def _usage(self, reported: object, inquiry: Inquiry) -> Usage:
-        """Return the reported usage, or the estimated maximum if the server reports none."""
-        if not isinstance(reported, dict) or not are_counts(reported, "input_tokens", "output_tokens"):
-            return self.estimate(inquiry)
-        return self.prices.of_reported(reported)

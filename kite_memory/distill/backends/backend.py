@@ -1,6 +1,6 @@
 """Interface of model back ends: inquiry and outcome. Extraction and judging both use it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -37,6 +37,9 @@ class Prices:
 
     dollars_in: float
     dollars_out: float
+
+    def halved(self) -> "Prices":
+        return Prices(dollars_in=self.dollars_in / 2, dollars_out=self.dollars_out / 2)
 
     def of(self, *, fresh: int, written: int, read: int, out: int) -> Usage:
         weighed = fresh + _CACHE_WRITE * written + _CACHE_READ * read
@@ -103,7 +106,8 @@ class Reply:
     cut: bool = False
 
 
-Ending = Reply | Busy | Refused | Misconfigured
+Failure = Busy | Refused | Misconfigured
+Ending = Reply | Failure
 
 
 class SendingBackend(Protocol):
@@ -136,3 +140,42 @@ class Backend(Protocol):
     def ask(self, inquiry: Inquiry) -> Ending:
         """Make one call, without retries. Never raises for what a model or a server does."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedBatch:
+    """A batch as the service lists it. ``created`` is Unix time; ``requests`` counts them."""
+
+    id: str
+    created: float
+    requests: int
+
+
+class SendingBatches(Protocol):
+    """Service that answers many inquiries within a day, at half the price. Each inquiry has an id, unique in its batch."""
+
+    def estimate(self, inquiry: Inquiry) -> Usage:
+        """Return the most that this inquiry may cost in a batch."""
+        ...
+
+    def submit(self, inquiries: Mapping[str, RedactedInquiry]) -> str | Failure:
+        """Send a batch and return its id."""
+        ...
+
+    def is_over(self, batch: str) -> bool | Failure:
+        """Return whether every inquiry of the batch has an outcome."""
+        ...
+
+    def endings(self, batch: str, estimates: Mapping[str, Usage]) -> Mapping[str, Ending] | Failure:
+        """Return the outcomes of a batch that is over. ``estimates`` are the costs of answers that report none."""
+        ...
+
+    def listed(self) -> Sequence[ListedBatch] | Failure:
+        """Return the account's latest batches."""
+        ...
+
+
+class Batches(SendingBatches, Protocol):
+    """Batches that redact what they send."""
+
+    def submit(self, inquiries: Mapping[str, Inquiry]) -> str | Failure: ...

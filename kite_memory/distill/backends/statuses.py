@@ -87,5 +87,24 @@ def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: s
     return Busy(reason=f"status {status}: {said}", retry_after=wait)
 
 
+def ending_of_reported(body: str) -> Busy | Refused | Misconfigured:
+    """Return the outcome for an error that comes without a status, as in the results of a batch."""
+    status = _STATUS_OF.get(reported_error(body).kind, 500)
+    return ending_of(status, body, {}, key_hint="check the account's key")
+
+
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "overloaded_error": 529,
+}
+
+
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""

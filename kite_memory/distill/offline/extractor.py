@@ -10,6 +10,7 @@ from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.draft import Draft, Rule
 from kite_memory.distill.offline.drafts import drafts_of, of_command
+from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
 from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
@@ -86,7 +87,7 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     told = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts = [*drafts_of(told, fresh), *(of_command(each) for each in established(chunk.events))]
+    drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
     kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
         if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:

@@ -1,24 +1,18 @@
-"""all-MiniLM-L6-v2 in numpy: semantic vectors without key, network or other package.
-
-The weights stay in a memory-mapped file of int8 rows; each matrix is expanded into one small scratch buffer when it is needed. That
-costs a millisecond a call and saves the daemon 43 MB.
-"""
+"""all-MiniLM-L6-v2: semantic vectors of English text. The weights stay in a memory-mapped file."""
 
 import json
 import mmap
-import threading
-import time
 import unicodedata
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from kite_memory.errors import StateDamaged
 from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
+from kite_memory.recall.embedders.encoder import WIDTH, Codes, Encoder, EncoderEmbedder, Ids, mapped
 
 UNKNOWN = 100
 START = 101
@@ -117,231 +111,44 @@ _ASCII = {code: _parted(chr(code)) for code in range(128)}
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 
 _LAYERS = 6
-_HEADS = 12
-_WIDTH = 384
-_TOKENS: dict[Purpose, int] = {"document": 256, "query": 64}
-"""Most tokens by purpose. The model was trained on at most 256; a query must be fast, and far fewer tokens distinguish it."""
-_TOKENS_PER_BATCH = 512
-"""Limits a call's memory; larger batches are no faster."""
-_QUESTIONS_KEPT = 64
-_MANY = 64
-"""Texts at once; only indexing, never a query, needs more."""
-_ROWS_PER_BLOCK = 64
-"""Rows of a wide layer that fit a processor's own cache."""
-_COLUMNS_PER_TILE = 32
-_ROWS_IN_TILES = 1_000_000 // (_WIDTH * _COLUMNS_PER_TILE)
-"""OpenBLAS repacks its operands, unless the product takes at most a million steps and the processor has a kernel for such."""
-
-_MEAN = np.full(_WIDTH, 1 / _WIDTH, np.float32)
-
-_Ids = npt.NDArray[np.intp]
-_Codes = npt.NDArray[np.int8]
-_Run = tuple[int, int, int]
-"""``count`` texts of ``length`` tokens each, consecutive from row ``start``."""
 
 
-class LocalEmbedder:
-    """Built-in embedder. Thread-safe: a call changes only its own buffers and the small cache of queries.
-
-    Tokens of several texts are packed without padding, so other texts affect a row only through the rounding of a matrix product:
-    equal to 1e-5.
-    """
+class LocalEmbedder(EncoderEmbedder):
+    """Built-in embedder."""
 
     def __init__(self, folder: Path = WEIGHTS) -> None:
-        self._folder = folder
-        self._loading = threading.Lock()
-        self._model: _Model | None = None
-        self._asking = threading.Lock()
-        self._questions: OrderedDict[str, Vectors] = OrderedDict()
+        super().__init__(lambda: _Model.read(folder))
 
     @property
     def space(self) -> Space:
-        return Space(name="local", dim=_WIDTH, version="minilm-l6-int8-1", threshold=0.42)
-
-    def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        if purpose == "query" and len(texts) == 1:
-            return self._asked(texts[0])
-        return self._embedded(texts, purpose)
-
-    def _asked(self, text: str) -> Vectors:
-        """Return a query's vector, cached for the last queries: agents search, and ask for context, in the same words."""
-        with self._asking:
-            known = self._questions.get(text)
-            if known is not None:
-                self._questions.move_to_end(text)
-                return known.copy()
-        vectors = self._embedded([text], "query")
-        with self._asking:
-            self._questions[text] = vectors.copy()
-            if len(self._questions) > _QUESTIONS_KEPT:
-                self._questions.popitem(last=False)
-        return vectors
-
-    def _embedded(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
-        model = self._loaded()
-        vectors = np.zeros((len(texts), _WIDTH), np.float32)
-        sequences = {number: ids for number, text in enumerate(texts) if (ids := model.tokens(text, _TOKENS[purpose]))}
-        for numbers in _batches({number: len(ids) for number, ids in sequences.items()}):
-            vectors[numbers] = model.forward([sequences[number] for number in numbers])
-        if len(texts) >= _MANY:
-            model.release_pages()
-        return vectors
-
-    def _loaded(self) -> "_Model":
-        with self._loading:
-            if self._model is None:
-                self._model = _Model(self._folder)
-            return self._model
+        return Space(name="local", dim=WIDTH, version="minilm-l6-int8-1", threshold=0.42)
 
 
-def _batches(lengths: Mapping[int, int]) -> Iterator[list[int]]:
-    """Yield batches of texts of similar length, so that many share one attention product."""
-    batch: list[int] = []
-    held = 0
-    for number in sorted(lengths, key=lengths.__getitem__):
-        if batch and held + lengths[number] > _TOKENS_PER_BATCH:
-            yield batch
-            batch, held = [], 0
-        batch.append(number)
-        held += lengths[number]
-    if batch:
-        yield batch
+class _Model(Encoder):
+    vocabulary: Mapping[str, int]
 
-
-class _Model:
-    def __init__(self, folder: Path) -> None:
+    @classmethod
+    def read(cls, folder: Path) -> Self:
         try:
-            self._vocabulary = read_vocabulary(folder / "vocab.txt")
-            self._mapped = _mapped(folder / "all-MiniLM-L6-v2-int8.safetensors")
-            self._floats, self._codes = _read_safetensors(self._mapped)
+            vocabulary = read_vocabulary(folder / "vocab.txt")
+            file = mapped(folder / "all-MiniLM-L6-v2-int8.safetensors")
+            model = cls(file, *_read_safetensors(file), _LAYERS)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StateDamaged(f"the local embedder's weights cannot be read: {error}", hint="install kite-memory again") from error
-        self._in_tiles = _ROWS_IN_TILES if _tiles_are_faster() else 0
+        model.vocabulary = vocabulary
+        return model
 
-    def tokens(self, text: str, limit: int) -> list[int]:
-        """Return token ids; empty for a text without any known token, so that two such texts do not look alike."""
-        ids = tokens(text, self._vocabulary, limit)
+    def tokens(self, text: str, purpose: Purpose, limit: int) -> list[int]:
+        ids = tokens(text, self.vocabulary, limit)
         return ids if any(token != UNKNOWN for token in ids[1:-1]) else []
 
-    def release_pages(self) -> None:
-        """Release the file's pages: the vocabulary is large, and a prompt needs little of it."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._mapped.madvise(mmap.MADV_DONTNEED)
-
-    def forward(self, sequences: Sequence[Sequence[int]]) -> Vectors:
-        lengths = [len(ids) for ids in sequences]
-        starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-        runs = list(_runs(lengths))
-        scratch = np.empty(4 * _WIDTH * _WIDTH, np.float32)
-        ids = np.concatenate([np.asarray(ids, np.intp) for ids in sequences])
-        hidden = self._embedded(ids, np.concatenate([np.arange(length) for length in lengths]))
-        for layer in range(_LAYERS):
-            mixed = _attention(self._dense(f"{layer}.attention", hidden, scratch), runs)
-            hidden = self._norm(f"{layer}.attention_norm", hidden + self._dense(f"{layer}.attention_out", mixed, scratch))
-            wide = _gelu(self._dense(f"{layer}.widen", hidden, scratch))
-            hidden = self._norm(f"{layer}.norm", hidden + self._dense(f"{layer}.narrow", wide, scratch))
-        pooled = np.add.reduceat(hidden, starts, axis=0)
-        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
-        return pooled
-
-    def _embedded(self, ids: _Ids, positions: _Ids) -> Vectors:
+    def words(self, ids: Ids) -> Vectors:
         rows = self._codes["words.weight"][ids].astype(np.float32)
         rows *= self._floats["words.scale"][ids][:, None]
-        rows += self._floats["positions"][positions]
-        return self._norm("embedding_norm", rows)
-
-    def _dense(self, name: str, rows: Vectors, scratch: Vectors) -> Vectors:
-        codes = self._codes[f"{name}.weight"]
-        weight = scratch[: codes.size].reshape(codes.shape)
-        np.copyto(weight, codes)
-        product: Vectors = tiled(rows, weight) if len(rows) <= self._in_tiles else rows @ weight
-        product *= self._floats[f"{name}.scale"]
-        product += self._floats[f"{name}.bias"]
-        return product
-
-    def _norm(self, name: str, rows: Vectors) -> Vectors:
-        rows -= np.vecdot(rows, _MEAN)[:, None]
-        rows /= np.sqrt(np.vecdot(rows, rows)[:, None] / np.float32(_WIDTH) + np.float32(1e-12))
-        rows *= self._floats[f"{name}.weight"]
-        rows += self._floats[f"{name}.bias"]
         return rows
 
 
-def tiled(rows: Vectors, weight: Vectors) -> Vectors:
-    """Return ``rows @ weight`` computed in small products: up to a half faster for few rows, if the processor has a kernel for
-    them.
-    """
-    depth, width = weight.shape
-    tiles = weight.reshape(depth // _WIDTH, _WIDTH, width // _COLUMNS_PER_TILE, _COLUMNS_PER_TILE).transpose(0, 2, 1, 3)
-    product = np.empty((len(rows), width), np.float32)
-    parts = product.reshape(len(rows), -1, _COLUMNS_PER_TILE).transpose(1, 0, 2)
-    if depth == _WIDTH:
-        np.matmul(rows, tiles[0], out=parts)
-    else:
-        np.add.reduce(rows.reshape(len(rows), -1, 1, _WIDTH).transpose(1, 2, 0, 3) @ tiles, axis=0, out=parts)
-    return product
-
-
-def _tiles_are_faster() -> bool:
-    """Measure whether tiles are faster, since OpenBLAS does not report its kernels; takes a few milliseconds."""
-    rows, weight = np.ones((24, _WIDTH), np.float32), np.ones((_WIDTH, _WIDTH), np.float32)
-    whole = tiles = float("inf")
-    for _ in range(8):
-        start = time.perf_counter()
-        rows @ weight
-        between = time.perf_counter()
-        tiled(rows, weight)
-        whole, tiles = min(whole, between - start), min(tiles, time.perf_counter() - between)
-    return tiles < whole
-
-
-def _runs(lengths: Sequence[int]) -> Iterator[_Run]:
-    start = first = 0
-    for number in range(1, len(lengths) + 1):
-        if number == len(lengths) or lengths[number] != lengths[first]:
-            count = number - first
-            yield start, count, lengths[first]
-            start += count * lengths[first]
-            first = number
-
-
-def _attention(stacked: Vectors, runs: Sequence[_Run]) -> Vectors:
-    """Apply attention: every token attends to the tokens of its own text."""
-    mixed = np.empty((len(stacked), _WIDTH), np.float32)
-    for start, count, length in runs:
-        rows = slice(start, start + count * length)
-        parts = stacked[rows].reshape(count, length, 3, _HEADS, -1).transpose(2, 0, 3, 1, 4)
-        query, key, value = parts
-        weights = query @ key.swapaxes(-1, -2)
-        weights *= np.float32((_WIDTH // _HEADS) ** -0.5)
-        weights -= weights.max(axis=-1, keepdims=True)
-        np.exp(weights, out=weights)
-        weights /= weights.sum(axis=-1, keepdims=True)
-        mixed[rows] = (weights @ value).transpose(0, 2, 1, 3).reshape(count * length, _WIDTH)
-    return mixed
-
-
-def _gelu(rows: Vectors) -> Vectors:
-    """Apply GELU in place. The tanh form, whose error is far below that of the weights."""
-    for start in range(0, len(rows), _ROWS_PER_BLOCK):
-        block = rows[start : start + _ROWS_PER_BLOCK]
-        inner = np.square(block)
-        inner *= np.float32(0.044715 * 0.7978845608)
-        inner += np.float32(0.7978845608)
-        inner *= block
-        np.tanh(inner, out=inner)
-        inner += 1
-        inner *= 0.5
-        block *= inner
-    return rows
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _read_safetensors(mapped: mmap.mmap) -> tuple[dict[str, Vectors], dict[str, _Codes]]:
+def _read_safetensors(mapped: mmap.mmap) -> tuple[dict[str, Vectors], dict[str, Codes]]:
     """Return views into the mapped file: clean pages that the system may reclaim."""
     length = int.from_bytes(mapped[:8], "little")
     if length > 1 << 20:
@@ -349,7 +156,7 @@ def _read_safetensors(mapped: mmap.mmap) -> tuple[dict[str, Vectors], dict[str, 
     header = json.loads(mapped[8 : 8 + length])
     raw = np.frombuffer(mapped, np.uint8, offset=8 + length)
     floats: dict[str, Vectors] = {}
-    codes: dict[str, _Codes] = {}
+    codes: dict[str, Codes] = {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue

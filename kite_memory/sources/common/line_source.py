@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event, Session, Status
+from kite_memory.model.event import Event, EventType, Session, Status
 from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
@@ -17,7 +17,7 @@ from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, 
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
-from kite_memory.sources.common.tool_text import PATH_LIMIT
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.system.private_files import is_file, is_text, names_in
 
@@ -37,6 +37,7 @@ class Progress:
     title: str = ""
     parent: str = ""
     ours: bool = False
+    note: str = ""
     calls: OpenCalls = field(default_factory=OpenCalls)
 
     def carried(self) -> str:
@@ -48,6 +49,7 @@ class Progress:
                 "ordinal": self.ordinal,
                 "where": [self.cwd, self.branch, self.title, self.parent],
                 "ours": self.ours,
+                "note": self.note,
                 "calls": self.calls.carried(),
             }
         ).decode()
@@ -69,6 +71,7 @@ class Progress:
                 title=title,
                 parent=parent,
                 ours=known["ours"],
+                note=known.get("note", ""),
                 calls=OpenCalls.resumed(known["calls"]),
             )
         except (ValueError, KeyError, TypeError):
@@ -123,6 +126,14 @@ class Line:
         """Set the session that this one is a sub-agent or a fork of."""
         self._progress.parent = as_id(session)
 
+    @property
+    def note(self) -> str:
+        """What the source keeps in mind for later lines of the session; short, since every cursor holds it."""
+        return self._progress.note
+
+    def keep(self, note: str) -> None:
+        self._progress.note = beginning(note, TITLE_LIMIT)
+
     def user(self, text: object) -> None:
         """Add what the person wrote. A prompt of our own extractor marks the whole session as not to be read."""
         if not isinstance(text, str):
@@ -130,6 +141,15 @@ class Line:
         if OWN_EXTRACTOR_MARK in text and not self.events:
             self._progress.ours = True
         self._builder.said(text)
+
+    def ran(self, command: object) -> None:
+        """Add a command that the person ran without the agent."""
+        if isinstance(command, str) and (told := kept(command, COMMAND_LIMIT).strip()):
+            self._builder.add(EventType.COMMAND, "user", told, command=told)
+
+    def interrupted(self) -> None:
+        """Record that the person stopped the agent."""
+        self._builder.resume_point("Interrupted by the user", status="interrupted")
 
     def assistant(self, text: object) -> None:
         """Add what the agent wrote."""

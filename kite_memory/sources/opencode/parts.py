@@ -86,7 +86,9 @@ class Conversation:
     helper: bool
 
 
-def conversation(info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]]) -> Conversation | None:
+def conversation(
+    info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], *, provider: str = PROVIDER
+) -> Conversation | None:
     """Build the conversation from a session's record; ``None`` without a name.
 
     The folder is ``/`` if the client did not know it.
@@ -102,7 +104,7 @@ def conversation(info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]])
     return Conversation(
         session=Session(
             id=name,
-            provider=PROVIDER,
+            provider=provider,
             started=_started(info),
             project=project_of(folder),
             cwd=folder,
@@ -136,7 +138,8 @@ def build_events(conversation: Conversation, messages: Iterable[Message], *, fil
 
     ``last`` names the session's last message: text that is unfinished there is still being written, and is returned once complete.
     """
-    builder = EventBuilder(provider=PROVIDER, session=conversation.session.id, file=file, tools=TOOLS, calls=OpenCalls())
+    session = conversation.session
+    builder = EventBuilder(provider=session.provider, session=session.id, file=file, tools=TOOLS, calls=OpenCalls())
     for message in messages:
         _MessageReader(builder, conversation, message, may_go_on=message.name == last, now=now).add_events()
     return builder
@@ -148,6 +151,7 @@ class _MessageReader:
     def __init__(self, builder: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
         self._builder = builder
         self._helper = conversation.helper
+        self._provider = conversation.session.provider
         self._message = message
         self._info = message.info
         times = message.info.get("time")
@@ -196,11 +200,11 @@ class _MessageReader:
         """
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
-            return digest(f"{PROVIDER}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
+            return digest(f"{self._provider}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
         told = content.get("callID") if content.get("type") == "tool" else content.get("text")
         words = told.strip()[:80] if isinstance(told, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
-        name = f"{PROVIDER}\n{created}\n{role}\n{index}\n{kind}\n{words}"
+        name = f"{self._provider}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))
 
     def _user(self, content: Mapping[str, Any]) -> None:

@@ -103,18 +103,21 @@ def _mark(known: Sequence[int]) -> _Mark:
     return _Mark(message=known[0], part=known[1], at=known[2])
 
 
-def read_database(path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float) -> ReadResult:
+def read_database(
+    path: Path, cursor: Cursor | None, *, root: Path, budget: int, now: float, provider: str = PROVIDER
+) -> ReadResult:
     """Read the next changes in a database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
         sweep = _Sweep.resumed(cursor)
         if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
-        return _Looking(path, database, sweep, cursor.position if cursor else 0, now).read_next(budget)
+        return _Looking(path, database, sweep, cursor.position if cursor else 0, now, provider).read_next(budget)
 
 
 class _Looking:
-    def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, position: int, now: float) -> None:
+    def __init__(self, path: Path, database: ForeignDatabase, sweep: _Sweep, position: int, now: float, provider: str) -> None:
         self._now = now
+        self._provider = provider
         self._file = str(path)
         self._database = database
         self._columns = {table: database.columns(table) for table in _NEEDED}
@@ -228,7 +231,7 @@ class _Looking:
         self._read = size
         if not messages:
             return None
-        told = conversation(info, [message.info for message in messages])
+        told = conversation(info, [message.info for message in messages], provider=self._provider)
         if told is None:
             self._problem(row, "session without a name")
             return None
@@ -317,7 +320,7 @@ def stamp_of_files(session: Path) -> tuple[int, int]:
     return sum(sizes) + len(messages), max(times)
 
 
-def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) -> ReadResult:
+def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, provider: str = PROVIDER) -> ReadResult:
     """Read a whole session again if anything of it changed. Raises `Unreadable`, and `OSError` if it is gone."""
     info = _read(session, root)
     size, mtime_ns = stamp_of_files(session)
@@ -342,7 +345,7 @@ def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float) 
     for _, name, content, parts in sorted(found, key=lambda each: each[:2]):
         messages.append(Message(name=name, info=content, parts=parts, place=before))
         before += len(parts)
-    told = conversation(info, [message.info for message in messages])
+    told = conversation(info, [message.info for message in messages], provider=provider)
     events: list[Event] = []
     if told is not None:
         builder = build_events(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
@@ -399,7 +402,6 @@ def _stamp(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-_DATABASE = re.compile(r"opencode(?:-[\w.-]{1,64})?\.db(?:-wal)?")
 _SESSION_FILE = re.compile(r"ses_[\w-]{1,128}\.json")
 _PROJECT_FOLDER = re.compile(r"[\w.-]{1,128}")
 
@@ -411,14 +413,13 @@ class OpenCode:
     is no database: a database is created from them, and they stay.
     """
 
+    provider = PROVIDER
+    _databases = re.compile(r"opencode(?:-[\w.-]{1,64})?\.db(?:-wal)?")
+
     def __init__(self, root: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._root = root
         self._sessions = root / "storage" / "session"
         self._clock = clock
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return ()
@@ -436,7 +437,7 @@ class OpenCode:
 
     def owns(self, path: Path) -> bool:
         if path.parent == self._root:
-            return bool(_DATABASE.fullmatch(path.name))
+            return bool(self._databases.fullmatch(path.name))
         folder = path.parent
         return bool(
             folder.parent == self._sessions and _PROJECT_FOLDER.fullmatch(folder.name) and _SESSION_FILE.fullmatch(path.name)
@@ -451,12 +452,23 @@ class OpenCode:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             if path.suffix == ".json":
-                return read_files(path, cursor, root=self._root, now=self._clock())
-            return read_database(path, cursor, root=self._root, budget=budget, now=self._clock())
+                return read_files(path, cursor, root=self._root, now=self._clock(), provider=self.provider)
+            return read_database(path, cursor, root=self._root, budget=budget, now=self._clock(), provider=self.provider)
         except Unreadable as error:
             return unread(path, cursor, str(error))
         except OSError:
             return unread(path, cursor, "file cannot be read")
+
+
+class Kilo(OpenCode):
+    """Source that reads Kilo Code's command line, version 1 on, and its extension, version 7 on: a fork of OpenCode.
+
+    Its database is ``kilo.db`` in ``${XDG_DATA_HOME:-~/.local/share}/kilo``, with the tables of OpenCode, as the public repository
+    Kilo-Org/kilocode has it in ``packages/opencode/src/storage/db.ts``. Earlier versions of the extension forked Roo Code.
+    """
+
+    provider = "kilo-code"
+    _databases = re.compile(r"kilo(?:-[\w.-]{1,64})?\.db(?:-wal)?")
 
 
 def _listed(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from psycopg import errors, sql
 
 from kite_memory.errors import KiteError, StateNewer
 from kite_memory.recall.embedders.embedder import Space
+from kite_memory.team.postgres import audit
 from kite_memory.team.postgres.connections import ROLE, Connection, SchemaMissing, connect, unavailable
 
 _VISIBLE_AT_FIRST: Final = """
@@ -398,6 +399,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     _ENDING,
     _TITLES,
     _PERSONS,
+    audit.SCHEMA,
 )
 """Each migrates the schema from its index to the next version, in one transaction. Published ones are never changed.
 

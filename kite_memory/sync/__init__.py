@@ -1,0 +1,1 @@
+"""Exchange of one person's memory between their machines, through files that each machine only adds to."""

@@ -1,0 +1,211 @@
+"""What this machine knows of its exchange with the others, in ``sync.sqlite``."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.errors import StateDamaged, StateNotWritten
+from kite_memory.sync.keys import SyncKey
+from kite_memory.sync.versions import Version
+from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_folder, make_private_file
+
+NAME = "sync.sqlite"
+
+_VERSION_1 = (
+    "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """
+    CREATE TABLE notes (
+        key TEXT PRIMARY KEY,
+        here TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        sent INTEGER NOT NULL,
+        version TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX notes_to_send ON notes (key) WHERE NOT sent",
+    "CREATE TABLE positions (machine TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE pending (number INTEGER PRIMARY KEY, content BLOB NOT NULL)",
+    """
+    CREATE TABLE uptake (
+        note TEXT PRIMARY KEY, shown INTEGER NOT NULL, used INTEGER NOT NULL, ignored INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE forgotten (event TEXT PRIMARY KEY, blank INTEGER NOT NULL) WITHOUT ROWID",
+)
+"""``notes`` are versions as JSON, with where the file lies here; ``pending`` is a segment that may not be in the folder yet.
+
+``uptake`` and ``forgotten`` are what the others have been told, or have told.
+"""
+
+MIGRATIONS: sqlite.Migrations = {1: _VERSION_1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A note's version, and the file that holds it here. ``sent`` is whether the others can read it."""
+
+    version: Version
+    here: str
+    size: int = -1
+    mtime_ns: int = -1
+    sent: bool = False
+
+
+class SyncState:
+    """Position of this machine in the exchange. For one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        make_folder(path.parent)
+        make_private_file(path)
+        try:
+            self._database = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
+        except sqlite3.DatabaseError as error:
+            if sqlite.is_whole(error):
+                raise self._not_written(error) from error
+            hint = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
+            raise StateDamaged(f"{path} cannot be read: {error}", hint=hint) from error
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _not_written(self, error: sqlite3.DatabaseError) -> StateNotWritten:
+        return sqlite.not_written(error, self.path, named=str(self.path))
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Make all changes of the block, or none. Blocks may be nested."""
+        if self._database.in_transaction:
+            yield
+            return
+        try:
+            with sqlite.transaction(self._database):
+                yield
+        except sqlite3.OperationalError as error:
+            raise self._not_written(error) from error
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Undo all changes of the block at its end."""
+        self._run("BEGIN")
+        try:
+            yield
+        finally:
+            self._run("ROLLBACK")
+
+    def _run(self, statement: str, *values: object) -> list[Any]:
+        return self._database.execute(statement, values).fetchall()
+
+    def setting(self, name: str) -> str:
+        found = self._run("SELECT value FROM settings WHERE name = ?", name)
+        return str(found[0][0]) if found else ""
+
+    def set(self, name: str, value: str) -> None:
+        self._run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
+
+    def number(self, name: str) -> int:
+        return int(self.setting(name) or 0)
+
+    @property
+    def machine(self) -> str:
+        return self.setting("machine")
+
+    @property
+    def key(self) -> SyncKey | None:
+        told = self.setting("key")
+        return SyncKey.parse(told) if told else None
+
+    def begin(self, key: SyncKey, machine: str) -> None:
+        """Begin with a key, under a new name: everything is to be sent, and all that others have sent is to be read."""
+        with self.changing():
+            self.set("key", key.text())
+            self.set("machine", machine)
+            for name in ("next", "events", "amended", "forgotten"):
+                self.set(name, "")
+            for table in ("positions", "pending", "uptake", "forgotten"):
+                self._run(f"DELETE FROM {table}")  # noqa: S608 - ours
+            self._run("UPDATE notes SET sent = 0")
+
+    def notes(self) -> dict[str, Held]:
+        return {held.version.key: held for held in map(_held, self._run("SELECT here, size, mtime_ns, sent, version FROM notes"))}
+
+    def note(self, key: str) -> Held | None:
+        rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE key = ?", key)
+        return _held(rows[0]) if rows else None
+
+    def to_send(self) -> list[Held]:
+        rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE NOT sent ORDER BY key")
+        return list(map(_held, rows))
+
+    def gone(self) -> frozenset[str]:
+        """Return the keys of the notes that are gone everywhere."""
+        return frozenset(key for (key,) in self._run("SELECT key FROM notes WHERE version ->> 'gone' <> ''"))
+
+    def keep(self, held: Held) -> None:
+        told = orjson.dumps(held.version).decode()
+        self._run(
+            "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
+            *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, told),
+        )
+
+    def mark_sent(self, keys: Iterable[str]) -> None:
+        """Record that the others can read these notes' versions."""
+        self._database.executemany("UPDATE notes SET sent = 1 WHERE key = ?", [(key,) for key in keys])
+
+    def position(self, machine: str) -> int:
+        """Return the number of the first segment of ``machine`` that was not read yet."""
+        found = self._run("SELECT next FROM positions WHERE machine = ?", machine)
+        return int(found[0][0]) if found else 1
+
+    def advance(self, machine: str, number: int) -> None:
+        self._run("INSERT OR REPLACE INTO positions VALUES (?, ?)", machine, number)
+
+    def reread(self) -> None:
+        """Read everything that the others have sent again."""
+        self._run("DELETE FROM positions")
+
+    def next_number(self) -> int:
+        return self.number("next") or 1
+
+    def pend(self, number: int, content: bytes) -> None:
+        """Keep a segment until it is in the folder."""
+        self.set("next", str(number + 1))
+        self._run("INSERT INTO pending VALUES (?, ?)", number, content)
+
+    def pending(self) -> list[tuple[int, bytes]]:
+        return self._run("SELECT number, content FROM pending ORDER BY number")
+
+    def published(self, number: int) -> None:
+        self._run("DELETE FROM pending WHERE number = ?", number)
+
+    def told_uptake(self) -> Mapping[str, tuple[int, int, int]]:
+        return {note: (shown, used, ignored) for note, shown, used, ignored in self._run("SELECT * FROM uptake")}
+
+    def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
+        self._run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
+
+    def knows_forgotten(self, event: str, *, blank: bool) -> bool:
+        return bool(self._run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
+
+    def hear_forgotten(self, event: str, *, blank: bool) -> None:
+        self._run(
+            "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
+        )
+
+    def erased_lines(self) -> frozenset[str]:
+        """Return the lines whose words are erased, as far as another machine knows of it."""
+        return frozenset(event for (event,) in self._run("SELECT event FROM forgotten WHERE blank"))
+
+
+def _held(row: tuple[Any, ...]) -> Held:
+    here, size, mtime_ns, sent, told = row
+    found = orjson.loads(told)
+    version = Version(**{**found, "titles": tuple(found["titles"])})
+    return Held(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=bool(sent))

@@ -1,0 +1,124 @@
+"""The offline extractor on conversations that are not in English; what they say is invented."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline.languages import cues_of, foreign_drafts
+from kite_memory.distill.offline.passages import turns
+from kite_memory.extensions.contract.conversations import chunk
+from kite_memory.extensions.contract.events import event
+from kite_memory.model.event import Event, EventType
+from kite_memory.model.record import Decision, Fact, Preference, RecordItem
+
+CODES = ("de", "fr", "es", "pt", "ru", "zh", "ja")
+
+
+def events_of(*said: str) -> tuple[Event, ...]:
+    """Messages of a person and their agent, in turn."""
+    kinds = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE)
+    return tuple(event(number, text, kinds[number % 2]) for number, text in enumerate(said))
+
+
+def items(*said: str) -> list[RecordItem]:
+    return list(OfflineExtractor().extract(chunk(events_of(*said))).record.items())
+
+
+RULINGS = {
+    "de": (
+        "die warteschlange läuft ständig voll",
+        "Ich könnte die Länge begrenzen oder alte Aufträge verwerfen.",
+        "nie verwerfen, höchstens 500 aufträge und dann abweisen",
+        "Ab 500 Aufträgen wird jetzt mit 429 abgewiesen.",
+    ),
+    "fr": (
+        "la file d'attente déborde tout le temps",
+        "On peut limiter la taille ou jeter les anciennes tâches.",
+        "jamais jeter, maximum 500 tâches puis on refuse",
+        "Au-delà de 500 tâches, la réponse est 429.",
+    ),
+    "es": (
+        "la cola se llena todo el tiempo",
+        "Puedo limitar el tamaño o descartar los trabajos viejos.",
+        "nunca descartar, máximo 500 trabajos y luego rechazar",
+        "A partir de 500 trabajos se responde 429.",
+    ),
+    "pt": (
+        "a fila enche o tempo todo",
+        "Posso limitar o tamanho ou descartar as tarefas antigas.",
+        "nunca descartar, no máximo 500 tarefas e depois recusar",
+        "A partir de 500 tarefas a resposta é 429.",
+    ),
+    "ru": (
+        "очередь постоянно переполняется",
+        "Можно ограничить длину или выбрасывать старые задачи.",
+        "не выбрасывать никогда, максимум 500 задач, потом отказ",
+        "После 500 задач ответ 429.",
+    ),
+    "zh": ("队列老是满", "可以限制长度，或者丢掉旧任务。", "不要丢，最多500个任务，再多就拒绝", "超过500个任务返回429。"),
+    "ja": (
+        "キューがいつも一杯になる",
+        "長さを制限するか、古いタスクを捨てる方法があります。",
+        "捨てないで。最大500件まで、それ以上は拒否",
+        "500件を超えると429を返します。",
+    ),
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_ruling_on_a_proposal_is_a_decision_in_the_person_s_words(code: str) -> None:
+    (decision,) = items(*RULINGS[code])
+
+    assert isinstance(decision, Decision)
+    assert (decision.origin, decision.importance) == ("user", 3)
+    assert "500" in decision.title + decision.body
+    assert "429" in decision.body
+
+
+def test_how_things_are_to_be_done_from_now_on_is_a_preference() -> None:
+    (wish,) = items("ab jetzt bitte nie mehr ganze dateien ausgeben, nur die geänderten stellen", "Mache ich.")
+
+    assert isinstance(wish, Preference)
+
+
+def test_what_is_to_be_remembered_is_a_fact() -> None:
+    (fact,) = items(
+        "no compila aquí, ¿por qué?", "Falta la cabecera de zlib.", "anótalo: en las máquinas nuevas hay que instalar zlib"
+    )
+
+    assert isinstance(fact, Fact)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("wo liegen die protokolle?", "Unter `var/log`.", "und wie lange werden sie aufgehoben?", "30 Tage."),
+        ("pourquoi ça plante ?", "Je regarde.", "merci", "De rien."),
+        ("покажи список файлов", "Вот он.", "спасибо", "Пожалуйста."),
+        ("为什么这么慢？", "我看一下。", "谢谢", "不客气。"),
+    ],
+)
+def test_questions_and_thanks_settle_nothing(said: tuple[str, ...]) -> None:
+    assert not items(*said)
+
+
+def test_english_is_left_to_the_english_rules() -> None:
+    events = events_of(
+        "the queue is full", "I could limit its length.", "never drop anything, at most 500 jobs", "Done, 429 above that."
+    )
+
+    assert not list(foreign_drafts(turns(events), {each.id for each in events}))
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_list_of_cues_matches_something_and_nothing_empty(code: str) -> None:
+    cues = cues_of(code)
+
+    for name in ("binding", "bounding", "wish", "keep", "cause", "recommends", "asking", "ordering", "passing"):
+        assert not getattr(cues, name).search("")
+
+
+@given(st.lists(st.text(max_size=300), max_size=6))
+def test_any_text_may_be_said(said: list[str]) -> None:
+    items(*said, *RULINGS["ja"], *RULINGS["de"])

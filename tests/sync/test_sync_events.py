@@ -1,0 +1,170 @@
+"""Conversations, forgetting and counts on several machines."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from kite_memory.recall.tallies import Tally
+from kite_memory.sync.keys import SyncKey
+from tests.sync.homes import Home, homes, said, session_of, settle
+
+LAPTOP, DESK = session_of("1"), session_of("2")
+WORDS = "the gate code is plum tart"
+
+
+def everything(home: Home) -> bytes:
+    """Return all that lies in the state folder and in the shared folder, unpacked."""
+    key = SyncKey.parse(home.key())
+    folder = home.shared / "kite-sync"
+    from kite_memory.sync.rows import written
+    from kite_memory.sync.segments import SharedFolder
+
+    shared = SharedFolder(root=home.shared)
+    rows = [row for each in shared.machines() for number in shared.numbers(each) for row in shared.rows(each, number, key)]
+    assert folder.is_dir()
+    state = b"".join(path.read_bytes() for path in sorted((home.root / "state").rglob("*")) if path.is_file())
+    return state + b"".join(map(written, rows))
+
+
+def test_conversations_of_both_are_on_both(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.read(said(0, "why pears?", LAPTOP), said(1, "they keep", LAPTOP), session=LAPTOP)
+        desk.read(said(5, "why plums?", DESK), session=DESK)
+
+        settle(laptop, desk)
+
+        for home in (laptop, desk):
+            assert home.texts(LAPTOP) == ["why pears?", "they keep"]
+            assert home.texts(DESK) == ["why plums?"]
+
+
+def test_what_comes_from_elsewhere_is_not_distilled_here(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.read(*(said(number, f"row {number}", LAPTOP) for number in range(5)), session=LAPTOP)
+        desk.read(said(5, "why plums?", DESK), session=DESK)
+        settle(laptop, desk)
+
+        assert desk.house.pipeline.open_count() == 1
+        assert desk.house.pipeline.passed_over() == []
+        laptop.read(said(7, "row 7", LAPTOP), session=LAPTOP)
+        settle(laptop, desk)
+        assert desk.house.pipeline.open_count() == 1
+        assert desk.house.pipeline.passed_over() == []
+
+
+def test_an_event_that_an_agent_rewrites_is_rewritten_there(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        first = said(0, "why pe", LAPTOP)
+        laptop.read(first, session=LAPTOP)
+        settle(laptop, desk)
+
+        laptop.read(replace(first, text="why pears?"), session=LAPTOP, amends=True)
+        settle(laptop, desk)
+
+        assert desk.texts(LAPTOP) == ["why pears?"]
+
+
+def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.read(said(0, "why pears?", LAPTOP), session=LAPTOP)
+        laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+        before = sorted((path, path.stat().st_mtime_ns) for path in laptop.shared.rglob("*"))
+
+        laptop.sync()
+        desk.sync()
+
+        assert sorted((path, path.stat().st_mtime_ns) for path in laptop.shared.rglob("*")) == before
+
+
+def test_what_is_erased_on_one_is_erased_on_the_other_and_in_the_folder(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        event = said(0, f"remember: {WORDS}", LAPTOP)
+        laptop.read(event, said(1, "noted", LAPTOP), session=LAPTOP)
+        settle(laptop, desk)
+        assert WORDS.encode() in everything(desk)
+
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.citation(event.id)), blank=True)
+        laptop.forgetting.purge_files({})
+        settle(laptop, desk)
+
+        for home in (laptop, desk):
+            assert WORDS not in "".join(home.texts(LAPTOP))
+            assert WORDS.encode() not in everything(home)
+
+
+def test_what_was_erased_before_it_was_read_here_is_not_read_here(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        event = said(0, f"remember: {WORDS}", LAPTOP)
+        laptop.read(event, session=LAPTOP)
+        settle(laptop, desk)
+        desk.forgetting.forget_events(desk.forgetting.ground(desk.house.timeline.citation(event.id)), blank=True)
+        settle(laptop, desk)
+
+        for home in (laptop, desk):
+            home.read(event, session=LAPTOP)
+        settle(laptop, desk)
+
+        assert WORDS not in "".join(laptop.texts(LAPTOP) + desk.texts(LAPTOP))
+
+
+def test_a_machine_that_was_away_never_gets_what_was_erased_meanwhile(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk", "shed") as (laptop, desk, shed):
+        event = said(0, f"remember: {WORDS}", LAPTOP)
+        laptop.read(event, session=LAPTOP)
+        id = laptop.remember(f"In short, {WORDS}.")
+        settle(laptop, desk)
+
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.citation(event.id)), blank=True)
+        desk.house.vault.forget(id)
+        settle(laptop, desk)
+        settle(laptop, desk, shed)
+
+        assert WORDS.encode() not in everything(shed)
+        assert shed.files() == {}
+
+
+def test_counts_of_all_machines_are_added_up_once(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.house.recall.memory.hear_tallies("before", {})
+        connection = laptop.house.recall.memory._connection
+        connection.execute("INSERT INTO tally (note, shown, used, ignored) VALUES ('n', 5, 2, 1)")
+        desk.house.recall.memory._connection.execute("INSERT INTO tally (note, shown, used, ignored) VALUES ('n', 1, 1, 0)")
+        settle(laptop, desk)
+        settle(laptop, desk)
+        connection.execute("UPDATE tally SET shown = 6 WHERE note = 'n'")
+        settle(laptop, desk)
+
+        for home in (laptop, desk):
+            assert home.house.recall.memory.tallies()["n"] == Tally(shown=7, used=3, ignored=1)
+
+
+def test_a_timeline_made_anew_is_filled_again(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.read(said(0, "why pears?", LAPTOP), session=LAPTOP)
+        settle(laptop, desk)
+    for path in (tmp_path / "desk" / "state").glob("timeline.sqlite*"):
+        path.unlink()
+
+    from tests.sync.homes import Clock, open_home
+
+    with open_home(tmp_path / "desk", tmp_path / "shared", Clock()) as desk:
+        desk.sync()
+
+        assert desk.texts(LAPTOP) == ["why pears?"]
+
+
+def test_lost_state_of_the_exchange_doubles_nothing(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.read(said(0, "why pears?", LAPTOP), session=LAPTOP)
+        id = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+        key = desk.key()
+        (tmp_path / "desk" / "state" / "sync.sqlite").unlink()
+        desk.write(id, "Unless it freezes.")
+
+        desk.sync(join=key)
+        settle(laptop, desk)
+
+        assert laptop.texts(LAPTOP) == desk.texts(LAPTOP) == ["why pears?"]
+        assert laptop.files() == desk.files()
+        assert "Unless it freezes." in "".join(laptop.files().values())

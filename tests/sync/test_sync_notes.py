@@ -1,0 +1,245 @@
+"""Notes on several machines: nothing is lost, nothing doubled, and what was forgotten stays forgotten."""
+
+import os
+from pathlib import Path
+
+from tests.sync.homes import Home, homes, settle
+
+
+def alike(*machines: Home) -> dict[str, str]:
+    """Return the notes, after checking that all have the same."""
+    first, *others = (machine.files() for machine in machines)
+    for other in others:
+        assert other == first
+    return first
+
+
+def test_a_note_reaches_the_other_machine(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Postgres over SQLite for the job queue.")
+
+        settle(laptop, desk)
+
+        assert list(alike(laptop, desk)) == [laptop.house.vault.find(id).path]
+        assert desk.house.vault.is_ours(desk.house.vault.find(id))
+
+
+def test_both_write_at_once(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("Frost covers come off in May.")
+        desk.remember("The press needs forty bar.")
+
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 2
+
+
+def test_the_same_words_on_both_are_one_note_of_each_name(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        ids = {laptop.remember("Frost covers come off in May."), desk.remember("Frost covers come off in May.")}
+
+        settle(laptop, desk)
+
+        assert {machine.house.vault.find(id).id for machine in (laptop, desk) for id in ids} == ids
+        assert len(laptop.files()) == len(desk.files()) == len(ids)
+
+
+def test_a_change_and_a_new_name_while_apart_are_both_kept(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+
+        laptop.write(id, "Unless it freezes.")
+        desk.rename(id, "covers")
+        settle(laptop, desk)
+
+        files = alike(laptop, desk)
+        assert [Path(path).name for path in files] == ["covers.md"]
+        assert "Unless it freezes." in "".join(files.values())
+
+
+def test_two_changes_while_apart_keep_both_texts(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+
+        laptop.write(id, "Unless it freezes.")
+        desk.write(id, "Or in June, on the hill.")
+        os.utime(desk.path(id), (4e9, 4e9))
+        settle(laptop, desk)
+
+        files = alike(laptop, desk)
+        assert len(files) == 2
+        assert "Or in June" in laptop.path(id).read_text()
+        (copy,) = (path for path in files if "conflicted copy laptop" in path)
+        assert "Unless it freezes." in files[copy]
+
+
+def test_a_copy_that_was_dealt_with_does_not_come_back(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk)
+        laptop.write(id, "Unless it freezes.")
+        desk.write(id, "Or in June, on the hill.")
+        settle(laptop, desk)
+
+        (copy,) = (path for path in laptop.files() if "conflicted copy" in path)
+        (laptop.vault / copy).unlink()
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 1
+
+
+def test_a_note_deleted_on_one_and_changed_on_the_other_is_gone_and_its_text_in_the_trash(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        laptop.remember("The press needs forty bar.")
+        settle(laptop, desk)
+
+        laptop.house.vault.forget(id)
+        desk.write(id, "Unless it freezes.")
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 1
+        assert "Unless it freezes." in desk.trashed()
+        assert desk.house.vault.known.is_buried(id)
+
+
+def test_the_same_note_renamed_here_and_deleted_there_is_gone(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        laptop.remember("The press needs forty bar.")
+        settle(laptop, desk)
+
+        laptop.rename(id, "covers")
+        desk.delete(id)
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 1
+
+
+def test_a_deleted_note_is_not_written_again_on_the_other_machine(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        laptop.remember("The press needs forty bar.")
+        title = laptop.house.vault.find(id).title
+        laptop.house.vault.forget(id)
+
+        settle(laptop, desk)
+
+        assert desk.house.vault.known.is_buried("", title)
+
+
+def test_what_was_put_back_comes_back(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        id = laptop.remember("Frost covers come off in May.")
+        laptop.remember("The press needs forty bar.")
+        settle(laptop, desk)
+        forgotten = laptop.house.vault.forget(id)
+        settle(laptop, desk)
+        assert len(desk.files()) == 1
+
+        (laptop.vault / forgotten.trashed).rename(laptop.vault / forgotten.path)
+        settle(laptop, desk)
+
+        assert len(alike(laptop, desk)) == 2
+        assert not desk.house.vault.known.is_buried(id)
+
+
+def test_a_name_taken_by_another_note_is_left_to_it(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        (laptop.vault / "plan.md").write_text("# Plan\n\nApples.\n")
+        (desk.vault / "plan.md").write_text("# Plan\n\nPears.\n")
+
+        settle(laptop, desk)
+
+        texts = "".join(alike(laptop, desk).values())
+        assert "Apples." in texts
+        assert "Pears." in texts
+
+
+def test_a_file_without_an_id_is_renamed_and_removed(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("The press needs forty bar.")
+        (laptop.vault / "plan.md").write_text("# Plan\n\nApples.\n")
+        settle(laptop, desk)
+
+        (desk.vault / "plan.md").rename(desk.vault / "orchard.md")
+        settle(laptop, desk)
+
+        assert sorted(path for path in alike(laptop, desk) if "/" not in path) == ["orchard.md"]
+
+
+def test_three_machines_come_to_the_same(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk", "shed") as (laptop, desk, shed):
+        id = laptop.remember("Frost covers come off in May.")
+        settle(laptop, desk, shed)
+        for machine in (laptop, desk, shed):
+            machine.write(id, f"Said on the {machine.name}.")
+
+        settle(shed, laptop, desk)
+
+        files = alike(laptop, desk, shed)
+        for machine in (laptop, desk, shed):
+            assert f"Said on the {machine.name}." in "".join(files.values())
+
+
+def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        secret = "ghp_" + "a8Kd03jfQz7LmW2xR5tYv9Bn4Hc6Ps1EgUo0"
+        (laptop.vault / "keys.md").write_text(f"# Keys\n\nThe token is {secret}\n")
+
+        told = laptop.sync()
+        desk.sync()
+
+        assert told["held_back"] == ["keys.md"]
+        assert "keys.md" not in desk.files()
+
+
+def test_a_missing_vault_sends_no_deletions(tmp_path: Path) -> None:
+    from kite_memory.errors import VaultMissing
+
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        for number in range(5):
+            laptop.remember(f"Row {number} of the orchard is planted with pears on quince.")
+        settle(laptop, desk)
+        laptop.vault.rename(tmp_path / "unmounted")
+
+        try:
+            laptop.sync()
+            raise AssertionError("it was exchanged without a vault")
+        except VaultMissing:
+            pass
+        desk.sync()
+
+        assert len(desk.files()) == 5
+
+
+def test_a_trial_changes_nothing(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        laptop.remember("Frost covers come off in May.")
+
+        tried = laptop.sync(dry_run=True)
+
+        assert tried["went"]["notes"] == 1
+        assert laptop.sync()["went"]["notes"] == 1
+        assert desk.sync(dry_run=True)["came"]["notes"] == 1
+        assert desk.files() == {}
+
+
+def test_a_note_beside_its_copy_can_be_renamed_and_deleted(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        ids = [laptop.remember(text) for text in ("Frost covers come off in May.", "The press needs forty bar.")]
+        settle(laptop, desk)
+        for id in ids:
+            laptop.write(id, "Unless it freezes.")
+            desk.write(id, "Or in June, on the hill.")
+        settle(laptop, desk)
+        assert len(alike(laptop, desk)) == 4
+
+        laptop.rename(ids[0], "covers")
+        laptop.delete(ids[1])
+        settle(laptop, desk)
+
+        notes = [Path(path).name for path in alike(laptop, desk) if "conflicted copy" not in path]
+        assert notes == ["covers.md"]

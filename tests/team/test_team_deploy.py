@@ -1,0 +1,131 @@
+"""The container and compose files of `docs/deploy`: their commands, run here against a real database, do what they promise."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kite_memory.config import check
+from tests.e2e.kmem import PROJECT, Machine
+from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+
+DEPLOY = PROJECT / "docs" / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
+SECRETS = {"OWNER_PASSWORD": "one", "KITE_PASSWORD": "two", "OBJECTS_PASSWORD": "three", "SERVER_NAME": "memory.example.org"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+def told(value: str) -> str:
+    """Return a value of the compose file as compose would fill it in."""
+    return re.sub(r"\$\{(\w+):\?\}", lambda found: SECRETS[found[1]], value)
+
+
+def environment(service: str) -> dict[str, str]:
+    return {name: told(str(value)) for name, value in COMPOSE["services"][service]["environment"].items()}
+
+
+def test_what_the_container_is_built_from_is_there_and_is_all_that_the_wheel_needs() -> None:
+    copied = [word for line in CONTAINERFILE.splitlines() if line.startswith("COPY") and "--from" not in line
+              for word in shlex.split(line)[1:-1]]  # fmt: skip
+    needed = {"pyproject.toml", "README.md", "LICENSE", "constraints.txt", "kite_memory", "prompts", "hooks", "vault_template"}
+
+    assert needed <= set(copied)
+    assert [name for name in copied if not (PROJECT / name).exists()] == []
+    assert re.search(r"^USER 10001$", CONTAINERFILE, re.MULTILINE)
+
+
+def test_every_secret_comes_from_outside_and_only_loopback_is_published() -> None:
+    text = (DEPLOY / "compose.yaml").read_text()
+
+    assert set(re.findall(r"\$\{(\w+)", text)) == set(SECRETS)
+    assert not re.search(r"(?i)password: [^$]", text)
+    assert [port for service in COMPOSE["services"].values() for port in service.get("ports", [])] == ["127.0.0.1:8377:8377"]
+
+
+def test_images_are_named_with_their_registry_and_version() -> None:
+    images = {service["image"] for service in COMPOSE["services"].values()} - {"kite-memory"}
+    base = re.search(r"^ARG PYTHON=(.+)$", CONTAINERFILE, re.MULTILINE)
+
+    assert base is not None
+    assert [image for image in (*images, base[1]) if not re.fullmatch(r"[a-z.]+\.(io|org)/[a-z/]+:[\w.-]+", image)] == []
+
+
+def test_the_configuration_is_one() -> None:
+    team = check((DEPLOY / "config.toml").read_bytes(), DEPLOY / "config.toml").team
+
+    assert (team.bucket, team.endpoint) == ("transcripts", "http://objects:9000")
+
+
+def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, server: PostgresServer) -> None:
+    machine = Machine(home=tmp_path)
+    url = server.database()
+    database = url.rpartition("/test_")[2].partition("?")[0]
+    folder = str(server.data.parent)
+    roles = {"POSTGRES_USER": "postgres", "POSTGRES_DB": f"test_{database}", "KITE_PASSWORD": "it's two", "PGHOST": folder}
+    path = f"{server.programs}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["sh", DEPLOY / "roles.sh"], env={"PATH": path, **roles}, check=True, capture_output=True, timeout=60)
+
+    def here(service: str) -> dict[str, str]:
+        """The service's environment, with this test's server in the database's place."""
+        set_up = environment(service)
+        user = set_up["KMEM_STORE"].partition("//")[2].partition("@")[0].replace("owner", "postgres")
+        return {**set_up, "KMEM_STORE": f"postgresql://{user}@/test_{database}?host={folder}"}
+
+    migrated = machine.kmem(*COMPOSE["services"]["migrate"]["command"], extra=here("migrate"))
+    token = machine.kmem("token", "create", "ada-laptop", "--person", "ada", "--expires", "1d").out.strip()
+    command = [told(word) for word in COMPOSE["services"]["server"]["command"]]
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "kite_memory", *command, "--port", "0"],
+        env=machine.env(here("server")),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serving.stderr is not None
+        port = next(found[1] for line in serving.stderr if (found := re.search(r":(\d+)/mcp", line)))
+        assert eventually(lambda: _healthy(port))
+        call = {"name": "write_memory", "arguments": {"key": "port", "value": 5432, "scope": "shared"}}
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/mcp",
+            data=json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode(),
+            headers={
+                "host": "memory.example.org", "authorization": f"Bearer {token}", "content-type": "application/json",
+                "accept": "application/json, text/event-stream",
+            },
+        )  # fmt: skip
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            result = json.loads(answer.read())["result"]
+    finally:
+        serving.terminate()
+        serving.wait(30)
+        if serving.stderr is not None:
+            serving.stderr.close()
+    audit = machine.kmem("admin", "audit", "--json", extra=here("server")).json()
+
+    assert "the store is at this version" in migrated.err
+    assert not result.get("isError", False)
+    assert [(line["person"], line["tool"], line["key"]) for line in audit] == [("ada", "write_memory", "port")]
+
+
+def _healthy(port: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=3) as answer:
+            return bool(json.loads(answer.read()) == {"status": "ok"})
+    except OSError:
+        return False

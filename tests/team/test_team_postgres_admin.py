@@ -1,0 +1,398 @@
+"""What whoever runs a team's server can look up, bring back, back up and restore; and what the audit can and cannot lose."""
+
+import gzip
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+
+from kite_memory.errors import UsageError
+from kite_memory.model.note import NoteKind, Scope
+from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.team.postgres import AuditTrail, Entry, PostgresStore, migrate, open_postgres
+from kite_memory.team.postgres.backup import BackupDamaged
+from kite_memory.team.postgres.connections import settings_of
+from kite_memory.tools.access import EVERYBODY, OWNER, Asker, Grant, NotAllowed
+from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
+from kite_memory.wiring.team import recorded
+from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
+from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
+
+EMBEDDER = HashingEmbedder()
+GLOBAL = Place(scope=Scope.GLOBAL)
+ADA, BEN = Grant(name="ada-laptop", person="ada"), Grant(name="ben-ci", person="ben", write=False)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def url(server: PostgresServer) -> str:
+    url = server.database()
+    migrate(url, spaces=[EMBEDDER.space])
+    return url
+
+
+@contextmanager
+def opened(url: str, tenant: str = "", **more: Any) -> Iterator[PostgresStore]:
+    store = open_postgres(url, embedder=EMBEDDER, tenant=tenant or uuid.uuid4().hex, **more)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    with opened(url) as store:
+        yield store
+
+
+def entry(**changed: Any) -> Entry:
+    told = {
+        "at": datetime.now(UTC), "person": "ada", "token": "ada-laptop", "ai": "codex", "project": "orchard",
+        "tool": "write_memory", "key": "project.port", "outcome": "ok", "took_ms": 2.0,
+    }  # fmt: skip
+    return Entry(**{**told, **changed})
+
+
+def test_calls_are_found_by_person_tool_key_and_time(store: PostgresStore) -> None:
+    now = datetime.now(UTC)
+    told = [
+        entry(at=now - timedelta(days=3)),
+        entry(at=now - timedelta(hours=2), person="ben", tool="forget", key="N1", outcome="not_allowed"),
+        entry(at=now - timedelta(hours=1), key="project.host"),
+    ]
+    store.record(told)
+
+    assert store.audited(since=LONG_AGO) == told[::-1]
+    assert store.audited(since=now - timedelta(days=1)) == [told[2], told[1]]
+    assert store.audited(since=LONG_AGO, person="ben") == [told[1]]
+    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [told[0]]
+    assert store.audited(since=LONG_AGO, limit=1) == [told[2]]
+    assert [(each.person, each.calls, each.writes, each.refused, each.days) for each in store.usage(since=LONG_AGO)] == [
+        ("ada", 2, 2, 0, 2),
+        ("ben", 1, 0, 1, 1),
+    ]
+
+
+def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(store: PostgresStore) -> None:
+    def perform(tool: str, arguments: dict[str, Any], asker: Asker) -> dict[str, Any]:
+        if not asker.grant.write:
+            raise NotAllowed("this token may only read")
+        return {"id": "N7"} if tool == "remember" else {}
+
+    trail = AuditTrail(store.record, pause=0)
+    performed = recorded(perform, trail)
+    performed("write_memory", {"key": "project.port", "value": "a secret plan"}, Asker(grant=ADA, project="orchard", ai="codex"))
+    performed("remember", {"text": "a secret plan"}, Asker(grant=ADA))
+    with pytest.raises(NotAllowed):
+        performed("delete_memory", {"key": "project.port"}, Asker(grant=BEN))
+    trail.close()
+
+    found = store.audited(since=LONG_AGO)
+    assert [(each.person, each.token, each.tool, each.key, each.outcome) for each in found] == [
+        ("ben", "ben-ci", "delete_memory", "project.port", "not_allowed"),
+        ("ada", "ada-laptop", "remember", "N7", "ok"),
+        ("ada", "ada-laptop", "write_memory", "project.port", "ok"),
+    ]
+    assert "secret plan" not in str(found)
+
+
+def test_entries_wait_for_a_store_that_does_not_answer() -> None:
+    written: list[str] = []
+    away = [True]
+
+    def write(entries: Any) -> None:
+        if away[0]:
+            raise StoreUnavailable("away")
+        written.extend(each.key for each in entries)
+
+    trail = AuditTrail(write, pause=0.01)
+    for number in range(20):
+        trail.note(entry(key=str(number)))
+    away[0] = False
+    came = eventually(lambda: len(written) == 20)
+    trail.close()
+
+    assert came
+    assert written == [str(number) for number in range(20)]
+
+
+def test_what_is_more_than_can_wait_is_counted() -> None:
+    written: list[Entry] = []
+    away = [True]
+
+    def write(entries: Any) -> None:
+        if away[0]:
+            raise StoreUnavailable("away")
+        written.extend(entries)
+
+    trail = AuditTrail(write, pause=0.01)
+    for _ in range(10_300):
+        trail.note(entry())
+    away[0] = False
+    trail.close()
+
+    assert written[-1].outcome == "300 calls not recorded"
+    assert len(written) == 10_001
+
+
+@contextmanager
+def as_app(url: str, grant: Grant, tenant: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(url) as connection:
+        connection.execute("SET LOCAL ROLE kite_app")
+        for name, value in settings_of(grant, tenant, 10).items():
+            connection.execute("SELECT set_config(%s, %s, true)", (name, value))
+        yield connection
+        connection.rollback()
+
+
+@pytest.mark.parametrize("change", ["UPDATE kite.audit SET person = 'eve'", "DELETE FROM kite.audit", "TRUNCATE kite.audit"])
+def test_the_server_s_own_role_cannot_change_the_audit(url: str, change: str) -> None:
+    with opened(url, "kept") as store:
+        store.record([entry()])
+    with as_app(url, EVERYBODY, "kept") as connection, pytest.raises(errors.InsufficientPrivilege):
+        connection.execute(change.encode())
+
+
+@pytest.mark.parametrize("grant", [OWNER, ADA], ids=["owner", "ada"])
+def test_no_token_sees_the_audit(url: str, grant: Grant) -> None:
+    with opened(url, "unseen") as store:
+        store.record([entry()])
+    with as_app(url, grant, "unseen") as connection:
+        assert connection.execute("SELECT * FROM kite.audit").fetchall() == []
+
+
+def test_another_tenant_s_audit_is_not_there_and_is_not_dropped(url: str) -> None:
+    old = datetime.now(UTC) - timedelta(days=400)
+    with opened(url, "theirs") as theirs, opened(url, "ours", keep_days=7) as ours:
+        theirs.record([entry(at=old)])
+        ours.sweep()
+
+        assert ours.audited(since=LONG_AGO) == []
+        assert len(theirs.audited(since=LONG_AGO)) == 1
+
+
+def test_what_is_older_than_the_days_that_are_kept_goes(url: str) -> None:
+    tenant = uuid.uuid4().hex
+    now = datetime.now(UTC)
+    with opened(url, tenant, keep_days=7) as store:
+        store.record([entry(at=now - timedelta(days=8), key="old"), entry(at=now - timedelta(days=6), key="new")])
+        for key in ("old", "new"):
+            store.write_memory(ADA, key, f"{key} words", GLOBAL)
+            store.delete_memory(ADA, key, GLOBAL)
+        with psycopg.connect(url) as connection:
+            connection.execute(
+                "UPDATE kite.trash SET at = now() - interval '8 days' WHERE tenant = %s AND note ->> 'key' = 'old'", (tenant,)
+            )
+
+        store.sweep()
+
+        assert [each.key for each in store.audited(since=LONG_AGO)] == ["new"]
+        assert store.undelete("new", by="admin").name == "new"
+        with pytest.raises(UsageError, match="nothing that was deleted"):
+            store.undelete("old", by="admin")
+
+
+def test_even_one_day_is_kept_whatever_the_caller_asks_for(url: str) -> None:
+    with opened(url, "one-day") as store:
+        store.record([entry(at=datetime.now(UTC) - timedelta(hours=20)), entry(at=datetime.now(UTC) - timedelta(hours=30))])
+    with as_app(url, EVERYBODY, "one-day") as connection:
+        connection.execute("SELECT kite.drop_audit(0), kite.drop_audit(-5)")
+
+        assert len(connection.execute("SELECT 1 FROM kite.audit").fetchall()) == 1
+
+
+def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresStore) -> None:
+    store.write_memory(ADA, "port", {"n": 1}, ORCHARD, tags=["net"])
+    store.write_memory(ADA, "port", {"n": 2, "odd": "\0\ud800"}, ORCHARD)
+    store.delete_memory(ADA, "port", ORCHARD)
+    assert store.memories(ADA, Wanted(pattern="port")) == []
+
+    told = store.undelete("port", by="admin")
+
+    assert (told.name, told.place) == ("port", "project of orchard")
+    (memory,) = store.memories(ADA, Wanted(pattern="port"))
+    assert (memory.value, memory.version, memory.created_by) == ({"n": 2, "odd": "\0\ud800"}, 3, "ada-laptop")
+    assert [(each.version, each.by) for each in store.versions(ADA, "port", ORCHARD)] == [
+        (3, "admin"),
+        (2, "ada-laptop"),
+        (1, "ada-laptop"),
+    ]
+    assert store.write_memory(ADA, "port", 3, ORCHARD, expected=3).version == 4
+    with pytest.raises(UsageError, match="nothing that was deleted"):
+        store.undelete("port", by="admin")
+
+
+def test_a_forgotten_note_is_found_again_by_its_words(store: PostgresStore) -> None:
+    note = store.remember(ADA, "Geese guard the orchard gate", NoteKind.FACT, ORCHARD)
+    store.forget(ADA, note.id)
+    assert store.search(ADA, Asked(text="geese at the gate")) == []
+
+    store.undelete(note.id, by="admin")
+
+    assert [found.note.id for found in store.search(ADA, Asked(text="geese at the gate"))] == [note.id]
+
+
+def test_a_global_memory_comes_back_to_its_own_person_alone(store: PostgresStore) -> None:
+    for grant in (ADA, Grant(name="ben", person="ben")):
+        store.write_memory(grant, "editor", grant.name, GLOBAL)
+        store.delete_memory(grant, "editor", GLOBAL)
+
+    with pytest.raises(UsageError, match="global of ada, global of ben"):
+        store.undelete("editor", by="admin")
+    store.undelete("editor", by="admin", person="ada")
+
+    assert [memory.value for memory in store.memories(ADA, Wanted())] == ["ada-laptop"]
+    assert store.memories(Grant(name="ben", person="ben"), Wanted()) == []
+
+
+def test_what_has_been_written_anew_is_not_overwritten(store: PostgresStore) -> None:
+    store.write_memory(ADA, "port", "old", ORCHARD)
+    store.delete_memory(ADA, "port", ORCHARD)
+    store.write_memory(ADA, "port", "new", ORCHARD)
+
+    with pytest.raises(UsageError, match="another memory"):
+        store.undelete("port", by="admin")
+    store.delete_memory(ADA, "port", ORCHARD)
+    store.undelete("port", by="admin")
+
+    assert [memory.value for memory in store.memories(ADA, Wanted())] == ["new"]
+
+
+def _filled(store: PostgresStore) -> None:
+    store.write_memory(ADA, "editor", {"odd": "\0\ud800 ü\n"}, GLOBAL)
+    store.write_memory(ADA, "port", 1, ORCHARD)
+    store.write_memory(ADA, "port", 2, ORCHARD)
+    store.remember(ADA, "Geese guard the orchard gate", NoteKind.FACT, ORCHARD)
+    store.save_conversation(ADA, conversation(transcript="all of it"))
+    store.save_state(ADA, state())
+    store.write_memory(ADA, "gone", "x", ORCHARD)
+    store.delete_memory(ADA, "gone", ORCHARD)
+    store.write_memory(ADA, "nothing", None, ORCHARD)
+    store.write_memory(ADA, "erased", None, ORCHARD)
+    store.delete_memory(ADA, "erased", ORCHARD)
+    store.memories(ADA, Wanted(pattern="port"), touch=True)
+    store.record([entry()])
+
+
+def _holds(store: PostgresStore) -> list[Any]:
+    return [
+        [(each.key, each.value, each.version, each.access_count) for each in store.memories(ADA, Wanted())],
+        [(each.version, each.value) for each in store.versions(ADA, "port", ORCHARD)],
+        store.transcript(ADA, CHAT),
+        store.states(ADA),
+        [found.note.title for found in store.search(ADA, Asked(text="geese at the gate"))],
+        store.audited(since=LONG_AGO),
+    ]
+
+
+def test_a_backup_that_is_restored_holds_all_that_there_was(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    _filled(store)
+    store.write_memory(ADA, "long ago", 1, ORCHARD)
+    store.delete_memory(ADA, "long ago", ORCHARD)
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE kite.trash SET note = 'null' WHERE note::text LIKE '%long ago%'")  # as the sweep does
+    file = tmp_path / "team.kite.gz"
+    written = store.back_up(file)
+
+    with opened(url) as other:
+        read = other.restore(file)
+        while other.catch_up():
+            pass
+
+        assert read == written
+        assert _holds(other) == _holds(store)
+        for key in ("gone", "erased"):
+            assert other.undelete(key, by="admin").name == key
+        assert other.write_memory(ADA, "port", 3, ORCHARD, expected=2).version == 3
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_backup_holds_one_tenant_alone_and_overwrites_nothing(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    _filled(store)
+    with opened(url) as other:
+        other.write_memory(ADA, "theirs", "not ours", ORCHARD)
+        file = tmp_path / "team.kite.gz"
+        store.back_up(file)
+
+        assert b"not ours" not in gzip.decompress(file.read_bytes())
+        with pytest.raises(UsageError, match="exists already"):
+            store.back_up(file)
+        with pytest.raises(UsageError, match="holds something already"):
+            other.restore(file)
+
+
+@pytest.mark.parametrize("damage", ["cut", "line", "end", "nothing", "text", "column"])
+def test_a_damaged_backup_restores_nothing(url: str, store: PostgresStore, tmp_path: Path, damage: str) -> None:
+    _filled(store)
+    file = tmp_path / "team.kite.gz"
+    store.back_up(file)
+    whole = gzip.decompress(file.read_bytes())
+    lines = whole.splitlines(keepends=True)
+    damaged = {
+        "cut": file.read_bytes()[:-40],
+        "line": gzip.compress(b"".join(lines[:2] + lines[3:])),
+        "end": gzip.compress(b"".join(lines[:-1])),
+        "nothing": b"",
+        "text": b"not a backup",
+        "column": gzip.compress(whole.replace(b'"title":', b'"tit;le":')),
+    }
+    file.write_bytes(damaged[damage])
+
+    with opened(url) as other:
+        with pytest.raises(BackupDamaged):
+            other.restore(file)
+        assert other.memories(ADA, Wanted()) == []
+
+
+def test_a_backup_of_earlier_columns_is_restored_with_their_defaults(url: str, store: PostgresStore, tmp_path: Path) -> None:
+    store.write_memory(ADA, "port", 1, ORCHARD)
+    file = tmp_path / "team.kite.gz"
+    store.back_up(file)
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    for line in lines:
+        line.get("row", {}).pop("context", None)
+    file.write_bytes(gzip.compress("\n".join(json.dumps(line, separators=(",", ":")) for line in lines).encode()))
+
+    with opened(url) as other:
+        other.restore(file)
+
+        assert [(memory.value, dict(memory.context)) for memory in other.memories(ADA, Wanted())] == [(1, {})]
+
+
+def test_the_database_s_own_dump_restores_every_tenant(server: PostgresServer, tmp_path: Path) -> None:
+    url = server.database()
+    migrate(url, spaces=[EMBEDDER.space])
+    with opened(url, "one") as one, opened(url, "two") as two:
+        _filled(one)
+        two.write_memory(ADA, "port", "two's", ORCHARD)
+        expected = _holds(one)
+    programs = server.programs
+    dumped = subprocess.run([programs / "pg_dump", "-Fc", url], check=True, capture_output=True, timeout=60).stdout
+    other = server.database()
+    subprocess.run(
+        [programs / "pg_restore", "--exit-on-error", "-d", other], input=dumped, check=True, capture_output=True, timeout=60
+    )
+
+    with opened(other, "one") as one, opened(other, "two") as two:
+        assert _holds(one) == expected
+        assert [memory.value for memory in two.memories(ADA, Wanted())] == ["two's"]
+    with psycopg.connect(other) as connection:
+        forced = connection.execute(
+            sql.SQL("SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE oid = 'kite.note'::regclass")
+        ).fetchone()
+    assert forced == (True,)
