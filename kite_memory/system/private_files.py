@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -118,11 +119,26 @@ def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int
 def publish(aside: Path, path: Path) -> None:
     """Rename a file to its final name, replacing any other, and sync the folder."""
     try:
-        aside.replace(path)
+        _replace(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+_TRIES = 50
+_PAUSE = 0.02
+
+
+def _replace(aside: Path, path: Path) -> None:
+    """Rename ``aside`` to ``path``; on Windows, wait up to a second for whoever has ``path`` open, such as a virus scanner."""
+    for _ in range(_TRIES if sys.platform == "win32" else 0):
+        try:
+            aside.replace(path)
+            return
+        except PermissionError:
+            time.sleep(_PAUSE)
+    aside.replace(path)
 
 
 def sync_folder(folder: Path) -> None:

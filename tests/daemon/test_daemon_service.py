@@ -1,5 +1,6 @@
 import os
 import plistlib
+import re
 import shutil
 import stat
 import subprocess
@@ -174,6 +175,64 @@ def test_windows_is_given_one_line_to_run() -> None:
 
     assert told.startswith('schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR ')
     assert told.endswith(r'"\"C:\Program Files\Python\pythonw.exe\" -m kite_memory.cli.main daemon"')
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (r"C:\Program Files\Python\pythonw.exe", "-m", "kite_memory.cli.main", "daemon"),
+        (r"C:\Users\José & Ana\py.exe", "daemon"),
+        (r"C:\ends with a backslash\\", "-m", "x"),
+        (r"C:\a\py.exe", ""),
+    ],
+)
+def test_what_windows_starts_at_log_on_are_the_words_of_the_command(command: tuple[str, ...]) -> None:
+    line = scheduled_task(replace(SERVICE, command=command))
+
+    *options, started = words_on_windows(line)
+
+    assert options == ["schtasks", "/Create", "/SC", "ONLOGON", "/TN", "Kite Memory", "/TR"]
+    assert words_on_windows(started) == list(command)
+
+
+def words_on_windows(line: str) -> list[str]:
+    """Take a command line apart as Microsoft's C runtime does: 2n backslashes before a quote are n, an odd one escapes it."""
+    words: list[str] = []
+    word, quoted, there = "", False, False
+    for slashes, sign in re.findall(r"(\\*)([^\\]|$)", line):
+        word += slashes if sign != '"' else "\\" * (len(slashes) // 2)
+        there = there or bool(slashes)
+        if sign == '"' and len(slashes) % 2 == 0:
+            quoted, there = not quoted, True
+        elif sign in (" ", "") and not quoted:
+            words += [word] if there else []
+            word, there = "", False
+        else:
+            word, there = word + sign, True
+    assert not quoted
+    return words
+
+
+def test_an_agent_has_the_keys_that_launchd_knows_with_the_types_it_wants() -> None:
+    """As `launchd.plist(5)` has them; launchd refuses an agent without a label, and ignores a key of another type."""
+    known = {
+        "Label": str,
+        "ProgramArguments": list,
+        "EnvironmentVariables": dict,
+        "RunAtLoad": bool,
+        "KeepAlive": dict,
+        "ThrottleInterval": int,
+        "ProcessType": str,
+        "Umask": int,
+        "StandardErrorPath": str,
+    }
+
+    agent = plistlib.loads(launchd_agent(SERVICE, Path("/Users/mara/daemon.log")).encode())
+
+    assert {key: type(value) for key, value in agent.items()} == known
+    assert {type(value) for value in agent["EnvironmentVariables"].values()} == {str}
+    assert agent["ProcessType"] in {"Background", "Standard", "Adaptive", "Interactive"}
+    assert "/" not in agent["Label"]
 
 
 @pytest.fixture

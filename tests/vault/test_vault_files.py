@@ -39,6 +39,14 @@ def create(files: Files, path: str, text: str) -> None:
     files.publish(files.fill(path, text.encode()))
 
 
+@pytest.fixture(params=["descriptors", "whole paths"])
+def ways_to_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reach files below open folders, and by whole paths, as Windows has to."""
+    if request.param == "whole paths":
+        monkeypatch.setattr("kite_memory.vault.folders._BY_DESCRIPTOR", False)
+
+
+@pytest.mark.usefixtures("ways_to_folders")
 @EVERY_WAY
 def test_a_new_file_is_there_whole_and_nothing_beside_it(tmp_path: Path, renames: Renames) -> None:
     files = files_in(tmp_path / "v", renames)
@@ -49,6 +57,7 @@ def test_a_new_file_is_there_whole_and_nothing_beside_it(tmp_path: Path, renames
     assert files.read("a/b/x.md").data == b"text"
 
 
+@pytest.mark.usefixtures("ways_to_folders")
 @EVERY_WAY
 def test_a_name_that_is_taken_stays_as_it_is(tmp_path: Path, renames: Renames) -> None:
     files = files_in(tmp_path / "v", renames)
