@@ -110,9 +110,10 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
     store: Store = "team",
 ) -> None:
-    """Write all that the team's store holds for this tenant to a file, as it is at one moment.
+    """Write everything that the team's store holds for this tenant to a file.
 
-    Serving goes on. Long transcripts in object storage are not in it: back the bucket up too, afterwards.
+    It is the state of one moment, and serving goes on. Long transcripts in object storage are not in it: back the bucket up too,
+    afterwards.
 
     Example: kmem admin backup orchard.kite.gz
     """
@@ -126,7 +127,9 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `kmem admin backup` wrote.")],
     store: Store = "team",
 ) -> None:
-    """Read a backup into an empty tenant, all of it or nothing, and make notes findable again.
+    """Read a backup into an empty tenant, all of it or nothing.
+
+    Its notes are embedded again, so that they can be found.
 
     Example: kmem admin restore orchard.kite.gz
     """

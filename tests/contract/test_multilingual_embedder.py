@@ -91,6 +91,15 @@ def test_the_same_in_another_language_is_nearer_than_something_else() -> None:
     assert german @ japanese > german @ printer + 0.2
 
 
+def test_a_sign_is_not_taken_for_letters_whose_bytes_are_the_same() -> None:
+    """In memory, the sign U+6669 is held in the same two bytes as the letters "if"."""
+    pieces = [b"<unk>", b"if", "\u6669".encode()]
+
+    found = Pieces(pieces, np.array([0, -3, -4], np.float32), frozenset({0}), 0)
+
+    assert (found.divide("if"), found.divide("\u6669")) == ([1], [2])
+
+
 @pytest.mark.parametrize("keep", [3, 60, 2_000, 400_000])
 def test_a_file_cut_short_is_reported(tmp_path: Path, keep: int) -> None:
     path = invented(tmp_path / "whole.bin")

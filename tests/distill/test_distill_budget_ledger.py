@@ -189,8 +189,16 @@ def test_an_outbox_of_the_first_version_learns_to_tell_judging_apart(tmp_path: P
     extraction(old, 1, dollars=0.02, budget=Budget(dollars=1.0, calls=9))
     old.close()
     with sqlite3.connect(tmp_path / "outbox.sqlite") as database:
-        database.execute("DROP TABLE purpose_spending")
-        for table, column in (("chunks", "unknown"), ("chunks", "first_event"), ("chunks", "last_event"), ("sessions", "event")):
+        for table in ("purpose_spending", "batches", "batch_requests"):
+            database.execute(f"DROP TABLE {table}")
+        for table, column in (
+            ("chunks", "by_batch"),
+            ("chunks", "batch"),
+            ("chunks", "unknown"),
+            ("chunks", "first_event"),
+            ("chunks", "last_event"),
+            ("sessions", "event"),
+        ):
             database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     database.close()

@@ -191,7 +191,7 @@ def test_after_thirty_days_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
 def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 4")
+    connection.execute("PRAGMA user_version = 99")
     connection.close()
 
     with pytest.raises(StateNewer):

@@ -17,6 +17,7 @@ from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.exchange import Since
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -124,6 +125,9 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "problems": timeline.problems,
         "damage": timeline.damage,
         "purge": timeline.purge,
+        "forgotten": timeline.forgotten,
+        "identity": timeline.identity,
+        "changes": lambda: timeline.changes(Since(), 10),
         "citation": lambda: timeline.citation(first.id),
         "provenance": lambda: timeline.provenance(project).traces([FAILED]),
     }

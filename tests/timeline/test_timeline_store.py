@@ -386,7 +386,7 @@ def test_events_of_an_earlier_schema_are_counted_by_provider(tmp_path: Path) -> 
         for kind, name in (
             ("TABLE", "totals"), ("TABLE", "passages"), ("TABLE", "passage_key"),
             ("TABLE", "cards"), ("TABLE", "card_projects"), ("TABLE", "card_words"), ("TABLE", "card_waiting"),
-            ("TABLE", "told_words"),
+            ("TABLE", "told_words"), ("TRIGGER", "event_changed"), ("TABLE", "amended"),
             ("INDEX", "user_messages"), ("INDEX", "sessions_by_time"),
         ):  # fmt: skip
             database.execute(f"DROP {kind} {name}")

@@ -88,7 +88,8 @@ class Pieces:
     def __init__(self, pieces: Sequence[bytes], scores: npt.NDArray[np.float32], special: frozenset[int], unknown: int) -> None:
         texts = [piece.decode("utf-8", "replace") for piece in pieces]
         usual = [number for number, text in enumerate(texts) if text and number not in special]
-        hashes = np.array([hash(texts[number]) for number in usual], np.int64)
+        # Of bytes: Python's hash of a text is that of its buffer, in which one Chinese sign may hold the bytes of two letters.
+        hashes = np.array([hash(pieces[number]) for number in usual], np.int64)
         order = np.argsort(hashes)
         self._hashes = hashes[order]
         self._numbers = np.array(usual, np.int32)[order]
@@ -100,7 +101,7 @@ class Pieces:
     def divide(self, word: str) -> list[int]:
         """Return the pieces of a word; its blank, if it begins with one, is the sign that the vocabulary has for it."""
         spans = [(start, end) for start in range(len(word)) for end in range(start + 1, min(len(word), start + self._longest) + 1)]
-        wanted = np.array([hash(word[start:end]) for start, end in spans], np.int64)
+        wanted = np.array([hash(word[start:end].encode()) for start, end in spans], np.int64)
         places = np.minimum(np.searchsorted(self._hashes, wanted), len(self._hashes) - 1)
         known = np.flatnonzero(self._hashes[places] == wanted)
         ending: dict[int, list[tuple[int, int]]] = {}
