@@ -45,7 +45,7 @@ class Sections(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Without a command, show the help and end well."""
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:
-            typer.echo(ctx.get_help())
+            say(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
 

@@ -293,7 +293,7 @@ PROMPT = {"session_id": SESSION, "cwd": CWD, "prompt": SAID}
         (
             "claude-code",
             {"hook_event_name": "UserPromptSubmit", **PROMPT, "prompt": f"Implement the following plan:\n\n{SAID}"},
-            [""],
+            [],
         ),
         ("claude-code", {"hook_event_name": "SessionStart", **PROMPT}, []),
         ("claude-code", {"hook_event_name": "PostToolUse", **PROMPT, "tool_name": "Bash"}, []),

@@ -186,7 +186,7 @@ def test_other_agents_sessions_pass_the_same_door(tmp_path: Path, provider: str)
     """What holds for any event of any provider, since all of them come in by one function."""
     module, _, name = HELD[provider].partition(".")
     held = getattr(import_module(f"tests.contract.{module}"), name)()
-    (look, *_) = held.looks(held.make(tmp_path), held.written(tmp_path))
+    (look, *_) = held.read_results(held.make(tmp_path), held.written(tmp_path))
     for dress in DRESSES:
         dressed = replace(look, events=tuple(replace(event, text=f"{event.text}\n{dress(block(4))}") for event in look.events))
 

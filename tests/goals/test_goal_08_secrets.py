@@ -285,7 +285,7 @@ def test_whatever_an_agent_writes_passes_one_door(tmp_path: Path, provider: str)
     """Each field of what any source yields: what is committed is what `redacted` gives."""
     module, _, name = HELD[provider].partition(".")
     held = getattr(import_module(f"tests.contract.{module}"), name)()
-    (look, *_) = held.looks(held.make(tmp_path), held.written(tmp_path))
+    (look, *_) = held.read_results(held.make(tmp_path), held.written(tmp_path))
     secrets = planted(f"sources/{provider}")[:: 5 if SHARE < 10 else 1]
     one = look.events[0]
 

@@ -44,10 +44,10 @@ def back_up(connections: Connections, file: Path) -> dict[str, int]:
     try:
         with os.fdopen(handle, "wb") as raw:
             with (
-                gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as out,
+                gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as archive,
                 _transaction(connections, "REPEATABLE READ READ ONLY") as cursor,
             ):
-                counts = _write(cursor, connections.tenant, out)
+                counts = _write(cursor, connections.tenant, archive)
             raw.flush()
             os.fsync(raw.fileno())
     except BaseException:
@@ -56,9 +56,9 @@ def back_up(connections: Connections, file: Path) -> dict[str, int]:
     return counts
 
 
-def _write(cursor: Cursor, tenant: str, out: "gzip.GzipFile") -> dict[str, int]:
+def _write(cursor: Cursor, tenant: str, archive: "gzip.GzipFile") -> dict[str, int]:
     counts = dict.fromkeys(_TABLES, 0)
-    out.write(_line({"kite_backup": _FORMAT, "schema": VERSION}))
+    archive.write(_line({"kite_backup": _FORMAT, "schema": VERSION}))
     for table in _TABLES:
         name = sql.Identifier(table)
         cursor.execute(
@@ -69,10 +69,10 @@ def _write(cursor: Cursor, tenant: str, out: "gzip.GzipFile") -> dict[str, int]:
         while rows := cursor.execute(sql.SQL("FETCH {} FROM {}").format(sql.Literal(_AT_ONCE), name)).fetchall():
             for row in rows:
                 # a row keeps the database's own JSON, which may hold escapes that Python would change
-                out.write(f'{{"table":"{table}","row":{row["row"]}}}'.replace("\n", " ").encode() + b"\n")
+                archive.write(f'{{"table":"{table}","row":{row["row"]}}}'.replace("\n", " ").encode() + b"\n")
             counts[table] += len(rows)
         cursor.execute(sql.SQL("CLOSE {}").format(name))
-    out.write(_line({"end": counts}))
+    archive.write(_line({"end": counts}))
     return counts
 
 
