@@ -52,7 +52,7 @@ class Doubting(Recall):
         question = Question(session=prompt.session, project=prompt.project, prompt=prompt.text, exchange="", candidates=candidates)
         return Injection(block="", hits=(), reason="not sure", question=question)
 
-    def heard(self, question: Question, judged: Judged) -> None:
+    def log_verdicts(self, question: Question, judged: Judged) -> None:
         self.told()
 
     def brief(
