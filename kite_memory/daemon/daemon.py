@@ -5,6 +5,7 @@ import logging
 import math
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
@@ -136,9 +137,26 @@ class Daemon:
 
     def run(self) -> int:
         """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.stop())
-        return self.work()
+        # A handler alone may never run: a signal that comes just before the main thread begins to wait does not wake it. The byte
+        # that Python writes for each signal does, by way of another thread.
+        received, sent = socket.socketpair()
+        with received, sent:
+            sent.setblocking(False)
+            signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: self.stop())
+            listener = threading.Thread(target=self._stop_on_byte, args=(received,), name="kmem-signals", daemon=True)
+            listener.start()
+            try:
+                return self.work()
+            finally:
+                signal.set_wakeup_fd(-1)
+                received.shutdown(socket.SHUT_RDWR)
+                listener.join()
+
+    def _stop_on_byte(self, received: socket.socket) -> None:
+        if received.recv(1):
+            self.stop()
 
     def work(self) -> int:
         """Work until `stop`, and return the exit code."""

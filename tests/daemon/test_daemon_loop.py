@@ -1,5 +1,8 @@
 """The daemon's threads: woken by changes, still when there are none, and gone together."""
 
+import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -143,6 +146,32 @@ def test_stopping_is_clean(tmp_path: Path, house: FakeHouse) -> None:
         daemon.stop()
 
         assert eventually(lambda: codes == [0])
+
+
+class WithoutHandlers(Daemon):
+    """As if a signal's handler never ran: it would run in the main thread."""
+
+    def stop(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            super().stop()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends a process there")
+@pytest.mark.timeout(60)
+def test_a_signal_whose_handler_does_not_run_ends_it_all_the_same(tmp_path: Path, house: FakeHouse) -> None:
+    daemon = WithoutHandlers(pipeline=house.pipeline, sources=(), vault=tmp_path / "vault", compare_seconds=300.0)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    sends = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
+    sends.start()
+    try:
+        code = daemon.run()
+    finally:
+        sends.join()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    assert code == 0
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path: Path, house: FakeHouse) -> None:
