@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index

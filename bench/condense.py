@@ -20,7 +20,7 @@ from kite_memory.distill import prompts
 from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
 from kite_memory.distill.model_extractor import question, stretches_of
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor
+from kite_memory.model.read_result import Cursor
 from kite_memory.model.record import Chunk
 from kite_memory.redaction import redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode

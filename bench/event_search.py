@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.event_embeddings import Meaning

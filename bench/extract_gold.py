@@ -43,10 +43,10 @@ from kite_memory.distill.model_extractor import NOTHING, admitted, question, str
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.passages import sentences_of, turns
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session
-from kite_memory.model.look import ReadResult
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
 from kite_memory.model.provenance import Provenance
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.claude_code.source import ClaudeCode

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.recall_gold import Labelled, events_of, labelled
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.timeline.conversations import CardQuery

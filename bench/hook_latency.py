@@ -65,7 +65,7 @@ def furnished(home: Path) -> "Iterator[Services]":
     """A house with invented notes, and a long session of invented events."""
     from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
     from kite_memory.model.event import Event, EventType, Session, Where
-    from kite_memory.model.look import Cursor, ReadResult
+    from kite_memory.model.read_result import Cursor, ReadResult
     from kite_memory.wiring.services import open_services
 
     cwd = home / _PROJECT

@@ -21,7 +21,7 @@ from typing import Any
 
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens

@@ -32,8 +32,8 @@ from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.session_context import said_about
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
 from kite_memory.model.hit import Injection, Judged, Question, Verdict
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Entry, Note, NoteKind
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial

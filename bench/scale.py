@@ -40,8 +40,8 @@ from kite_memory.agents.hook_command import real_interpreter
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
 from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder, read_vocabulary

@@ -23,8 +23,8 @@ from kite_memory.distill.remembered import MOST_HERE, MOST_NEAR, as_remembered, 
 from kite_memory.distill.scheduler import Asked, Idle, Steps
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import EARLIEST, Problem, ReadResult, in_time
 from kite_memory.model.provenance import Passage, Speaker
+from kite_memory.model.read_result import EARLIEST, Problem, ReadResult, in_time
 from kite_memory.model.record import Chunk, Remembered
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.index import Refreshed

@@ -25,9 +25,6 @@ from kite_memory.system.private_files import PRIVATE, make_folder, replace_file
 from kite_memory.wiring.launch import voyage_command
 
 if TYPE_CHECKING:
-    from kite_memory.agents.registry import Agent
-    from kite_memory.agents.settings_edit import Plan
-    from kite_memory.config import Config
     from kite_memory.daemon.service_units import Outcome
 
 

@@ -5,7 +5,7 @@ They are stable within a version of the groups of entry points (`installed.VERSI
 
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.model.record import Chunk, Record
 from kite_memory.recall.embedders.embedder import Embedder, Space
 from kite_memory.sources.common.event_builder import Toolbox

@@ -2,7 +2,7 @@
 
 from typing import NewType
 
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 
 RedactedText = NewType("RedactedText", str)
 """Text without secrets. A part of it, or several joined, is plain text again."""

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.errors import KiteError
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
+from kite_memory.model.read_result import Problem
 from kite_memory.recall import lexical, scoped_bm25
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors

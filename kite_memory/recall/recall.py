@@ -11,9 +11,9 @@ import numpy as np
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.fix import Fixes
 from kite_memory.model.hit import Cards, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.model.plan import Surroundings
+from kite_memory.model.read_result import Problem
 from kite_memory.recall import gate, pointing, scoring
 from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight

@@ -11,8 +11,8 @@ import numpy as np
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.hit import Hit, Question
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Note, Scope
+from kite_memory.model.read_result import Problem
 from kite_memory.recall import gate, lexical, scoring
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals

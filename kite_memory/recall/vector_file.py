@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kite_memory.model.look import Problem
+from kite_memory.model.read_result import Problem
 from kite_memory.recall.embedders.embedder import Space, Vectors
 from kite_memory.system.locks import lock
 from kite_memory.system.private_files import make_folder, publish, write_aside

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.redacted import RedactedResult, RedactedText
 from kite_memory.redaction.assigned import find_assigned
 from kite_memory.redaction.blocks import find_blocks

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.look import Cursor
+from kite_memory.model.read_result import Cursor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

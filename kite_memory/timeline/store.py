@@ -21,7 +21,7 @@ from kite_memory.model.event import (
     evidence_reference,
 )
 from kite_memory.model.fix import Fix
-from kite_memory.model.look import Cursor
+from kite_memory.model.read_result import Cursor
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, conversations, counting, event_embeddings, exchange, passages, search, tombstones

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import chain
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.timeline import cards, passages, tombstones
 from kite_memory.timeline.fixes import sign
 

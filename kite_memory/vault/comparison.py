@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note
+from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import Known, Sight
 from kite_memory.vault.listing import Listing

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
+from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import CannotRead, Content, Files, Stamp
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Known

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import assert_never
 
 from kite_memory.errors import KiteError, NoteNotFound
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Contest, Create, Ruling, Skip, Supersede, Surround, Surroundings
+from kite_memory.model.read_result import Problem
 from kite_memory.model.record import Origin
 from kite_memory.system.locks import WriterLock
 from kite_memory.vault import finding, lifecycle, links, planning

@@ -18,8 +18,8 @@ from kite_memory.app.agent_hooks import HookHandler, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.embedders.embedder import HashingEmbedder

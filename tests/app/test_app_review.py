@@ -16,9 +16,9 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.model.plan import Create, Skip
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index

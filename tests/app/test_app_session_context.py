@@ -12,8 +12,8 @@ import pytest
 from kite_memory.app.session_context import before, said_about
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, EventType, evidence_reference
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index

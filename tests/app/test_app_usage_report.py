@@ -11,8 +11,8 @@ import pytest
 from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
 from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index

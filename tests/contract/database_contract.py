@@ -13,7 +13,7 @@ import pytest
 from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
 from kite_memory.extensions.contract.wild_values import wild_rows
 from kite_memory.model.event import Event
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.sources.common.source import Compound, Source
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from tests.sources.transcript import Transcript
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
 from kite_memory.distill.scheduler import Asked, Idle
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.record import Chunk
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.store import Timeline

@@ -15,7 +15,7 @@ from kite_memory.distill.backends.anthropic_api import AnthropicBackend
 from kite_memory.distill.backends.backend import Backend, Inquiry
 from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
 from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.outbound import RedactingBackend, RedactingEmbedder
 from kite_memory.recall.embedders.embedder import Embedder
 from kite_memory.recall.embedders.voyage import VoyageEmbedder

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.sources.copilot_cli.source import CopilotCli
 
 SESSION = "c0917070-0000-4000-8000-000000000001"

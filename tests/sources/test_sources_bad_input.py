@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.sources.aider.source import Aider
 from kite_memory.sources.antigravity.source import Antigravity
 from kite_memory.sources.copilot_cli.source import CopilotCli

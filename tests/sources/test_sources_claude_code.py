@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Problem
+from kite_memory.model.read_result import Cursor, Problem
 from kite_memory.sources.claude_code.source import ClaudeCode
 from tests.counts import examples
 from tests.sources.transcript import SESSION, Home, Transcript, a_day, reasons, said

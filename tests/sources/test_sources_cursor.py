@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.cursor.folders import path_of
 from kite_memory.sources.cursor.source import CursorApp

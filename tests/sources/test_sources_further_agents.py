@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.sources.droid.source import Droid as DroidSource

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline

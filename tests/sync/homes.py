@@ -11,7 +11,7 @@ from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.syncing.exchange import Syncing
 from kite_memory.extensions.contract.events import START, event
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.redaction import redact_result
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house

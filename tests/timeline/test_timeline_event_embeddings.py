@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning

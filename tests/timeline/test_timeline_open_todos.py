@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.open_todos import LISTS, left, todos
 from kite_memory.timeline.store import Timeline

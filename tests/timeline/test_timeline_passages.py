@@ -10,8 +10,8 @@ import pytest
 
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.provenance import Passage, Speaker, Trace
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline import passages, schema
 from kite_memory.timeline.shingles import packed, pairs_of

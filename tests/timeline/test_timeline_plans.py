@@ -13,7 +13,7 @@ import pytest
 
 from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.timeline.conversations import CardQuery
 from kite_memory.timeline.event_embeddings import Meaning

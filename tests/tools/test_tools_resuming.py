@@ -15,8 +15,8 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import EventType, Session
-from kite_memory.model.look import Cursor, ReadResult
 from kite_memory.model.note import NoteKind, Scope
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire

@@ -15,7 +15,7 @@ from kite_memory.distill.chunking import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, ReadResult, in_time
+from kite_memory.model.read_result import Cursor, ReadResult, in_time
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.tallies import Tally
 from kite_memory.redaction import redact_result

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.model.look import ReadResult
+from kite_memory.model.read_result import ReadResult
 from kite_memory.model.redacted import RedactedResult
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.timeline.resume import brief

@@ -12,7 +12,7 @@ import pytest
 from kite_memory.extensions.contract.bad_input_contract import BUDGET, BadInputContract, watched
 from kite_memory.extensions.contract.wild_values import wild_documents, wild_lines
 from kite_memory.model.event import Event
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 
 __all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "FileSourceContract", "SourceContract", "together"]
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
-from kite_memory.model.look import Problem
 from kite_memory.model.provenance import Passage
+from kite_memory.model.read_result import Problem
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_code import results

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import Thread

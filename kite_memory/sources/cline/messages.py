@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Problem
+from kite_memory.model.read_result import Problem
 from kite_memory.sources.cline.words import (
     SPEAKING,
     TOOLS,

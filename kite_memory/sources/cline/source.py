@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.look import Problem
+from kite_memory.model.read_result import Problem
 from kite_memory.projects.repositories import branch_in_output
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_with_remote
 from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
 from kite_memory.sources.codex.thread import Thread

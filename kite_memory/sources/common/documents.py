@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable, mended, open_regular
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 import orjson
 
 from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
-from kite_memory.model.look import Problem
+from kite_memory.model.read_result import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.fields import texts_in

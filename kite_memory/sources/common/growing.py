@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from kite_memory.model.event import Event, Session
-from kite_memory.model.look import Cursor, Problem, ReadResult
 from kite_memory.model.provenance import Passage
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects, open_regular
 
 UNPACKED_LIMIT = 16 << 30

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.sources.common.fields import scalar, short
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,

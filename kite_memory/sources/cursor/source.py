@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Status
-from kite_memory.model.look import Problem
+from kite_memory.model.read_result import Problem
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Session
-from kite_memory.model.look import Cursor, ReadResult
+from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import documents

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.look import Cursor, Problem, ReadResult
+from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.projects.git_process import NO_COMMITS, Git, GitFailed
 from kite_memory.projects.project import project_of
 from kite_memory.projects.repositories import Repository, repository_around, stamp

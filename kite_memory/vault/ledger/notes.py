@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Literal
 
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.look import Problem
 from kite_memory.model.note import Note
+from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger.database import LedgerDatabase
 from kite_memory.vault.ledger.keys import KeyRows
