@@ -21,7 +21,7 @@ from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.system.private_files import is_file, is_text, names_in
 
-_VERSION = 1
+_VERSION = 2
 _DEEPEST = 8
 
 
@@ -37,6 +37,7 @@ class Progress:
     title: str = ""
     parent: str = ""
     ours: bool = False
+    answered: bool = False
     note: str = ""
     calls: OpenCalls = field(default_factory=OpenCalls)
 
@@ -49,6 +50,7 @@ class Progress:
                 "ordinal": self.ordinal,
                 "where": [self.cwd, self.branch, self.title, self.parent],
                 "ours": self.ours,
+                "answered": self.answered,
                 "note": self.note,
                 "calls": self.calls.carried(),
             }
@@ -71,6 +73,7 @@ class Progress:
                 title=title,
                 parent=parent,
                 ours=known["ours"],
+                answered=known["answered"],
                 note=known.get("note", ""),
                 calls=OpenCalls.resumed(known["calls"]),
             )
@@ -135,10 +138,10 @@ class Line:
         self._progress.note = beginning(note, TITLE_LIMIT)
 
     def user(self, text: object) -> None:
-        """Add what the person wrote. A prompt of our own extractor marks the whole session as not to be read."""
+        """Add what the person wrote. A prompt of our own extractor, before any answer, marks the session as not to be read."""
         if not isinstance(text, str):
             return
-        if OWN_EXTRACTOR_MARK in text and not self.events:
+        if OWN_EXTRACTOR_MARK in text and not self._progress.answered:
             self._progress.ours = True
         self._builder.said(text)
 
@@ -153,11 +156,13 @@ class Line:
 
     def assistant(self, text: object) -> None:
         """Add what the agent wrote."""
+        self._progress.answered = True
         if isinstance(text, str):
             self._builder.answered(text)
 
     def called(self, call: object, tool: object, arguments: object) -> None:
         """Add a tool call under the agent's own id for it."""
+        self._progress.answered = True
         if (name := short(call)) and (named := short(tool)) and name not in self._progress.calls.by_name:
             self._builder.called(name, named, arguments if isinstance(arguments, dict) else {})
 
