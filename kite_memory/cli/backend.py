@@ -1,4 +1,4 @@
-"""Performing of operations: by the daemon if one runs, else in this process."""
+"""Perform operations: in the daemon if one runs, else in this process."""
 
 import threading
 import time

@@ -21,8 +21,8 @@ NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
 def kept(**fields: Any) -> Kept:
-    told: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**told, **fields})
+    content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
+    return Kept(**{**content, **fields})
 
 
 def opening(*outcomes: Exception | TeamBridge) -> Callable[[], TeamBridge]:
@@ -38,7 +38,7 @@ def opening(*outcomes: Exception | TeamBridge) -> Callable[[], TeamBridge]:
 
 
 def away() -> StoreUnavailable:
-    """As `wiring` says it to whoever starts a server: with the address, which callers are not told."""
+    """The message of `wiring` for the person who starts a server: with the address, which callers do not see."""
     error = StoreUnavailable("the team's store does not answer, at db.example.org: Connection refused")
     error.__cause__ = StoreUnavailable("the team's store does not answer")
     return error
