@@ -138,10 +138,10 @@ class Consolidation:
         """
         with self._lock:
             planned = self._planned(max(1, months))
-            told = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
+            step_list = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
+                return {"steps": step_list, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -167,7 +167,7 @@ class Consolidation:
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             git = self._committed(message)
-            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
+            return {"steps": step_list, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
         """Undo the last consolidation. A step with a note that was edited since is left as it is; so is the page."""
@@ -379,7 +379,7 @@ class Consolidation:
 
     def _begin(self) -> Literal[True]:
         """Start a new undo record, replacing the last one."""
-        told = {
+        header = {
             "version": _VERSION,
             "at": self._clock().isoformat(),
             "page_before": self._vault.pages.read(PAGE),
@@ -387,7 +387,7 @@ class Consolidation:
         }
         with self._written_down():
             make_private_folder(self._file.parent)
-            replace_file(self._file, _line(told))
+            replace_file(self._file, _line(header))
         return True
 
     def _note(self, place: int, done: Done) -> None:
@@ -398,9 +398,9 @@ class Consolidation:
         ]
         self._append({"place": place, "pair": list(done.pair) if done.pair else None, "changes": changes})
 
-    def _append(self, told: Json) -> None:
+    def _append(self, entry: Json) -> None:
         with self._written_down(), self._file.open("ab") as file:
-            file.write(_line(told))
+            file.write(_line(entry))
             file.flush()
             os.fsync(file.fileno())
 
@@ -415,17 +415,17 @@ class Consolidation:
         """Return the last consolidation's record. An incomplete last line was never carried out."""
         try:
             lines = self._file.read_bytes().split(b"\n")[:-1]
-            told = [json.loads(line) for line in lines]
+            entries = [json.loads(line) for line in lines]
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
-        if not told or not isinstance(told[0], dict) or told[0].get("version") != _VERSION:
+        if not entries or not isinstance(entries[0], dict) or entries[0].get("version") != _VERSION:
             raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
-        page = str(told[0]["page_before"])
-        steps = {each["place"]: _done_of(each) for each in told if "place" in each}
-        after = next((str(each["page_after"]) for each in told if "page_after" in each), page)
-        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(told[0]["noted"]))
+        page = str(entries[0]["page_before"])
+        steps = {each["place"]: _done_of(each) for each in entries if "place" in each}
+        after = next((str(each["page_after"]) for each in entries if "page_after" in each), page)
+        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(entries[0]["noted"]))
 
 
 def _read_in(step: Step) -> Iterator[Note]:
@@ -440,12 +440,12 @@ def _read_in(step: Step) -> Iterator[Note]:
             yield step.page
 
 
-def _line(told: Json) -> bytes:
-    return json.dumps(told).encode() + b"\n"
+def _line(entry: Json) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
 
 
-def _done_of(told: Json) -> Done:
-    changes = tuple(Change(path=each["path"], before=each["before"], after=each["after"]) for each in told["changes"])
-    made = tuple(each["path"] for each in told["changes"] if each["made"])
-    pair = told["pair"]
+def _done_of(entry: Json) -> Done:
+    changes = tuple(Change(path=each["path"], before=each["before"], after=each["after"]) for each in entry["changes"])
+    made = tuple(each["path"] for each in entry["changes"] if each["made"])
+    pair = entry["pair"]
     return Done(changes=changes, made=made, pair=(pair[0], pair[1]) if pair else None)

@@ -61,11 +61,11 @@ class Importer:
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
             actions = self._vault.plan(made)
-            told = [_action_json(action) for action in actions]
+            reported = [_action_json(action) for action in actions]
             if not dry_run:
                 outcomes = self._vault.carry_out(actions)
-                told = [_outcome(outcome, line) for outcome, line in zip(outcomes, told, strict=True)]
-                paths = {each["path"] for each in told if each["doing"] in ("create", "amend")}
+                reported = [_outcome(outcome, line) for outcome, line in zip(outcomes, reported, strict=True)]
+                paths = {each["path"] for each in reported if each["doing"] in ("create", "amend")}
                 if not more and which is Sort.KMEM:
                     taken = pieces(file, which, project=named, project_of=project_of)
                     paths |= self._led(taken, accepted=accepted)
@@ -75,7 +75,7 @@ class Importer:
                     self._indexer.refresh(paths)
         return {
             "from": which.value,
-            "actions": told,
+            "actions": reported,
             "passed_over": [{"reason": reason, "count": count} for reason, count in sorted(passed.items())],
             "next": start + _AT_ONCE if more else None,
         }
@@ -206,13 +206,13 @@ def _action_json(action: Create | Amend | Supersede | Skip) -> Json:
             assert_never(action)
 
 
-def _outcome(outcome: object, told: Json) -> Json:
+def _outcome(outcome: object, action: Json) -> Json:
     match outcome:
         case Written(path=path) | Superseded(path=path):
-            return {**told, "doing": "create", "path": path}
+            return {**action, "doing": "create", "path": path}
         case Amended(path=path):
-            return {**told, "doing": "amend", "path": path}
+            return {**action, "doing": "amend", "path": path}
         case Skipped(because=because) | LeftAlone(because=because):
-            return {**told, "doing": "skip", "because": because}
+            return {**action, "doing": "skip", "because": because}
         case _:
-            return {**told, "doing": "skip", "because": told["because"] or "already written"}
+            return {**action, "doing": "skip", "because": action["because"] or "already written"}

@@ -159,11 +159,11 @@ class Operations:
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
-        told = operation(*bound.args, **bound.kwargs)
+        result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
             with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
                 self._named["review_page"]()
-        return told
+        return result
 
     def _project(self, named: str) -> str:
         return known_project(self._vault, named)
@@ -176,7 +176,7 @@ class Operations:
         began = time.perf_counter()
         asked = self._prompt(drop_private(prompt), session, project_of(cwd))
         injection = self._recall.answer(asked, remember=False)
-        told: Json = {
+        answer: Json = {
             "silent": injection.silent,
             "reason": injection.reason,
             "took_ms": _since(began),
@@ -190,10 +190,10 @@ class Operations:
         }
         if explain:
             weighed = self._recall.weigh(asked)
-            told["threshold"] = weighed.threshold
-            told["candidates"] = [hit_json(hit) for hit in weighed.candidates]
-            told["explained"] = explained_json(asked, weighed)
-        return told
+            answer["threshold"] = weighed.threshold
+            answer["candidates"] = [hit_json(hit) for hit in weighed.candidates]
+            answer["explained"] = explained_json(asked, weighed)
+        return answer
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
@@ -275,17 +275,17 @@ class Operations:
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
-            told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
+            listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
                 self._recall.forget_notes([name(each) for each in chosen])
                 changed = {each.path for each in chosen}
                 try:
-                    for each in told:
+                    for each in listed:
                         forgotten = self._vault.forget(each["id"] or each["path"])
                         each["trash"] = str(self._vault.root / forgotten.trashed)
                         changed.update(forgotten.relinked)
-                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
+                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in listed})
                         remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._indexer.refresh(changed)
@@ -296,8 +296,8 @@ class Operations:
             remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._forgetting)
-        evidence = [forgetting.told(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
+        evidence = [forgetting.ground_json(ground, blank=with_evidence) for ground in grounds]
+        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
 
     def _is_note(self, name: str) -> bool:
         try:

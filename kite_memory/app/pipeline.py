@@ -189,8 +189,8 @@ class Pipeline:
 
     def _new_problems(self, read_result: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
-        told = {each.reason for each in self._timeline.problems(file=read_result.path)}
-        return tuple(problem for problem in read_result.problems if problem.reason not in told)
+        known = {each.reason for each in self._timeline.problems(file=read_result.path)}
+        return tuple(problem for problem in read_result.problems if problem.reason not in known)
 
     def _attest(self, read_result: ReadResult) -> None:
         """Add the lines as evidence to notes captured from prompts.

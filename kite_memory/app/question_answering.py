@@ -39,7 +39,7 @@ from kite_memory.vault import Vault
 
 NOTES = 8
 EVENTS = 12
-_TOLD = 5
+_MOST_SENTENCES = 5
 """Sentences of an answer without a model."""
 _SENTENCE = 320
 _READ = 6_000
@@ -186,18 +186,20 @@ def _settles(text: str) -> bool:
     return len(text.split()) >= _SETTLING_WORDS and not text.rstrip().endswith(("?", "？"))
 
 
-def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
+def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
     """Return sentences that quote the conversations; of the agent's words only statements, not offers."""
-    told: list[Sentence] = []
+    quotes: list[Sentence] = []
     for each in conversations:
         said = evidence[each.said]
         marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
-        told.append(Sentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,)))
+        quotes.append(
+            Sentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
+        )
         if each.recap is not None:
             recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
             if recap:
-                told.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
-    return told
+                quotes.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
+    return quotes
 
 
 def answers(about: float, settled: float | None) -> float:
@@ -234,7 +236,9 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
     """
     wanted = stems(question)
     titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
-    found = [(place, text, said) for place, piece in enumerate(evidence) if _tells(piece) for text, said in _sentences_of(piece)]
+    found = [
+        (place, text, said) for place, piece in enumerate(evidence) if _is_useful(piece) for text, said in _sentences_of(piece)
+    ]
     about = Counter(stem for place, _, said in found for stem in (said | titles[place]) & wanted)
     worth = {stem: math.log(1 + len(found) / max(1, about[stem])) for stem in wanted}
     total = sum(worth.values())
@@ -252,18 +256,18 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
     weighed.sort(key=lambda each: (-each[0], each[1]))
     if not weighed:
         return _by_meaning(evidence)
-    told: list[tuple[str, frozenset[str], list[int]]] = []
+    chosen: list[tuple[str, frozenset[str], list[int]]] = []
     for _, place, text, said in weighed:
-        same = next((each for each in told if _alike(each[1], said)), None)
+        same = next((each for each in chosen if _alike(each[1], said)), None)
         if same is not None:
             if place not in same[2]:
                 same[2].append(place)
-        elif len(told) < _TOLD:
-            told.append((text, said, [place]))
-    return tuple(Sentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in told)
+        elif len(chosen) < _MOST_SENTENCES:
+            chosen.append((text, said, [place]))
+    return tuple(Sentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
 
 
-def _tells(piece: Evidence) -> bool:
+def _is_useful(piece: Evidence) -> bool:
     return piece.kind == "note" or any(piece.title.startswith(type.value.replace("_", " ")) for type in _TELLING)
 
 
@@ -280,13 +284,13 @@ def _prose(text: str) -> float:
 
 def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each sentence with its stems."""
-    told = 0
+    taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
         for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
-            if len(sentence) >= 12 and told < _SENTENCES_OF_A_PIECE:
-                told += 1
+            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
+                taken += 1
                 yield sentence, stems(sentence)
-    if not told and piece.text.strip():
+    if not taken and piece.text.strip():
         yield one_line(piece.text), stems(piece.text)
 
 
@@ -347,17 +351,17 @@ class QuestionAnswering(TimelineQueries):
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
         by, remark = "offline", ""
-        told: Sequence[Sentence] = ()
+        sentences: Sequence[Sentence] = ()
         dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
                 case Said() as said:
-                    told, dropped, by = said.sentences, said.dropped, answerer.name
+                    sentences, dropped, by = said.sentences, said.dropped, answerer.name
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = self._without_a_model(words, evidence, conversations)
-        kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
+            sentences = self._without_a_model(words, evidence, conversations)
+        kept = [each for sentence in sentences if (each := self._resolved(sentence, evidence)) is not None]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
         return {
@@ -375,7 +379,7 @@ class QuestionAnswering(TimelineQueries):
             "citations": [_citation(evidence[place], number[place]) for place in used],
             "by": by,
             "considered": len(evidence),
-            "dropped": dropped + len(told) - len(kept),
+            "dropped": dropped + len(sentences) - len(kept),
             "problems": [remark] if remark else [],
             "took_ms": time_since(began),
         }
@@ -438,9 +442,9 @@ class QuestionAnswering(TimelineQueries):
         """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
-        own = told_of(conversations, evidence)
+        own = sentences_of_evidence(conversations, evidence)
         others = [each for each in said if each not in of_notes] if not own else []
-        return [*of_notes, *own, *others][:_TOLD]
+        return [*of_notes, *own, *others][:_MOST_SENTENCES]
 
     def _resolved(self, sentence: Sentence, evidence: Sequence[Evidence]) -> Sentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))

@@ -101,8 +101,8 @@ class Review:
     def review(self, *, limit: int = 200) -> Json:
         """Return the waiting notes, the most important first. ``version`` identifies the text that was judged."""
         queue, more = self._queue(self._vault.known.to_review())
-        told = [self._waiting_json(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
-        return {"notes": told, "waiting": len(queue) + more}
+        waiting_notes = [self._waiting_json(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
+        return {"notes": waiting_notes, "waiting": len(queue) + more}
 
     def judge(self, *, note: str, verdict: str, into: str = "", seen: str = "") -> Json:
         """Carry out a verdict. ``into`` is the other note for verdicts on two.
@@ -147,11 +147,11 @@ class Review:
             if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
         ]
         found.sort(key=lambda note: (strength(note), note.created, note.path))
-        told = [
+        weak = [
             {**note_json(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
             for note in found[: max(1, min(limit, _MOST_READ))]
         ]
-        return {"notes": told, "left": len(found)}
+        return {"notes": weak, "left": len(found)}
 
     def sort(self, *, note: str, verdict: str, into: str = "") -> Json:
         """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it.
@@ -197,7 +197,7 @@ class Review:
         for _ in range(_ATTEMPTS):
             with self._lock:
                 before = self._page()
-                done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
+                done += [outcome for each in review_page.ticked(before) if (outcome := self._obeyed(each)) is not None]
             waiting = self._vault.known.waiting()
             to_review = self._vault.known.to_review()
             queue, more = self._queue(to_review)

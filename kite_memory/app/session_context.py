@@ -50,9 +50,9 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):
         yield f"A command that failed and was not seen to succeed since: {cut(failed, _COMMAND)}"
-    if (told := brief(session, events)) is not None:
+    if (found_brief := brief(session, events)) is not None:
         for part in _ALSO:
-            line = next((line for line in told.lines if line.part is part and "no answer" not in line.text), None)
+            line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)
             if line is not None:
                 yield f"{'Last stable' if part is Part.STABLE else 'Open'}: {line.text}"
 

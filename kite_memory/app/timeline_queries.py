@@ -44,7 +44,7 @@ _SUB_AGENTS = 12
 _OF_A_SUB_AGENT = 300
 _LEAST_TOKENS, _MOST_TOKENS = 60, 4_000
 _THREADED = 500
-_FILES_TOLD = 100
+_MOST_FILES = 100
 
 _HEADINGS = {
     Part.DOING: "What was being done",
@@ -152,8 +152,8 @@ class TimelineQueries:
         with contextlib.suppress(KiteError):  # a session can be shown without its notes
             for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
                 if not note.has_expired(datetime.now(UTC)):
-                    told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
-                    found.append({**told, "evidence": list(note.evidence)})
+                    entry = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
+                    found.append({**entry, "evidence": list(note.evidence)})
         return found
 
     def find(self, named: str, projects: Collection[str] | None = None) -> Session:
@@ -193,35 +193,35 @@ class TimelineQueries:
         began = time.perf_counter()
         chosen = self.find(session, projects) if session else self._last(project_of(cwd), projects)
         events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
-        told = brief(chosen, events, self._sub_agents(chosen, projects))
-        if told is None:
+        found = brief(chosen, events, self._sub_agents(chosen, projects))
+        if found is None:
             raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
-        head = _head(told)
+        head = _head(found)
         room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
-        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
-        kept = fitted(told, tokens=room, cost=_tokens)
+        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in found.lines})
+        kept = fitted(found, tokens=room, cost=_tokens)
         better = self._polished(kept, room) if polish else _Polish()
         text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
         return {
             "session": _session(chosen),
-            "at": told.at.isoformat(),
+            "at": found.at.isoformat(),
             "text": text,
             "tokens": likely_tokens(text),
-            "lines": [_line_told(line, better.lines.get(line)) for line in told.lines],
-            "left_out": len(told.lines) - len(kept),
-            "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
+            "lines": [_line_json(line, better.lines.get(line)) for line in found.lines],
+            "left_out": len(found.lines) - len(kept),
+            "files": [_changed(file) for file in found.files[:_MOST_FILES]],
             "stable": None
-            if told.stable is None
+            if found.stable is None
             else {
-                "at": told.stable.at.isoformat(),
-                "command": told.stable.command,
-                "said": told.stable.said,
-                "commit": told.stable.commit,
-                "failing": list(told.stable.failing),
-                "narrow": told.stable.narrow,
-                "tests": told.stable.tests,
-                "evidence": told.stable.evidence,
-                "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
+                "at": found.stable.at.isoformat(),
+                "command": found.stable.command,
+                "said": found.stable.said,
+                "commit": found.stable.commit,
+                "failing": list(found.stable.failing),
+                "narrow": found.stable.narrow,
+                "tests": found.stable.tests,
+                "evidence": found.stable.evidence,
+                "files": [_changed(file) for file in found.stable.files[:_MOST_FILES]],
             },
             "events": len(events),
             "by": better.by,
@@ -335,25 +335,25 @@ def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
     return events[:end]
 
 
-def _head(told: Brief) -> str:
-    session = told.session
-    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
-    if told.branch not in ("", "HEAD"):
-        parts.append(f"on {told.branch}")
+def _head(found: Brief) -> str:
+    session = found.session
+    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{found.at:%Y-%m-%d %H:%M} UTC"]
+    if found.branch not in ("", "HEAD"):
+        parts.append(f"on {found.branch}")
     if session.title:
         parts.append(session.title)
     return plain_line(" · ".join(filter(None, parts)))
 
 
 def _lines(lines: Sequence[Line]) -> list[str]:
-    told: list[str] = []
+    output: list[str] = []
     part: Part | None = None
     for line in lines:
         if line.part is not part:
             part = line.part
-            told.append(_HEADINGS[part])
-        told.append(_cited(line))
-    return told
+            output.append(_HEADINGS[part])
+        output.append(_cited(line))
+    return output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,9 +370,9 @@ def _tokens(line: Line) -> int:
     return likely_tokens(_cited(line)) + 1
 
 
-def _line_told(line: Line, better: Line | None) -> Json:
-    told = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
-    return told if better is None else {**told, "plain": plain_line(line.text, 1_000)}
+def _line_json(line: Line, better: Line | None) -> Json:
+    entry = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
+    return entry if better is None else {**entry, "plain": plain_line(line.text, 1_000)}
 
 
 def _cited(line: Line) -> str:

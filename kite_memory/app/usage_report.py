@@ -126,11 +126,11 @@ class OutcomeTracker:
 
     def _found(self, showing: Showing, events: Sequence[Event], *, quiet: bool, cut: bool) -> Uptake | None:
         """Return how a note was used, or ``None`` while that is still open."""
-        told = turns(events, showing.at)
-        over = quiet or len(told.ends) >= _TURNS
-        if not over and not told.ends:
+        turn_counts = turns(events, showing.at)
+        over = quiet or len(turn_counts.ends) >= _TURNS
+        if not over and not turn_counts.ends:
             return None
-        if cut and not told.before:
+        if cut and not turn_counts.before:
             return Uptake(outcome="unknown", why="too much has happened since")
         if showing.moment in BY_TITLE:
             return Uptake(outcome="ignored", why="it was not opened") if over else None
@@ -138,8 +138,8 @@ class OutcomeTracker:
         if note is None:
             why = "the note is the team's" if showing.moment == "team" else "the note is gone"
             return Uptake(outcome="unknown", why=why)
-        last = told.ends[_TURNS - 1] if len(told.ends) >= _TURNS else len(told.after)
-        found = uptake(note, before=told.before, after=told.after[:last])
+        last = turn_counts.ends[_TURNS - 1] if len(turn_counts.ends) >= _TURNS else len(turn_counts.after)
+        found = uptake(note, before=turn_counts.before, after=turn_counts.after[:last])
         return found if over or found.outcome == "used" else None
 
 
@@ -149,7 +149,7 @@ WEEKS = 4
 
 _MOST_IGNORED = 3
 _ENOUGH_SHOWN = 10
-_ENOUGH_TOLD = 5
+_ENOUGH_KNOWN = 5
 _FLOOR = 0.10
 """Share of notes found "used" although no agent saw them: `bench.uptake` measures it."""
 _SELDOM = 2 * _FLOOR
@@ -204,9 +204,9 @@ def by_name(notes: Iterable[Known]) -> dict[str, Known]:
 def _verdict(count: Count) -> str:
     if not count.shown:
         return "nothing shown"
-    if count.shown < _ENOUGH_SHOWN or count.told < _ENOUGH_TOLD:
+    if count.shown < _ENOUGH_SHOWN or count.known < _ENOUGH_KNOWN:
         return "too early to tell"
-    return "seldom" if count.used < _SELDOM * count.told else "yes"
+    return "seldom" if count.used < _SELDOM * count.known else "yes"
 
 
 def _week(week: Week) -> Json:

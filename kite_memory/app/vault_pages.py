@@ -173,17 +173,17 @@ class VaultPages:
                         f"somebody has written into the part of {PAGE} that is made from the notes",
                         hint="move those lines above or under its two marks, or let them go with --replace",
                     )
-                told = {
+                report = {
                     "path": str(self._vault.root / PAGE),
                     "lines": after.count("\n"),
                     "changed": after != before,
                     **polished,
                 }
                 if check or after == before:
-                    return told
+                    return report
                 if self._vault.pages.put(PAGE, after, before=before):
                     self._vault.pages.note_down(_OURS, made)
-                    return told
+                    return report
         raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
 
     def remove_notes(self, notes: Sequence[Note], *, wording: bool) -> str:

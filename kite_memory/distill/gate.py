@@ -332,7 +332,7 @@ class _Sources:
                 looked_at = _IMAGE.search(event.text) is not None
             elif event.role == "user":
                 looked_at = False
-            if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+            if event.role != "tool" or (not_failing and _reports_failure(event)):
                 if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                     first = True  # text in an image cannot be compared
                 before = max(before, share)
@@ -399,7 +399,7 @@ wrote, 3 have seven tenths of their words in a tool's output before anybody said
 """
 
 
-def _tells_of_failure(event: Event) -> bool:
+def _reports_failure(event: Event) -> bool:
     return event.status == "failed" or event.type in (EventType.ERROR, EventType.TEST_RESULT)
 
 

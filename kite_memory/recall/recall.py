@@ -404,8 +404,8 @@ class Recall:
             else:
                 quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        told = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
-        cited = {reference for note in told for reference in note.evidence}
+        given = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
+        cited = {reference for note in given for reference in note.evidence}
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         quoted = {quote.id for quote in quotes}
         return quotes, pointing.pointers(
@@ -445,9 +445,9 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        told = [Given(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
-        told += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
-        told += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
+        given = [Given(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
+        given += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
+        given += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(
             at=self._clock(),
             moment=moment,
@@ -455,7 +455,7 @@ class Recall:
             project=prompt.project,
             head=prompt.head,
             reason=injection.reason,
-            given=tuple(told),
+            given=tuple(given),
         )
 
 

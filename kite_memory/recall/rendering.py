@@ -90,7 +90,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
     """Render the notes by title, one line each, as many as fit. Tokens are counted by `likely_tokens`."""
     opening = f"<vault-context>\n{_CONTENTS}"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
-    told: list[tuple[Hit, str]] = []
+    listed: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
         said = plain_line(quoted(plain_line(title, _POINTED_LENGTH)), _POINTED_LENGTH)
@@ -98,9 +98,9 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
         needed = likely_tokens(line) + 1
         if called and said and needed <= left:
             left -= needed
-            told.append((hit, line))
-    text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
-    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=likely_tokens(text) if text else 0)
+            listed.append((hit, line))
+    text = "\n".join([opening, *(line for _, line in listed), _CLOSING]) if listed else ""
+    return Block(text=text, hits=tuple(hit for hit, _ in listed), tokens=likely_tokens(text) if text else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -370,11 +370,11 @@ class SessionMemory:
         moments: defaultdict[int, dict[Moment, Count]] = defaultdict(dict)
         for number, moment, standing, count in counted:
             moments[number][moment] = moments[number].get(moment, Count()) + Count(**{standing: count})
-        told: list[Week] = []
+        newest_last: list[Week] = []
         for number, monday in enumerate(reversed(days)):
             asked, silent = prompts.get(week_of(monday), (0, 0))
-            told.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
-        return tuple(reversed(told))
+            newest_last.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
+        return tuple(reversed(newest_last))
 
     def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
         """Return the notes ignored more often than used since then, the most ignored first, with their tallies since then."""

@@ -156,14 +156,14 @@ def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
-    _told(raw, words, spans)
+    _add_spans(raw, words, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
-def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
+def _add_spans(raw: bytes, words: Words, spans: list[Span]) -> None:
     """Find what a command or a call takes as a password, by its position."""
     for word, before in _NEXT_WORDS:
         for found in before.finditer(raw) if word in words.joined else ():

@@ -261,20 +261,20 @@ def _ids(event: Event) -> list[str]:
 
 def _id(text: str, known: dict[str, str]) -> str:
     key = f"\0{text}"  # the same string is redacted differently as an id and as a text
-    told = known.get(key)
-    if told is None:
-        told = known[key] = redact_id(text)
-    return told
+    redacted = known.get(key)
+    if redacted is None:
+        redacted = known[key] = redact_id(text)
+    return redacted
 
 
 def _let_through(text: str, known: dict[str, str]) -> str:
     """Return ``redact(drop_private(text))``, but clean only once if nothing is marked as private."""
-    told = known.get(text)
-    if told is None:
+    redacted = known.get(text)
+    if redacted is None:
         plain = clean(text)
         raw = bare(plain)
-        told = known[text] = redact(drop_private(text)) if b"private" in raw.lower() else _redacted(plain, raw)
-    return told
+        redacted = known[text] = redact(drop_private(text)) if b"private" in raw.lower() else _redacted(plain, raw)
+    return redacted
 
 
 def _replaced(text: str, spans: list[Span]) -> str:

@@ -98,7 +98,7 @@ class SharedFolder:
         return sorted(int(found[1]) for name in names_in(self._home / machine) if (found := _NAME.fullmatch(name)))
 
     def content(self, machine: str, number: int) -> bytes:
-        """Return a segment as it lies. Raises `NotWhole` if it is too large or no file."""
+        """Return a segment's content, still signed and encrypted. Raises `NotWhole` if it is too large or not a file."""
         path = self._path(machine, number)
         if path.is_symlink() or not path.is_file():
             raise NotWhole

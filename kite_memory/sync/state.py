@@ -39,9 +39,9 @@ _VERSION_1 = (
     """,
     "CREATE TABLE forgotten (event TEXT PRIMARY KEY, blank INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""``notes`` are versions as JSON, with where the file lies here; ``pending`` is a segment that may not be in the folder yet.
+"""``notes`` are versions as JSON, with the path of the file here; ``pending`` is a segment that may not be in the folder yet.
 
-``uptake`` and ``forgotten`` are what the others have been told, or have told.
+``uptake`` and ``forgotten`` are what was sent to the others, or received from them.
 """
 
 MIGRATIONS: sqlite.Migrations = {1: _VERSION_1}

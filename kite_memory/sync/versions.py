@@ -18,7 +18,7 @@ Gone = Literal["", "removed", "forgotten"]
 PATH_KEY = "path:"
 """Beginning of the key of a file without an id, or of a copy; the rest is its path."""
 NO_PATH = "gone.md"
-"""Path of a forgotten note: its name may tell what it was about."""
+"""Path of a forgotten note: its name may reveal its subject."""
 
 _TICK = 0.001
 _LONGEST_STEM = 120
@@ -104,7 +104,7 @@ def renamed(before: Version, path: str, at: float) -> Version:
 
 
 def copy_path(version: Version) -> str:
-    """Return where a content that would be lost is kept: beside the note, under the same telling name on every machine."""
+    """Return where a content that would be lost is kept: beside the note, under the same name on every machine."""
     path = PurePosixPath(version.path)
     at = datetime.fromtimestamp(version.at, UTC)
     name = f"{path.stem[:_LONGEST_STEM]} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"

@@ -193,7 +193,7 @@ def became(timeline: Timeline, event: Event) -> Iterator[str]:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
             yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
         else:
-            yield "not seen to go away in its session"
+            yield "no fix is known in its session"
     elif is_change(event):
         query = EventQuery(file=event.path, types=frozenset({EventType.FILE_ACTION}), since=event.at, limit=_LOOKED_AT)
         later = [hit.event for hit in timeline.search(query) if is_change(hit.event) and hit.event.at > event.at]

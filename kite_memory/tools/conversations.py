@@ -248,13 +248,13 @@ def _gated(
     def summing_up(value: str, what: str, *, alone: bool) -> str:
         """Check a summary; ``alone``, for one that stands for a whole record, applies the rules for notes."""
         item = _summing_up(value)
-        if value and (why := gate.item(item, [_telling(item, conversation)]) if alone else gate.says_nothing(value)):
+        if value and (why := gate.item(item, [_report_event(item, conversation)]) if alone else gate.says_nothing(value)):
             refused.append(_Refused(what=what, why=why))
             return ""
         return text(value, what)
 
     def passes(item: RecordItem) -> bool:
-        evidence = [events[id] for id in item.evidence if id in events] or [_telling(item, conversation)]
+        evidence = [events[id] for id in item.evidence if id in events] or [_report_event(item, conversation)]
         if why := gate.item(item, evidence) or gate.text("\n".join(item.entities)):
             refused.append(_Refused(what=item.title, why=why))
             return False
@@ -287,7 +287,7 @@ def _summing_up(text: str) -> Fact:
     return Fact(title="", body=text, evidence=(), importance=2, origin="assistant")
 
 
-def _telling(item: RecordItem, conversation: Conversation) -> Event:
+def _report_event(item: RecordItem, conversation: Conversation) -> Event:
     """Return the event on which an agent's item rests: the agent's own report of it."""
     return Event(
         id=RECORD,

@@ -108,12 +108,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two notes differ where they are most alike; each figure is from 0 to 1.
-
-    ``shared`` is how many words both have, ``value`` whether a figure of one dimension differs, ``choice`` whether each names what
-    the other does not, ``retires`` how much of the older stands in a sentence about a change. The others are counter-evidence:
-    ``another`` is a different word in front of the same word in each, ``other_code`` another file or identifier in each,
-    ``happened`` that the older is about a past event.
+    """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: a note's subject is
+    near its beginning.
     """
 
     shared: float

@@ -176,7 +176,7 @@ class Folder:
 
     @staticmethod
     def root(path: Path) -> "Folder":
-        """Open the vault's own folder, which may be a link: where the vault lies is its owner's choice."""
+        """Open the vault's own folder, which may be a link: its place is its owner's choice."""
         descriptor = os.open(path, _FOLDER) if _BY_DESCRIPTOR else None
         found = path.stat() if descriptor is None else os.fstat(descriptor)
         if not stat.S_ISDIR(found.st_mode):

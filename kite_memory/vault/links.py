@@ -51,7 +51,7 @@ class Link:
 
     @property
     def shown(self) -> str:
-        """The words a reader sees where the link stands."""
+        """The words that a reader sees in place of the link."""
         return self.label or " > ".join(filter(None, (PurePosixPath(self.target).name, self.heading)))
 
 
@@ -79,7 +79,7 @@ def targets(text: str) -> tuple[str, ...]:
 
 
 def target_of(inner: str) -> str:
-    """Return the target in what stands between the brackets."""
+    """Return the target from the text between the brackets."""
     return one_line(inner.partition("|")[0].partition("#")[0])
 
 
@@ -241,7 +241,7 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """A link that leads nowhere; ``ours`` where the text it stands in is as we wrote it."""
+    """A link without an existing target; ``ours`` if the text around it is as we wrote it."""
 
     path: str
     target: str

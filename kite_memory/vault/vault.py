@@ -43,7 +43,7 @@ from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writ
 class Forgotten:
     """Result of `Vault.forget`.
 
-    ``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
     ``linked_from`` those that still do, since a person has edited them.
     """
 

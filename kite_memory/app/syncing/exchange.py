@@ -38,7 +38,7 @@ _STRANGE = "is not whole, or was not signed with this key: it is tried again, an
 
 
 @dataclass(slots=True, kw_only=True)
-class _Told:
+class _Counts:
     """Counts for the answer."""
 
     notes: int = 0
@@ -56,8 +56,8 @@ class _Round:
     state: SyncState
     key: SyncKey
     folder: SharedFolder
-    came: _Told = field(default_factory=_Told)
-    went: _Told = field(default_factory=_Told)
+    came: _Counts = field(default_factory=_Counts)
+    went: _Counts = field(default_factory=_Counts)
     changes: Changes = field(default_factory=Changes)
     held_back: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -386,11 +386,11 @@ class Syncing:
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        told = under_way.state.sent_uptake()
+        sent = under_way.state.sent_uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()
-            if told.get(note) != (each.shown, each.used, each.ignored) and not note.startswith("team:")
+            if sent.get(note) != (each.shown, each.used, each.ignored) and not note.startswith("team:")
         ]
         for batch in batches(rows):
             self._send(under_way, batch)
@@ -436,18 +436,18 @@ class Syncing:
             under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
         return self._answer(under_way, target, made=False)
 
-    def _count(self, rows: list[Row], told: _Told) -> None:
+    def _count(self, rows: list[Row], counts: _Counts) -> None:
         for row in rows:
             match row:
                 case NoteRow(version=version):
-                    told.notes += not version.gone
-                    told.gone += bool(version.gone)
+                    counts.notes += not version.gone
+                    counts.gone += bool(version.gone)
                 case EventsRow(events=events):
-                    told.events += len(events)
+                    counts.events += len(events)
                 case ForgottenRow():
-                    told.forgotten += 1
+                    counts.forgotten += 1
                 case UptakeRow():
-                    told.uptake += 1
+                    counts.uptake += 1
 
     def _answer(self, under_way: _Round, target: str, *, made: bool) -> Json:
         came, changes = under_way.came, under_way.changes

@@ -8,7 +8,7 @@ from typing import Literal
 from kite_memory.model.record import Origin, Rejected
 
 Rule = Literal[
-    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "told", "correction", "choice",
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
     "manner", "conceded", "cause", "claim", "command",
 ]  # fmt: skip
 

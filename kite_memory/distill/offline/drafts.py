@@ -40,7 +40,7 @@ from kite_memory.distill.offline.rulings import Thread, named_after, recommended
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
-from kite_memory.distill.prose import clip, one_line, stems, telling_lines
+from kite_memory.distill.prose import clip, key_lines, one_line, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Rejected
 
@@ -50,13 +50,13 @@ _APPROACH = 350
 _SYMPTOM = 200
 
 
-def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
+def drafts_of(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
     """Yield the drafts of a session's last turns, only from events in ``fresh``: earlier ones may have been used already."""
-    for each in threads(told):
+    for each in threads(turns):
         yield from _of_thread(each, fresh)
-    for at, turn in enumerate(told):
+    for at, turn in enumerate(turns):
         if turn.events[-1].id in fresh:
-            yield from _of_turn(turn, told[at - 1] if at else None, told[at + 1] if at + 1 < len(told) else None, fresh)
+            yield from _of_turn(turn, turns[at - 1] if at else None, turns[at + 1] if at + 1 < len(turns) else None, fresh)
 
 
 def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
@@ -75,14 +75,14 @@ def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
         return
     if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
         return  # each is a note of its own
-    told_already = begun.answers[-1] not in new
-    said = [each.text for each in (new if told_already else thread.answers) if each.text]
+    noted_before = begun.answers[-1] not in new
+    said = [each.text for each in (new if noted_before else thread.answers) if each.text]
     if not said:
         return
     recap = thread.recap()
     words = " ".join(f"“{text.rstrip(' .')}.”" for text in said)
     body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
-    events = [each.turn.asked.id for each in (new if told_already else thread.answers) if each.text and each.turn.asked]
+    events = [each.turn.asked.id for each in (new if noted_before else thread.answers) if each.text and each.turn.asked]
     standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))
     yield Draft(
         rule="thread",
@@ -111,19 +111,19 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     if turn.asked is None or before is None:
         return
     said = said_by_person(turn.asked)
-    told = recommended(before) if assents(said) else taken(one_line(said), before)
-    best = best_of(told) or (max(told, key=lambda each: assertion(each.text, each.words)) if told else None)
+    agreed_on = recommended(before) if assents(said) else taken(one_line(said), before)
+    best = best_of(agreed_on) or (max(agreed_on, key=lambda each: assertion(each.text, each.words)) if agreed_on else None)
     if best is None:
         return
     yield Draft(
         rule="agreed",
         kind="decision",
         title=asserting_title(best.text if assents(said) else without_opening(said)),
-        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in told)}",
+        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in agreed_on)}",
         evidence=(best.event.id, turn.asked.id),
         importance=2,
         origin="user",
-        rejected=tuple(rejected_in(each.text for each in told))[:3],
+        rejected=tuple(rejected_in(each.text for each in agreed_on))[:3],
     )
 
 
@@ -220,12 +220,12 @@ def _ruled_out(theories: Sequence[Sentence]) -> str:
     return f" Ruled out: {'; '.join(named[:2])}." if named else ""
 
 
-def _symptom(turn: Turn, told: str) -> str:
+def _symptom(turn: Turn, statement: str) -> str:
     """Return the turn's last failure with words of the note."""
-    about = stems(told)
+    about = stems(statement)
     failures = [event for event in turn.events if event.type is EventType.ERROR or event.status == "failed"]
     for event in reversed(failures):
-        lines = telling_lines(event.text, _SYMPTOM, lines=2)
+        lines = key_lines(event.text, _SYMPTOM, lines=2)
         if lines and stems(lines) & about:
             return lines
     return ""
@@ -282,9 +282,9 @@ def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) 
     rejected = tuple(rejected_in([statement.text]))[:3]
     title = title_of(statement.text)
     match statement.rule:
-        case "told":
+        case "reminder":
             return Draft(
-                rule="told", kind="fact", title=title, body=words, evidence=(event.id,),
+                rule="reminder", kind="fact", title=title, body=words, evidence=(event.id,),
                 importance=3 if statement.firm else 2, origin="user",
             )  # fmt: skip
         case "correction":
@@ -426,9 +426,9 @@ def _answers(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
         if event.type is EventType.DECISION and event.id in fresh:
             calls.setdefault(event.call or event.id.partition(":")[0], []).append(event)
     for events in calls.values():
-        told = [(event, answer) for event in events if (answer := _answered(event))]
-        if told:
-            yield _decided([event for event, _ in told], [answer for _, answer in told])
+        answered = [(event, answer) for event in events if (answer := _answered(event))]
+        if answered:
+            yield _decided([event for event, _ in answered], [answer for _, answer in answered])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,8 +455,8 @@ def _answered(event: Event) -> _Answered | None:
     return _Answered(question=question, answer=answer, lost=lost)
 
 
-def _decided(events: Sequence[Event], told: Sequence[_Answered]) -> Draft:
-    first = told[0]
+def _decided(events: Sequence[Event], answered: Sequence[_Answered]) -> Draft:
+    first = answered[0]
     title = (
         title_of(first.answer)
         if len(first.answer.split()) >= 6
@@ -467,12 +467,12 @@ def _decided(events: Sequence[Event], told: Sequence[_Answered]) -> Draft:
         kind="decision",
         title=title,
         body=" ".join(
-            f"Asked “{clip(each.question, _QUOTED)}”, the person chose: {joined([clip(each.answer, _QUOTED)])}" for each in told
+            f"Asked “{clip(each.question, _QUOTED)}”, the person chose: {joined([clip(each.answer, _QUOTED)])}" for each in answered
         ),
         evidence=tuple(event.id for event in events),
         importance=2,
         origin="user",
-        rejected=tuple(Rejected(alternative=clip(lost, 120), reason="") for each in told for lost in each.lost)[:6],
+        rejected=tuple(Rejected(alternative=clip(lost, 120), reason="") for each in answered for lost in each.lost)[:6],
     )
 
 

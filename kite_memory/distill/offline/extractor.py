@@ -85,9 +85,13 @@ def said_to_keep(events: Sequence[Event]) -> bool:
 
 def _selected(chunk: Chunk) -> Sequence[Draft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
-    told = turns((*chunk.before, *chunk.events))
+    whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
+    drafts = [
+        *drafts_of(whole, fresh),
+        *foreign_drafts(whole, fresh),
+        *(of_command(each) for each in established(chunk.events)),
+    ]
     kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
         if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
@@ -102,7 +106,7 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "thread", "wish", "stated", "reminder", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
     "conceded", "claim", "cause", "manner", "command",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""

@@ -80,8 +80,8 @@ _COMPLIES = re.compile(
 
 def _object_of(turn: Turn, event: Event) -> str:
     calls = [call for call in turn.events if call.call and call.call == event.call]
-    told = next((call.command or call.path for call in calls if call.command or call.path), "")
-    return f" (`{clip(one_line(told[:300]), 80)}`)" if told else ""
+    called = next((call.command or call.path for call in calls if call.command or call.path), "")
+    return f" (`{clip(one_line(called[:300]), 80)}`)" if called else ""
 
 
 def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
@@ -197,12 +197,12 @@ def _objections(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     if not _GIVES_WAY.match(reply.text[:200]) or not _METHOD.search(words):
         return
-    told = _concession(reply)
+    conceded = _concession(reply)
     yield Draft(
         rule="objection",
         kind="preference",
         title=title_of(without_opening(words)),
-        body=f"The person: “{clip(words, _QUOTED)}” The agent: {joined(each.text.rstrip(' :') for each in told)}",
+        body=f"The person: “{clip(words, _QUOTED)}” The agent: {joined(each.text.rstrip(' :') for each in conceded)}",
         evidence=(turn.asked.id, reply.id),
         importance=2,
         origin="user",

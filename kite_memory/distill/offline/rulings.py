@@ -47,12 +47,12 @@ class Thread:
     @property
     def settles(self) -> bool:
         """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
-        told = [each for each in self.answers if each.text]
-        alone = len(told) < 2 and not (told and told[0].asked_for and BINDING.search(told[0].text))
+        worded = [each for each in self.answers if each.text]
+        alone = len(worded) < 2 and not (worded and worded[0].asked_for and BINDING.search(worded[0].text))
         return (
             not alone
-            and sum(each.weight for each in told) >= _SETTLES
-            and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
+            and sum(each.weight for each in worded) >= _SETTLES
+            and len(stems(" ".join(each.text for each in worded))) >= _FEWEST_STEMS
         )
 
     def up_to_where_it_settles(self) -> "Thread | None":
@@ -67,22 +67,22 @@ class Thread:
         reply = self.answers[-1].reply
         if reply is None:
             return ()
-        told: list[Sentence] = []
+        sentences: list[Sentence] = []
         size = 0
         for each in sentences_of(reply, reply.text):
             if each.text.endswith("?") or OFFER.search(each.text) or (each.words < _RECAP_WORDS and not CODE.search(each.text)):
                 continue
-            if told and size + len(each.text) > _RECAP:
+            if sentences and size + len(each.text) > _RECAP:
                 break
-            told.append(each)
+            sentences.append(each)
             size += len(each.text) + 1
-        return tuple(told)
+        return tuple(sentences)
 
 
-def threads(told: Sequence[Turn]) -> list[Thread]:
+def threads(turns: Sequence[Turn]) -> list[Thread]:
     found: list[list[Answer]] = [[]]
-    for at, turn in enumerate(told):
-        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
+    for at, turn in enumerate(turns):
+        answer = _answer(turn, turns[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None and (answer.asked_for or found[-1]):
             found[-1].append(answer)
         elif found[-1]:
@@ -144,8 +144,8 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
     said = sentences_of(offer, offer.text)
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
-            told = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
-            return tuple(told) if sum(sentence.words for sentence in told) >= 8 else ()
+            sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
+            return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
     return ()
 
 
@@ -156,8 +156,8 @@ def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
     if offer is None or chosen is None or "?" in said or PASSING.search(said):
         return ()
     what = stems(chosen["what"])
-    told = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
-    return tuple(told[:3])
+    fits = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
+    return tuple(fits[:3])
 
 
 _GOES_WITH = re.compile(

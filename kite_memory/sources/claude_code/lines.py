@@ -26,7 +26,7 @@ from kite_memory.sources.common.fields import (
     short,
     texts_in,
 )
-from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.words import (
     Approved,
     Continued,
@@ -349,11 +349,11 @@ class ClaudeCodeInterpreter:
                     parent=event,
                     call=name,
                 )
-        if result.status == "failed" and (telling := telling_lines(result.text)):
+        if result.status == "failed" and (lines := error_lines(result.text)):
             self._add(
                 EventType.ERROR,
                 "tool",
-                telling,
+                lines,
                 tool=call.tool,
                 command=command,
                 path=path,

@@ -276,7 +276,7 @@ _EXIT_CODE = re.compile(r"\A(?:Error: )?Exit code \d+\s*")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
 
 
-def telling_lines(output: str) -> str:
+def error_lines(output: str) -> str:
     """Return the few lines of a failure that are worth searching for when it occurs again."""
     lines = _lines(_window(_EXIT_CODE.sub("", output, count=1)))
     telling = [line for line in lines if not _WRAPPED.search(line)] or lines

@@ -160,7 +160,7 @@ class _Lines:
         row, begun = found.row, bool(self.interpreter.events)
         if self._conversation.ours:
             return False
-        if begun and _is_checkpoint(row) != self.checkpoint and _tells(row):
+        if begun and _is_checkpoint(row) != self.checkpoint and _is_message(row):
             return True
         self.checkpoint = self.checkpoint if begun else _is_checkpoint(row)
         self._line(row, at + found.start, at + found.end)
@@ -203,7 +203,7 @@ def _is_checkpoint(row: Mapping[str, Any]) -> bool:
             return False
 
 
-def _tells(row: Mapping[str, Any]) -> bool:
+def _is_message(row: Mapping[str, Any]) -> bool:
     return "type" in row or _is_checkpoint(row)
 
 

@@ -117,7 +117,7 @@ def prepared(
     )
 
 
-def telling_less(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
+def prepare_removal(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
     """Return the conversation without the note of this id; its other notes do not change."""
     less = prepared(conversation, None, {id}, OWNER, embedder)
     return replace(less, over=conversation.updated, notes=())

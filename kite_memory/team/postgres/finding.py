@@ -237,7 +237,7 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: S
 
 
 def rarity(holding: int, notes: int) -> float:
-    """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity says little."""
+    """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity is unreliable."""
     size = max(notes, SMALL_VAULT)
     expected = min(size, holding) * math.sqrt(size / max(1, notes))
     return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)

@@ -332,7 +332,7 @@ class PostgresStore:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         for _ in range(_AMENDED_MEANWHILE):
             source = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
-            less = conversations.telling_less(*source, embedder=self._embedder) if source else None
+            less = conversations.prepare_removal(*source, embedder=self._embedder) if source else None
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:
                 gone, object = found

@@ -255,8 +255,8 @@ def _unticked(row: str) -> str:
 
 def _block(waiting: Waiting) -> list[str]:
     note = waiting.note
-    told = [note.kind.value, _plain(note.project, _TITLE) or "everywhere", _WHOSE[note.origin], f"{note.created:%Y-%m-%d}"]
-    lines = [f"## {_linked(note)}", "", " · ".join(told), "", *_first_lines(note.body), ""]
+    facts = [note.kind.value, _plain(note.project, _TITLE) or "everywhere", _WHOSE[note.origin], f"{note.created:%Y-%m-%d}"]
+    lines = [f"## {_linked(note)}", "", " · ".join(facts), "", *_first_lines(note.body), ""]
     lines += [f"- rests on {line}" for line in _evidence(note, waiting.quotes)]
     if waiting.is_long:
         lines.append(_length(waiting))
@@ -268,12 +268,12 @@ def _block(waiting: Waiting) -> list[str]:
 
 
 def _length(waiting: Waiting) -> str:
-    told = f"- is long, {len(waiting.note.body):,} characters"
+    sentence = f"- is long, {len(waiting.note.body):,} characters"
     if not waiting.parts:
-        return f"{told}, and without headings: put one above each matter (`## …`), and it can be divided here"
+        return f"{sentence}, and without headings: put one above each matter (`## …`), and it can be divided here"
     more = len(waiting.parts) - _SHOWN_PARTS
     named = [_plain(each, _TITLE) for each in waiting.parts[:_SHOWN_PARTS]]
-    return f"{told}, and could be {len(waiting.parts)} notes: {' · '.join(named)}" + (f" · {more} more" if more > 0 else "")
+    return f"{sentence}, and could be {len(waiting.parts)} notes: {' · '.join(named)}" + (f" · {more} more" if more > 0 else "")
 
 
 def _drawn(waiting: Waiting, verdict: Verdict, into: Note | None) -> str:

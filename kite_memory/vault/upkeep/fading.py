@@ -1,6 +1,6 @@
 """Decide which notes have faded: a finding about a bug or a branch expires within weeks, a decision or a preference stays.
 
-A faded note stays where it lies and is found by a search; it is only not recalled, listed or counted any more.
+A faded note stays in its folder and is found by a search; it is only not recalled, listed or counted any more.
 """
 
 import re
