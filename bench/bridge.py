@@ -106,10 +106,10 @@ class Talk:
 
     def questions(self, conversations: int) -> list[str]:
         chance = random.Random(3)
-        told = [self.record(number)["topics"][-1]["summary"].split() for number in range(min(conversations, _QUESTIONS))]
+        listed = [self.record(number)["topics"][-1]["summary"].split() for number in range(min(conversations, _QUESTIONS))]
         prompts = self._invented.prompts()
         return [
-            " ".join(chance.sample(told[number % len(told)], 6)) if told and number % 2 else prompts[number % len(prompts)]
+            " ".join(chance.sample(listed[number % len(listed)], 6)) if listed and number % 2 else prompts[number % len(prompts)]
             for number in range(_QUESTIONS)
         ]
 
@@ -128,9 +128,9 @@ def converse(home: Path, notes: int, count: int) -> None:
             timed("  the same again", partial(call, "save_conversation", OWNER, records), min(count, 100))
         asked: list[Json] = [{"query": question} for question in talk.questions(count)]
         bounded = Grant(name="bounded", projects=frozenset({"project-3"}))
-        told = [call("get_context", OWNER, asked, number) for number in range(_QUESTIONS)]
-        hydrated = sum(any("conversation" in record for record in each["records"]) for each in told)
-        print(f"  contexts with a whole conversation in them: {hydrated / len(told):.0%}", flush=True)
+        answers = [call("get_context", OWNER, asked, number) for number in range(_QUESTIONS)]
+        hydrated = sum(any("conversation" in record for record in each["records"]) for each in answers)
+        print(f"  contexts with a whole conversation in them: {hydrated / len(answers):.0%}", flush=True)
         for tool in ("get_context", "search_notes"):
             timed(tool, partial(call, tool, OWNER, asked), _QUESTIONS)
             timed("  under a bounded grant", partial(call, tool, bounded, asked), _QUESTIONS)

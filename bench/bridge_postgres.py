@@ -222,9 +222,11 @@ def _copy_notes(connection: psycopg.Connection, notes: Sequence[_Row], tenant: s
     with connection.cursor().copy(
         "COPY kite.conversation (tenant, uuid, scope, project, source, record, overall, created, updated, created_by) FROM STDIN"
     ) as copy:
-        for told in (note.conversation for note in notes if note.conversation):
-            said = (encoded(record_json(told.record)), encoded(told.overall))
-            copy.write_row((tenant, told.uuid, "project", told.project, told.source, *said, told.created, told.updated, "bench"))
+        for result in (note.conversation for note in notes if note.conversation):
+            said = (encoded(record_json(result.record)), encoded(result.overall))
+            copy.write_row(
+                (tenant, result.uuid, "project", result.project, result.source, *said, result.created, result.updated, "bench")
+            )
 
 
 def sizes(url: str) -> Iterator[tuple[str, str]]:
@@ -308,7 +310,7 @@ def ask(url: str, world: World, count: int) -> None:
             ).fetchone()
             print(f"{name}: sees {row[0] if row else 0:,} notes")
     print("\n| asked | p50 ms | p95 ms | p99 ms | most | of a processor: client | server |\n|---|---|---|---|---|---|---|")
-    for text, project in asked[:30]:  # until what is asked for often lies in memory
+    for text, project in asked[:30]:  # until what is asked for often is in memory
         store.search(OWNER, Asked(text=text, project=project))
     with psycopg.connect(url) as connection:
         found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'kite-memory'").fetchall()
@@ -366,7 +368,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
     for key in keys:
         store.write_memory(OWNER, key, 0, place)
     done: Counter[str] = Counter()
-    told: Counter[str] = Counter()
+    listed: Counter[str] = Counter()
     lock = threading.Lock()
     until = time.monotonic() + seconds
 
@@ -384,7 +386,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
                 mine["told of a conflict, and tried again"] += 1
             except KiteError as error:
                 with lock:
-                    told[f"{type(error).__name__}: {error}"] += 1
+                    listed[f"{type(error).__name__}: {error}"] += 1
         with lock:
             done.update(mine)
 
@@ -396,7 +398,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
     lost = sum(done[key] - int(str(store.memories(OWNER, Wanted(pattern=key))[0].value)) for key in keys)
     print(
         f"{store.name}: {clients} clients, {seconds:g} s: {done['written']:,} writes,"
-        f" {done['told of a conflict, and tried again']:,} conflicts told, {lost} lost, errors: {dict(told) or 'none'}",
+        f" {done['told of a conflict, and tried again']:,} conflicts told, {lost} lost, errors: {dict(listed) or 'none'}",
         flush=True,
     )
 

@@ -98,8 +98,8 @@ def prompt_to_block(house: Services, number: int) -> Count:
     body = json.dumps(asked).encode()
     count = Count()
     with count.counting():
-        told = house.hooks.answer(body)
-    if not told:
+        answer = house.hooks.answer(body)
+    if not answer:
         raise SystemExit("error: the prompt was given nothing")
     return count
 
@@ -112,8 +112,8 @@ def tool_read(house: Services) -> Count:
     call("write_memory", {"key": "press:oil", "value": "walnut oil"})
     count = Count()
     with count.counting():
-        told = call("read_memory", {"key": "press:oil"})
-    if "walnut oil" not in json.dumps(told):
+        answer = call("read_memory", {"key": "press:oil"})
+    if "walnut oil" not in json.dumps(answer):
         raise SystemExit("error: the memory was not read")
     return count
 

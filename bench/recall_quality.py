@@ -3,7 +3,7 @@
     python -m bench.recall_quality --gold DIR --devnotes DIR
 
 The rankers beside one another, and the gate on prompts that stand alone. `bench.recall_gold` replays whole sessions, and
-`bench.fit_gate` tells how the gate does on labels it has not seen; here it has seen the gold ones, and never DEVNOTES.
+`bench.fit_gate` shows how the gate does on labels it has not seen; here it has seen the gold ones, and never DEVNOTES.
 Everything runs through the real index, session by session where there are sessions, so that a prompt can only be given
 what was known before it. BM25 alone is measured in the same run. Prints tables; nothing of the data is written anywhere.
 """

@@ -4,7 +4,7 @@
 
 DIR holds labelled projects, as for `bench.recall_gold`. A store of the bridge (PostgreSQL with pgvector, and this machine's) holds
 all notes of the other project, and of this one those of the sessions before; each prompt is then asked for through `search_notes`
-as `kite_memory.team.recall` asks, the unrelated ones last, when all notes are there. What would be said is told by two
+as `kite_memory.team.recall` asks, the unrelated ones last, when all notes are there. What would be said is shown by two
 figures: a note's score, and by how much it stands out from the eighth best. They are chosen on one project and tested on the
 other: of all pairs with at most 5 % false injection where nothing is needed and 2 % where nothing is related, the one that shows
 most right notes less wrong ones, the stricter of equals. Prints tables; asserts nothing.
@@ -79,15 +79,15 @@ class Outcome:
 
 def outcome(rows: Sequence[Row], bar: Bar) -> Outcome:
     shown = [{str(hit["id"]) for hit in standing_out(row.hits, score=bar[0], margin=bar[1])} for row in rows]
-    told = list(zip(rows, shown, strict=True))
-    needed = [(row, notes) for row, notes in told if row.need in ("useful", "crucial")]
-    none, unrelated = ([bool(notes) for row, notes in told if row.need == need] for need in ("none", "unrelated"))
+    listed = list(zip(rows, shown, strict=True))
+    needed = [(row, notes) for row, notes in listed if row.need in ("useful", "crucial")]
+    none, unrelated = ([bool(notes) for row, notes in listed if row.need == need] for need in ("none", "unrelated"))
     return Outcome(
         right=sum(bool(notes & row.relevant) for row, notes in needed),
         needed=len(needed),
         false=sum(none) / max(1, len(none)),
         unrelated=sum(unrelated) / max(1, len(unrelated)),
-        useful=sum(len(notes & row.relevant) for row, notes in told),
+        useful=sum(len(notes & row.relevant) for row, notes in listed),
         shown=sum(map(len, shown)),
     )
 

@@ -78,7 +78,7 @@ def asked_of(url: str, world: World, tenant: str, count: int) -> dict[str, Cost]
             "write_memory": [partial(store.write_memory, OWNER, key, 1, place) for key in keys],
         }
         for calls in (wanted["search, everything"], wanted["search, one project's token"]):
-            for call in calls:  # until what is asked for lies in memory: the first to ask waits for the disk
+            for call in calls:  # until what is asked for is in memory: the first to ask waits for the disk
                 call()
         return {name: costs(calls, pids) for name, calls in wanted.items()}
     finally:

@@ -76,7 +76,7 @@ FORMER_NAMES = {
     "house", "leave_nothing", "let_go_again", "letting_go", "look", "look_at", "looks", "note_told", "nobody", "occasion_told",
     "taking_in", "teller", "tend", "ticking",
 }  # fmt: skip
-"""Names that said nothing to whoever did not know them, or stood for several things."""
+"""Names that explained nothing to a stranger, or stood for several things."""
 
 
 def modules() -> list[Path]:

@@ -97,7 +97,7 @@ def test_nothing_is_missed_or_repeated_while_a_log_is_rotated(file: Path, log: l
     assert file.with_name("daemon.log.1").exists(), "nothing was rotated"
 
 
-def test_a_line_is_told_once_it_is_whole(file: Path) -> None:
+def test_a_line_is_reported_once_it_is_whole(file: Path) -> None:
     file.write_text("2026-03-02T09:00:00Z INFO kite_memory half", encoding="utf-8")
     following = LogFile(file)
 
@@ -115,7 +115,7 @@ def test_a_log_may_come_into_being_later(file: Path) -> None:
     assert messages(following.new()) == ["started"]
 
 
-def test_a_date_that_is_none_is_passed_over(file: Path) -> None:
+def test_a_date_that_is_invalid_is_passed_over(file: Path) -> None:
     file.write_text("2026-99-02T09:00:00Z INFO kite_memory odd\nrubbish\n2026-03-02T09:00:00Z INFO kite_memory well\n")
 
     assert messages(LogFile(file).entries()) == ["well"]

@@ -32,10 +32,10 @@ def installed(hooks: Dialect, text: str | None) -> str:
 
 @BOTH
 def test_each_event_runs_our_command_in_the_agents_own_name_and_unit(hooks: Dialect) -> None:
-    told = json.loads(installed(hooks, None))
+    content = json.loads(installed(hooks, None))
 
     expected = {"type": "command", "command": f"{COMMAND} --agent {hooks.name}", "timeout": hooks.timeout}
-    assert told == {"hooks": {event: [{"hooks": [expected]}] for event in hooks.events}}
+    assert content == {"hooks": {event: [{"hooks": [expected]}] for event in hooks.events}}
 
 
 @BOTH
@@ -125,6 +125,6 @@ def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: Dialect, te
     assert hooks.file in raised.value.hint
 
 
-def test_gemini_is_told_nothing_as_a_session_starts() -> None:
+def test_gemini_gets_nothing_as_a_session_starts() -> None:
     """What its start hook says goes in front of the first prompt, which a resumed client then takes for no prompt."""
     assert "SessionStart" not in registry.GEMINI_HOOKS.events

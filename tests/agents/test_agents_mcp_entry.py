@@ -80,10 +80,10 @@ def after(plan: Plan) -> str:
 
 @ALL
 def test_the_entry_stands_where_the_agent_reads_it_and_starts_us(agent: Connection) -> None:
-    told = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
+    record = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
 
-    entry = told[agent.dialect.key]["kite-memory"]
-    assert set(told) == {agent.dialect.key} and set(told[agent.dialect.key]) == {"kite-memory"}
+    entry = record[agent.dialect.key]["kite-memory"]
+    assert set(record) == {agent.dialect.key} and set(record[agent.dialect.key]) == {"kite-memory"}
     words = entry["command"] if agent.dialect.whole_command else [entry["command"], *entry["args"]]
     assert words == ["/opt/kite/bin/python", "-P", "/opt/kite_memory/__main__.py", "mcp"]
     assert entry["environment" if agent.name == "opencode" else "env"] == {"KMEM_HOME": "/k"}
@@ -153,9 +153,9 @@ def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> N
         said: dict[str, Any] = {"startup_timeout_sec": 2.5, "enabled": False, "tools": {"search notes": {"ask": True}}}
     else:
         said = {"disabled": True, "timeout": 60, "autoApprove": ["search_notes"], "cwd": None}
-        told = json.loads(connected)
-        told[dialect.key]["kite-memory"] |= said
-        chosen = json.dumps(told, indent=4)
+        content = json.loads(connected)
+        content[dialect.key]["kite-memory"] |= said
+        chosen = json.dumps(content, indent=4)
     moved = Server(command="/elsewhere/python", args=SERVER.args)
 
     again = dialect.plan_add(chosen, SERVER)
@@ -237,9 +237,9 @@ def test_toml_in_every_style_keeps_its_meaning(text: str) -> None:
     now = after(dialect.plan_add(text, SERVER))
     removed = after(dialect.plan_remove(now))
 
-    told = tomllib.loads(now)
-    assert told["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
-    assert told == tomllib.loads(text) == tomllib.loads(removed)
+    content = tomllib.loads(now)
+    assert content["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
+    assert content == tomllib.loads(text) == tomllib.loads(removed)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_an_extension_is_met_where_it_has_been(tmp_path: Path) -> None:
     assert agent.settings == older / "settings" / "cline_mcp_settings.json"
 
 
-def test_an_unknown_agent_is_told_which_there_are() -> None:
+def test_an_unknown_agent_learns_which_there_are() -> None:
     with pytest.raises(UsageError) as raised:
         connection("clippy", PLACES)
 

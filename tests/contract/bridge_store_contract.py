@@ -127,7 +127,7 @@ def decision(title: str, body: str = "") -> Decision:
 
 
 def conversation(uuid: str = CHAT, *topics: Topic, **fields: Any) -> Conversation:
-    told = Conversation(
+    conversation = Conversation(
         uuid=uuid,
         source="claude_code",
         project="orchard",
@@ -138,11 +138,11 @@ def conversation(uuid: str = CHAT, *topics: Topic, **fields: Any) -> Conversatio
         created=NOW,
         updated=NOW,
     )
-    return replace(told, **fields)
+    return replace(conversation, **fields)
 
 
 def state(ai: str = "claude", session: str = "morning", **fields: Any) -> State:
-    told = State(
+    state = State(
         ai=ai,
         session=session,
         project="orchard",
@@ -151,7 +151,7 @@ def state(ai: str = "claude", session: str = "morning", **fields: Any) -> State:
         context_summary="planting",
         saved=NOW,
     )
-    return replace(told, **fields)
+    return replace(state, **fields)
 
 
 def in_threads(*calls: Callable[[], object]) -> list[BaseException]:
@@ -187,7 +187,7 @@ class MemoriesContract:
         assert read.created.tzinfo is not None
         assert read.expires is None
 
-    def test_whoever_holds_the_grant_has_written_it_where_nobody_says(self, store: Store) -> None:
+    def test_anyone_who_holds_the_grant_has_written_it_where_no_one_says(self, store: Store) -> None:
         store.write_memory(ORCHARD_ONLY, "k", 1, ORCHARD)
 
         assert only(store, "k").created_by == "orchardist"
@@ -270,23 +270,23 @@ class MemoriesContract:
         assert (written.version, only(store, "k").value) == (2, "second")
 
     @pytest.mark.parametrize("expected", [0, 1, 3, 10**9])
-    def test_a_write_over_another_version_is_told_which_there_is(self, store: Store, expected: int) -> None:
+    def test_a_write_over_another_version_learns_which_there_is(self, store: Store, expected: int) -> None:
         store.write_memory(OWNER, "k", "first", ORCHARD)
         store.write_memory(OWNER, "k", "second", ORCHARD)
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost?", ORCHARD, expected=expected)
 
-        assert told.value.version == 2
-        assert told.value.hint
+        assert result.value.version == 2
+        assert result.value.hint
         assert only(store, "k").value == "second"
         assert len(store.versions(OWNER, "k", ORCHARD)) == 2
 
-    def test_a_write_over_what_is_not_there_is_told_that_nothing_is(self, store: Store) -> None:
-        with pytest.raises(Conflict) as told:
+    def test_a_write_over_what_is_not_there_learns_that_nothing_is(self, store: Store) -> None:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", 1, ORCHARD, expected=1)
 
-        assert told.value.version == 0
+        assert result.value.version == 0
         assert store.memories(OWNER, Wanted()) == []
 
     def test_a_deleted_memory_is_nowhere(self, store: Store) -> None:
@@ -306,10 +306,10 @@ class MemoriesContract:
         store.delete_memory(OWNER, "k", ORCHARD)
         anew = store.write_memory(OWNER, "k", "after", ORCHARD, expected=0)
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost", ORCHARD, expected=stale)
 
-        assert told.value.version == anew.version
+        assert result.value.version == anew.version
         assert [each.value for each in store.versions(OWNER, "k", ORCHARD)] == ["after"]
 
     def test_what_has_expired_is_nowhere(self, store: Store) -> None:
@@ -328,11 +328,11 @@ class MemoriesContract:
         past = datetime.now(UTC) - timedelta(seconds=1)
         stale = store.write_memory(OWNER, "k", "old", ORCHARD, expires=past).version
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost", ORCHARD, expected=stale)
         store.write_memory(OWNER, "k", "new", ORCHARD, expected=0)
 
-        assert told.value.version == 0
+        assert result.value.version == 0
         assert only(store, "k").value == "new"
         assert [each.value for each in store.versions(OWNER, "k", ORCHARD)] == ["new"]
 
@@ -354,7 +354,7 @@ class MemoriesContract:
         assert found == ["session orchard morning", "project orchard ", "shared orchard ", "shared  ", "global  "]
 
     @pytest.mark.parametrize("scope", [Scope.SHARED, Scope.SESSION])
-    def test_of_one_scope_a_projects_own_comes_before_nobodys(self, store: Store, scope: Scope) -> None:
+    def test_of_one_scope_a_projects_own_comes_before_no_ones(self, store: Store, scope: Scope) -> None:
         session = "morning" if scope is Scope.SESSION else ""
         for project in ("", "orchard", "harbour"):
             store.write_memory(OWNER, "k", project, Place(scope=scope, project=project, session=session))
@@ -534,13 +534,15 @@ class NotesContract:
             rejected=(Rejected(alternative=HALVES, reason=HALVES),),
         )
         topic = Topic(name=HALVES, summary=HALVES, items=(item,), categories=(HALVES,), entities=(HALVES,))
-        told = conversation(CHAT, topic, overall=HALVES, source=HALVES, project=place.project, created_by=HALVES, transcript=HALVES)
+        result = conversation(
+            CHAT, topic, overall=HALVES, source=HALVES, project=place.project, created_by=HALVES, transcript=HALVES
+        )
 
         memory = store.write_memory(OWNER, HALVES, 1, place, by=HALVES, tags=[HALVES])
         note = store.remember(OWNER, "Geese guard the gate", NoteKind.FACT, place, by=HALVES, tags=[HALVES], title=HALVES)
         store.save_state(OWNER, state(HALVES, HALVES, project=place.project, working_notes=HALVES, todos=(Todo(text=HALVES),)))
         store.transfer_state(OWNER, HALVES, from_session=HALVES, to_session="evening", at=NOW)
-        store.save_conversation(OWNER, told)
+        store.save_conversation(OWNER, result)
 
         assert [each.version for each in store.versions(OWNER, HALVES, place)] == [1]
         assert [each.id for each in store.memories(OWNER, Wanted(pattern=memory.key, project=memory.place.project))] == [memory.id]
@@ -659,7 +661,7 @@ class NotesContract:
 
 class ConversationsContract:
     def test_a_conversation_comes_back_whole(self, store: Store) -> None:
-        told = conversation(
+        changed = conversation(
             CHAT,
             Topic(
                 name="Keeping deer out",
@@ -688,12 +690,12 @@ class ConversationsContract:
             source="gemini_cli",
             created_by="gemini",
         )  # fmt: skip
-        told = replace(told, record=replace(told.record, cross_topic_insights=("Water draws deer",)))
+        changed = replace(changed, record=replace(changed.record, cross_topic_insights=("Water draws deer",)))
 
-        saved = store.save_conversation(OWNER, told)
+        saved = store.save_conversation(OWNER, changed)
         back = store.conversation(OWNER, CHAT)
 
-        assert back == told
+        assert back == changed
         assert (saved.uuid, saved.amended, len(saved.notes)) == (CHAT, False, 5)
 
     def test_it_is_found_by_its_journal_and_by_what_it_yields(self, store: Store) -> None:
@@ -721,21 +723,21 @@ class ConversationsContract:
         assert (back.transcript, back.has_transcript) == ("", bool(text))
 
     @pytest.mark.parametrize("text", [text for text in WILD_TEXTS if text.strip()])
-    def test_any_text_may_be_told(self, store: Store, text: str) -> None:
-        told = conversation(
+    def test_any_text_may_be_reported(self, store: Store, text: str) -> None:
+        result = conversation(
             CHAT,
             Topic(name=text[:80], summary=text[:5000], items=(decision(text[:200], f"because {text[:5000]}"),)),
             overall=text[:5000],
         )
 
-        saved = store.save_conversation(OWNER, told)
+        saved = store.save_conversation(OWNER, result)
         back = store.conversation(OWNER, CHAT)
 
         assert back is not None
         assert len(back.record.items()) == 1
         assert store.note(OWNER, saved.journal) is not None
 
-    def test_what_nobody_saved_is_not_there(self, store: Store) -> None:
+    def test_what_no_one_saved_is_not_there(self, store: Store) -> None:
         for uuid in ("nothing", "", "\0", "../nothing"):
             assert store.conversation(OWNER, uuid) is None
             assert store.transcript(OWNER, uuid) is None
@@ -774,7 +776,7 @@ class ConversationsContract:
         assert (saved.amended, saved.project, saved.scope) == (True, "orchard", Scope.PROJECT)
 
     @pytest.mark.parametrize("elsewhere", [{"project": "harbour"}, {"scope": Scope.SHARED}], ids=str)
-    def test_who_asks_for_another_place_is_told_where_it_is(self, store: Store, elsewhere: dict[str, Any]) -> None:
+    def test_who_asks_for_another_place_learns_where_it_is(self, store: Store, elsewhere: dict[str, Any]) -> None:
         store.save_conversation(OWNER, conversation())
 
         with pytest.raises(UsageError, match=r"'orchard'.*'project'"):
@@ -820,7 +822,7 @@ class ConversationsContract:
         assert [reason for _, reason in again.refused]
         assert store.note(OWNER, saved.notes[0]) is None
 
-    def test_what_was_forgotten_of_it_is_not_told_again(self, store: Store) -> None:
+    def test_what_was_forgotten_of_it_is_not_reported_again(self, store: Store) -> None:
         topic = Topic(name="Keeping deer out", summary="Both.", items=(decision("Plant hedges"), decision("Dig a ditch")))
         saved = store.save_conversation(OWNER, conversation(CHAT, topic))
         store.forget(OWNER, saved.notes[0])
@@ -883,10 +885,10 @@ class StatesContract:
 
     @pytest.mark.parametrize("text", WILD_TEXTS)
     def test_any_text_may_be_in_hand(self, store: Store, text: str) -> None:
-        told = state(todos=(Todo(text=text),), working_notes=text, context_summary=text)
-        store.save_state(OWNER, told)
+        result = state(todos=(Todo(text=text),), working_notes=text, context_summary=text)
+        store.save_state(OWNER, result)
 
-        assert store.states(OWNER) == [told]
+        assert store.states(OWNER) == [result]
 
     def test_saving_again_replaces_and_others_keep_their_own(self, store: Store) -> None:
         later = NOW + timedelta(hours=1)
@@ -907,11 +909,11 @@ class StatesContract:
         later = state(working_notes="the pump is mended", todos=(), saved=NOW + timedelta(hours=1))
         first = store.save_state(OWNER, state(), only={"todos"})
 
-        told = store.save_state(OWNER, later, only={"working_notes"})
+        result = store.save_state(OWNER, later, only={"working_notes"})
 
         assert first == state()
-        assert told == replace(state(), working_notes="the pump is mended", saved=later.saved)
-        assert store.states(OWNER) == [told]
+        assert result == replace(state(), working_notes="the pump is mended", saved=later.saved)
+        assert store.states(OWNER) == [result]
 
     def test_states_are_asked_for_by_who_where_and_how_many(self, store: Store) -> None:
         for number, (ai, session, project) in enumerate(itertools.product("ab", "st", ("orchard", "harbour"))):
@@ -939,7 +941,7 @@ class StatesContract:
         assert store.states(OWNER, session="evening") == [moved]
         assert store.states(OWNER, session="morning") == [state()]
 
-    def test_where_there_is_none_nothing_is_handed_over(self, store: Store) -> None:
+    def test_where_none_exists_nothing_is_handed_over(self, store: Store) -> None:
         store.save_state(OWNER, state("codex"))
 
         moved = store.transfer_state(OWNER, "claude", from_session="morning", to_session="evening", at=NOW)
@@ -947,7 +949,7 @@ class StatesContract:
         assert moved is None
         assert store.states(OWNER) == [state("codex")]
 
-    def test_who_may_only_read_is_told_so_whether_or_not_there_is_a_state(self, store: Store) -> None:
+    def test_who_may_only_read_is_informed_whether_or_not_there_is_a_state(self, store: Store) -> None:
         store.save_state(OWNER, state("claude", "morning"))
 
         for session in ("morning", "never"):
@@ -1006,19 +1008,19 @@ class GrantsContract:
     @pytest.mark.parametrize("grant", GRANTS, ids=lambda grant: grant.name or "owner")
     def test_a_conversation_outside_a_grant_is_not_there(self, store: Store, grant: Grant) -> None:
         for number, place in enumerate((GLOBAL, SHARED, ORCHARD, HARBOUR)):
-            told = conversation(
+            result = conversation(
                 f"0000000{number}-0000-4000-8000-000000000000", scope=place.scope, project=place.project, transcript="all of it"
             )
-            saved = store.save_conversation(OWNER, told)
+            saved = store.save_conversation(OWNER, result)
             visible = grant.sees(place.scope, place.project)
 
-            assert (store.conversation(grant, told.uuid) is not None) == visible
-            assert (store.transcript(grant, told.uuid) is not None) == visible
+            assert (store.conversation(grant, result.uuid) is not None) == visible
+            assert (store.transcript(grant, result.uuid) is not None) == visible
             assert (store.note(grant, saved.journal) is not None) == visible
             if not (visible and grant.write):
                 with pytest.raises(NotAllowed):
-                    store.save_conversation(grant, replace(told, overall="overwritten", updated=NOW + timedelta(hours=1)))
-                kept = store.conversation(OWNER, told.uuid)
+                    store.save_conversation(grant, replace(result, overall="overwritten", updated=NOW + timedelta(hours=1)))
+                kept = store.conversation(OWNER, result.uuid)
                 assert kept is not None
                 assert kept.overall == "About the deer."
 
@@ -1095,7 +1097,7 @@ class GrantsContract:
         assert kept.overall == "About the deer."
 
     def test_who_amends_a_conversation_of_the_team_keeps_their_own_global_notes(self, store: Store) -> None:
-        told = conversation(
+        result = conversation(
             CHAT,
             Topic(
                 name="tools",
@@ -1113,17 +1115,17 @@ class GrantsContract:
             ),
         )
         for person in ("ada", "ben"):
-            saved = store.save_conversation(Grant(name=person, person=person), told)
+            saved = store.save_conversation(Grant(name=person, person=person), result)
             assert saved.project == "orchard"
 
-    def test_a_count_tells_nothing_of_what_is_hidden(self, store: Store) -> None:
+    def test_a_count_shows_nothing_of_what_is_hidden(self, store: Store) -> None:
         for number in range(5):
             store.write_memory(OWNER, f"hidden{number}", number, HARBOUR)
         store.write_memory(OWNER, "visible", 1, ORCHARD)
 
         assert values(store, Wanted(limit=1), ORCHARD_ONLY) == [1]
 
-    def test_a_conflict_tells_nothing_of_what_is_hidden(self, store: Store) -> None:
+    def test_a_conflict_shows_nothing_of_what_is_hidden(self, store: Store) -> None:
         for number in range(5):
             store.write_memory(OWNER, "k", number, HARBOUR)
 

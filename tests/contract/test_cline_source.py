@@ -48,8 +48,8 @@ class TestClineInTheTerminal(DocumentSourceContract):
         return self.versions()[-1]
 
     def versions(self) -> list[bytes]:
-        told = ({"version": 1, "sessionId": SESSION, "messages": TOLD[:count]} for count in range(1, len(TOLD) + 1))
-        return [json.dumps(each).encode() for each in told]
+        rows = ({"version": 1, "sessionId": SESSION, "messages": TOLD[:count]} for count in range(1, len(TOLD) + 1))
+        return [json.dumps(each).encode() for each in rows]
 
     def strangers(self, folder: Path) -> list[Path]:
         session = folder / "sessions" / SESSION

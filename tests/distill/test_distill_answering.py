@@ -25,7 +25,7 @@ PIECES = (
 USAGE = Usage(tokens_in=100, tokens_out=20, dollars=0.002)
 
 
-def told(*sentences: object) -> str:
+def answer_with(*sentences: object) -> str:
     return json.dumps({"sentences": list(sentences)})
 
 
@@ -52,7 +52,7 @@ def spent(outbox: Outbox) -> float:
 
 class TestReading:
     def test_a_sentence_keeps_the_pieces_it_names(self) -> None:
-        said = read_answer(told(sentence("The queue uses PostgreSQL.", 1)), PIECES)
+        said = read_answer(answer_with(sentence("The queue uses PostgreSQL.", 1)), PIECES)
 
         assert said is not None
         assert [(each.text, each.rests_on) for each in said.sentences] == [("The queue uses PostgreSQL.", (0,))]
@@ -73,20 +73,20 @@ class TestReading:
         ],
     )
     def test_a_sentence_without_a_piece_that_bears_it_is_dropped(self, made_up: object) -> None:
-        said = read_answer(told(made_up, sentence("Stale claims are taken back.", 2)), PIECES)
+        said = read_answer(answer_with(made_up, sentence("Stale claims are taken back.", 2)), PIECES)
 
         assert said is not None
         assert [each.rests_on for each in said.sentences] == [(1,)]
         assert said.dropped == 1
 
     def test_of_several_pieces_named_those_that_bear_it_stay(self) -> None:
-        said = read_answer(told(sentence("Stale claims go back.", 1, 2, 2, 9)), PIECES)
+        said = read_answer(answer_with(sentence("Stale claims go back.", 1, 2, 2, 9)), PIECES)
 
         assert said is not None
         assert said.sentences[0].rests_on == (1,)
 
     def test_no_sentences_is_an_answer(self) -> None:
-        assert read_answer(told(), PIECES) == Said(sentences=())
+        assert read_answer(answer_with(), PIECES) == Said(sentences=())
 
     @pytest.mark.parametrize("text", ["", "PostgreSQL, I think.", '{"answer": "PostgreSQL"}', '{"sentences": 4}', "[" * 5_000])
     def test_what_has_no_such_form_is_none(self, text: str) -> None:
@@ -116,12 +116,14 @@ def test_what_is_asked_is_bounded() -> None:
 
 class TestAsking:
     def test_an_answer_is_paid_for(self, outbox: Outbox) -> None:
-        said = answerer(outbox, Reply(text=told(sentence("The queue uses PostgreSQL.", 1)), usage=USAGE)).answer("which?", PIECES)
+        said = answerer(outbox, Reply(text=answer_with(sentence("The queue uses PostgreSQL.", 1)), usage=USAGE)).answer(
+            "which?", PIECES
+        )
 
         assert isinstance(said, Said) and len(said.sentences) == 1
         assert spent(outbox) == pytest.approx(0.002)
 
-    def test_without_budget_nobody_is_asked(self, outbox: Outbox) -> None:
+    def test_without_budget_no_one_is_asked(self, outbox: Outbox) -> None:
         poor = answerer(outbox, dollars=0.0001)
 
         assert poor.answer("which?", PIECES) == Unsaid(reason="this part of the day's budget is spent")

@@ -386,7 +386,7 @@ def test_a_crash_between_the_answers_and_the_settlement_counts_nothing_twice(
     desk.run()
     server.batches_over = True
 
-    def crash(*told: object) -> None:
+    def crash(*value: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(desk.outbox.batches, "settle", crash)

@@ -49,7 +49,7 @@ def fact(body: str) -> Fact:
     return Fact(title="A title", body=body, evidence=(SAID.id,), importance=2, origin="assistant")
 
 
-def test_the_model_tells_a_transcript_and_what_it_cost_is_booked(outbox: Outbox) -> None:
+def test_the_model_shows_a_transcript_and_what_it_cost_is_booked(outbox: Outbox) -> None:
     model = ScriptedExtractor([Answer(record=TOLD, usage=Usage(tokens_in=9, tokens_out=1, dollars=0.1))], price=0.4)
 
     assert saving(outbox, model).decompose(CHUNK) == (TOLD, "")
@@ -75,9 +75,9 @@ def test_where_the_model_fails_the_rules_tell_it(outbox: Outbox, outcome: Outcom
     assert outbox.spending(TODAY).calls == calls
 
 
-@pytest.mark.parametrize(("full", "told"), [("book_call", "made by rules, since a call cannot be booked"), ("settle_call", "")])
+@pytest.mark.parametrize(("full", "expected"), [("book_call", "made by rules, since a call cannot be booked"), ("settle_call", "")])
 def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, expected: str
 ) -> None:
     class FullDisk(Outbox):
         pass
@@ -92,8 +92,8 @@ def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
     record, remark = saving(outbox, model).decompose(CHUNK)
 
     outbox.close()
-    assert remark.startswith(told)
-    assert (record == TOLD) is not bool(told)
+    assert remark.startswith(expected)
+    assert (record == TOLD) is not bool(expected)
 
 
 def test_nothing_is_asked_beyond_the_days_budget(outbox: Outbox) -> None:

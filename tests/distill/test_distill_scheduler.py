@@ -1,4 +1,4 @@
-"""The scheduler: nothing dropped, nothing asked twice, nobody hammered."""
+"""The scheduler: nothing dropped, nothing asked twice, no one hammered."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -356,11 +356,11 @@ def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outb
 
 
 def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_at_most(outbox: Outbox, clock: Clock) -> None:
-    def told(chunk: Chunk) -> Outcome:
+    def answer_to(chunk: Chunk) -> Outcome:
         return NOT_ACCEPTED if chunk.id in ("c0", "c1") else plain_answer(chunk, title=chunk.id)
 
     fill(outbox, 4)
-    asking = scheduler(outbox, ScriptedExtractor([told] * 9), clock)
+    asking = scheduler(outbox, ScriptedExtractor([answer_to] * 9), clock)
 
     step_often(asking)
     clock.now = MIDNIGHT
@@ -454,7 +454,7 @@ def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, cloc
     ],
     ids=["declined", "not accepted", "busy"],
 )
-def test_a_shared_call_that_fails_costs_nobody_their_answer(
+def test_a_shared_call_that_fails_costs_no_one_their_answer(
     outbox: Outbox, clock: Clock, ending: Outcome, after: list[list[str]]
 ) -> None:
     fill_sessions(outbox, 3)

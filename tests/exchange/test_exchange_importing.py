@@ -198,14 +198,14 @@ def test_a_folder_of_notes_is_its_owners_and_hidden_folders_and_links_are_left_o
     assert [(each.title, each.body, each.project, each.origin) for each in found] == [("Pruning", "In March.", "orchard", "user")]
 
 
-def test_a_path_that_tells_nothing_asks_for_a_word(tmp_path: Path) -> None:
+def test_a_path_that_shows_nothing_asks_for_a_word(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"x")
 
     with pytest.raises(UsageError, match="cannot tell"):
         sort_of(tmp_path / "x.bin")
 
 
-def test_everything_that_is_imported_waits_for_review_and_is_nobodys_word_unless_it_is_trusted() -> None:
+def test_everything_that_is_imported_waits_for_review_and_is_no_ones_word_unless_it_is_trusted() -> None:
     piece = Foreign(source="mem0", name="1", title="", body="Prefers tabs", kind=NoteKind.FACT, created=NEW_YEAR)
     by_hand = Foreign(
         source="markdown", name="1", title="", body="Prefers tabs", kind=NoteKind.FACT, created=NEW_YEAR, origin="user"
@@ -389,7 +389,7 @@ def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) 
     assert (kept.supersedes, kept.conflicts) == ((), ())
 
 
-def test_what_lies_in_the_vault_still_is_not_taken_in_from_its_own_export(tmp_path: Path) -> None:
+def test_what_is_in_the_vault_still_is_not_taken_in_from_its_own_export(tmp_path: Path) -> None:
     with vault_at(tmp_path) as vault:
         vault.remember("Frost comes late.")
         (vault.root / "people" / "mine.md").write_text("# Mine\n\nI like pears.\n")
@@ -444,7 +444,7 @@ def test_a_line_longer_than_any_note_costs_that_line(tmp_path: Path) -> None:
     assert isinstance(kept, Kept)
 
 
-def test_a_folder_that_is_said_to_be_an_export_is_told_to_be_none(tmp_path: Path) -> None:
+def test_a_folder_that_is_said_to_be_an_export_is_recognised_as_none(tmp_path: Path) -> None:
     with pytest.raises(KiteError, match="cannot be read"):
         taken(tmp_path, Sort.KMEM)
 
@@ -545,7 +545,7 @@ def test_an_encrypted_member_is_passed_over(tmp_path: Path) -> None:
     assert taken(path) == [PassedOver(name="a.md", reason="encrypted")]
 
 
-def test_what_is_no_zip_is_told_to_be_none(tmp_path: Path) -> None:
+def test_what_is_no_zip_is_recognised_as_none(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"hello")
 
     with pytest.raises(KiteError, match="cannot be read as a zip"):

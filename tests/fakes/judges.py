@@ -1,4 +1,4 @@
-"""Questions for a judge, a model that answers them by the words they share, and a judge that does as it is told."""
+"""Questions for a judge, a model that answers them by the words they share, and a judge with fixed verdicts."""
 
 import json
 import re

@@ -156,9 +156,9 @@ def _notes(vault: Path, sessions: list[str], now: datetime) -> None:
         PREFERENCE: "people",
         QUESTION: "ideas",
     }
-    told = [(*note, NoteStatus.ACCEPTED) for note in _NOTES]
-    told += [(*note, 0.05, NoteStatus.PROPOSED) for note in _WAITING]
-    for number, (kind, stem, title, project, body, days, status) in enumerate(told):
+    listed = [(*note, NoteStatus.ACCEPTED) for note in _NOTES]
+    listed += [(*note, 0.05, NoteStatus.PROPOSED) for note in _WAITING]
+    for number, (kind, stem, title, project, body, days, status) in enumerate(listed):
         path = f"{folders[kind]}/{stem}.md"
         at = now - timedelta(days=days)
         note = Note(

@@ -288,8 +288,8 @@ class MemoryStore:
                 if journal_id(conversation) == found.id:
                     del self._shelf.conversations[place]
                 elif (record := without(conversation, self._shelf.forgotten)) != conversation.record:
-                    self._shelf.conversations[place] = told = replace(conversation, record=record)
-                    self._shelf.notes[journal_id(told)] = next(_notes_of(told, everywhere=True))
+                    self._shelf.conversations[place] = changed = replace(conversation, record=record)
+                    self._shelf.notes[journal_id(changed)] = next(_notes_of(changed, everywhere=True))
             return True
 
     def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:

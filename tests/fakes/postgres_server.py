@@ -30,7 +30,7 @@ _SETTINGS = {
 
 
 class PostgresServer:
-    """``folder`` is made, and removed by `close`. Answers on a socket in it; nobody else can reach that."""
+    """``folder`` is made, and removed by `close`. Answers on a socket in it; no one else can reach that."""
 
     def __init__(self, **settings: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kmem-pg-"))  # a socket's path must be short

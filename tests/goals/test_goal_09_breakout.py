@@ -49,7 +49,7 @@ _RAW_TAG = re.compile(r"<[/!?|\s]{0,8}[^\W\d]|<!-")
 
 
 def steering(text: str) -> list[str]:
-    """What a terminal acts upon, and what nobody sees."""
+    """What a terminal acts upon, and what no one sees."""
     return [
         hex(ord(char)) for char in text if char not in "\n\t" and not (char.isprintable() or unicodedata.category(char) == "Zs")
     ]
@@ -78,7 +78,7 @@ class TestBlocks:
 
 
 def hook_says(hostile: str) -> list[str]:
-    """The blocks that are none any more."""
+    """The blocks that were broken."""
     one = hit(f"{hostile}. And more words.\n{hostile}", title=hostile, path=f"facts/{hostile}.md", project=hostile)
     two = hit("An innocent note of some length, about pears.", id="two", age=1)
     pointer = Pointer(id="n1", title=hostile, date=DAY, score=0.5)
@@ -138,25 +138,25 @@ class Answered:
         words = self.answer.get("text")
         if isinstance(words, str) and words.startswith("<vault-context>"):
             return not stays_in(self.text)
-        return not is_data(self.text) or any(tags(said) or steering(said) for said in _told(self.answer))
+        return not is_data(self.text) or any(tags(said) or steering(said) for said in _texts_of(self.answer))
 
 
 _GIVEN_BACK = frozenset({"value", "todos", "working_notes", "context_summary", "transcript"})
 """What an agent has saved as data, and gets back as it was; written as JSON all the same."""
 
 
-def _told(answer: object) -> Iterator[str]:
+def _texts_of(answer: object) -> Iterator[str]:
     match answer:
         case str():
             yield answer
         case list():
             for each in answer:
-                yield from _told(each)
+                yield from _texts_of(each)
         case dict():
             for name, each in answer.items():
                 if name not in _GIVEN_BACK:
-                    yield from _told(name)
-                    yield from _told(each)
+                    yield from _texts_of(name)
+                    yield from _texts_of(each)
 
 
 def asked_of(house: Services, count: int) -> Iterator[Answered]:
@@ -361,7 +361,7 @@ MOUTHS: Mapping[str, frozenset[str]] = {
     "hook_client.py": frozenset(),
 }
 """Who may speak by itself, and how: the program's two mouths; the coloured timeline and review, which say what is `plain`;
-our own help; the status line, which holds numbers alone; and the maker of the weights, which nobody runs."""
+our own help; the status line, which holds numbers alone; and the maker of the weights, which no one runs."""
 _SPEAKING = re.compile(r"(?:^|\.)(?:print|echo|secho|pprint|Console)$|\.(?:write|writelines|print_json)$|^rich\.")
 _NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.write$")
 """Files, rows of a database, and links in a text."""
@@ -374,7 +374,7 @@ SPEAKERS = modules(
 
 
 @pytest.mark.parametrize("path", SPEAKERS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_nobody_prints_but_through_the_mouths_that_render(path: Path) -> None:
+def test_no_one_prints_but_through_the_mouths_that_render(path: Path) -> None:
     name = path.relative_to(PACKAGE).as_posix()
 
     spoken = {called for called, _ in calls(path) if _SPEAKING.search(called) and not _NOT_SPEAKING.match(called)}

@@ -108,8 +108,8 @@ def test_clocks_may_differ_by_half_a_minute(shared: FakeIssuer) -> None:
     assert verifier(shared).find(shared.token(exp=now - 61)) == "expired"
 
 
-def _letters(told: bytes) -> str:
-    return base64.urlsafe_b64encode(told).rstrip(b"=").decode()
+def _letters(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 def forged(header: dict[str, Any], claims: dict[str, Any], secret: bytes | None) -> str:
@@ -238,7 +238,7 @@ def test_metadata_that_cannot_be_trusted_is_not_followed(metadata: dict[str, Any
         assert issuer.fetches == 0
 
 
-def test_an_issuer_that_does_not_answer_is_told_as_such() -> None:
+def test_an_issuer_that_does_not_answer_is_reported_as_such() -> None:
     with pytest.raises(IssuerUnavailable):
         fetched("http://127.0.0.1:1/x")
 
@@ -294,13 +294,13 @@ def test_without_an_issuer_its_tokens_are_unknown(tmp_path: Path, shared: FakeIs
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         ('oidc_issuer = "http://issuer.example.org"\noidc_audience = "x"', "https"),
         ('oidc_issuer = "https://issuer.example.org"', "oidc_audience"),
         ('oidc_issuer = "https://issuer.example.org"\noidc_audience = "x"\noidc_scopes = "all"', "'all'"),
     ],
 )
-def test_an_issuer_that_cannot_be_trusted_is_refused_in_the_configuration(tmp_path: Path, lines: str, told: str) -> None:
-    with pytest.raises(ConfigInvalid, match=told):
+def test_an_issuer_that_cannot_be_trusted_is_refused_in_the_configuration(tmp_path: Path, lines: str, expected: str) -> None:
+    with pytest.raises(ConfigInvalid, match=expected):
         check(f"[team]\n{lines}\n".encode(), tmp_path / "config.toml")

@@ -91,10 +91,10 @@ def test_every_single_change_of_a_token_makes_it_worthless(tmp_path: Path) -> No
     assert taken == []
 
 
-@given(told=st.text(max_size=80) | st.text(alphabet="kmem_.0aé\0", max_size=60))
-def test_anything_else_is_turned_away(tmp_path_factory: pytest.TempPathFactory, told: str) -> None:
+@given(text=st.text(max_size=80) | st.text(alphabet="kmem_.0aé\0", max_size=60))
+def test_anything_else_is_turned_away(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     with opened(tmp_path_factory.mktemp("state")) as tokens:
-        assert not isinstance(tokens.find(told, loopback=True), Kept)
+        assert not isinstance(tokens.find(text, loopback=True), Kept)
 
 
 def test_a_longer_life_cannot_be_written_into_a_token(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_the_local_token_stays_while_it_is_good_and_is_made_anew_when_not(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["", " ci", "a\nb", "x" * 61])
-def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_invalid_is_refused(tmp_path: Path, name: str) -> None:
     with opened(tmp_path) as tokens, pytest.raises(UsageError):
         tokens.create(name)
 
@@ -222,7 +222,7 @@ def test_a_newer_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
         Tokens(tmp_path / "newer")
 
 
-def test_nobody_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> None:
+def test_no_one_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> None:
     """Else it would be revoked when a server makes that one."""
     tokens = Tokens(tmp_path)
     try:
@@ -234,11 +234,11 @@ def test_nobody_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> No
 
 
 def kept(**fields: Any) -> Kept:
-    told: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**told, **fields})
+    content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
+    return Kept(**{**content, **fields})
 
 
-def test_a_token_is_its_persons_and_one_that_names_nobody_is_its_own_in_a_team_and_the_owners_here() -> None:
+def test_a_token_is_its_persons_and_one_that_names_no_one_is_its_own_in_a_team_and_the_owners_here() -> None:
     ada, ci = kept(name="laptop", person="ada"), kept(name="ci")
 
     assert (ada.grant.person, ada.team_grant.person) == ("ada", "ada")
@@ -259,7 +259,7 @@ def test_a_person_is_kept_with_the_token(tmp_path: Path) -> None:
     tokens.close()
 
 
-def test_tokens_of_an_earlier_version_stay_good_and_name_nobody(tmp_path: Path) -> None:
+def test_tokens_of_an_earlier_version_stay_good_and_name_no_one(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path)
     token, _ = tokens.create("ci", write=False)
     tokens.close()

@@ -73,7 +73,7 @@ def test_a_removed_note_is_not_found(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
-def test_in_a_small_vault_a_telling_word_still_tells(count: int) -> None:
+def test_in_a_small_vault_a_telling_word_still_shows(count: int) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     lexical.add(connection, 1, Words(title="", body="the job queue"))

@@ -1,4 +1,4 @@
-"""What whoever runs a team's server can look up, bring back, back up and restore; and what the audit can and cannot lose."""
+"""What the administrator of a team's server can list, undelete, back up and restore; and what the audit can and cannot lose."""
 
 import gzip
 import json
@@ -61,27 +61,27 @@ def store(url: str) -> Iterator[PostgresStore]:
 
 
 def entry(**changed: Any) -> Entry:
-    told = {
+    fields = {
         "at": datetime.now(UTC), "person": "ada", "token": "ada-laptop", "ai": "codex", "project": "orchard",
         "tool": "write_memory", "key": "project.port", "outcome": "ok", "took_ms": 2.0,
     }  # fmt: skip
-    return Entry(**{**told, **changed})
+    return Entry(**{**fields, **changed})
 
 
 def test_calls_are_found_by_person_tool_key_and_time(store: PostgresStore) -> None:
     now = datetime.now(UTC)
-    told = [
+    listed = [
         entry(at=now - timedelta(days=3)),
         entry(at=now - timedelta(hours=2), person="ben", tool="forget", key="N1", outcome="not_allowed"),
         entry(at=now - timedelta(hours=1), key="project.host"),
     ]
-    store.record(told)
+    store.record(listed)
 
-    assert store.audited(since=LONG_AGO) == told[::-1]
-    assert store.audited(since=now - timedelta(days=1)) == [told[2], told[1]]
-    assert store.audited(since=LONG_AGO, person="ben") == [told[1]]
-    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [told[0]]
-    assert store.audited(since=LONG_AGO, limit=1) == [told[2]]
+    assert store.audited(since=LONG_AGO) == listed[::-1]
+    assert store.audited(since=now - timedelta(days=1)) == [listed[2], listed[1]]
+    assert store.audited(since=LONG_AGO, person="ben") == [listed[1]]
+    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [listed[0]]
+    assert store.audited(since=LONG_AGO, limit=1) == [listed[2]]
     assert [(each.person, each.calls, each.writes, each.refused, each.days) for each in store.usage(since=LONG_AGO)] == [
         ("ada", 2, 2, 0, 2),
         ("ben", 1, 0, 1, 1),
@@ -222,9 +222,9 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
     store.delete_memory(ADA, "port", ORCHARD)
     assert store.memories(ADA, Wanted(pattern="port")) == []
 
-    told = store.undelete("port", by="admin")
+    result = store.undelete("port", by="admin")
 
-    assert (told.name, told.place) == ("port", "project of orchard")
+    assert (result.name, result.place) == ("port", "project of orchard")
     (memory,) = store.memories(ADA, Wanted(pattern="port"))
     assert (memory.value, memory.version, memory.created_by) == ({"n": 2, "odd": "\0\ud800"}, 3, "ada-laptop")
     assert [(each.version, each.by) for each in store.versions(ADA, "port", ORCHARD)] == [

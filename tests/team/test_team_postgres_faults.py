@@ -52,7 +52,7 @@ def store(url: str) -> Iterator[PostgresStore]:
 
 @contextmanager
 def held(url: str, table: str) -> Iterator[psycopg.Connection[Any]]:
-    """Somebody holds a table, and whoever comes to it waits."""
+    """A table is locked, and others wait for it."""
     with psycopg.connect(url) as connection:
         connection.execute(f"LOCK TABLE kite.{table} IN ACCESS EXCLUSIVE MODE".encode())
         yield connection
@@ -74,7 +74,7 @@ def count(url: str, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def test_a_server_that_is_away_is_told_and_the_next_call_after_its_return_works(
+def test_a_server_that_is_away_is_reported_and_the_next_call_after_its_return_works(
     server: PostgresServer, store: PostgresStore
 ) -> None:
     store.write_memory(OWNER, "k", 1, ORCHARD)
@@ -88,9 +88,9 @@ def test_a_server_that_is_away_is_told_and_the_next_call_after_its_return_works(
     server.stop()
     try:
         for call in calls:
-            with pytest.raises(StoreUnavailable) as told:
+            with pytest.raises(StoreUnavailable) as result:
                 call()
-            assert told.value.hint
+            assert result.value.hint
     finally:
         server.start()
 
@@ -203,7 +203,7 @@ def test_what_takes_too_long_is_given_up_whole(url: str) -> None:
     store.close()
 
 
-def test_who_finds_every_connection_taken_is_told(url: str) -> None:
+def test_who_finds_every_connection_taken_is_reported(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, connections=1, patience=Patience(connection=0.1))
     with held(url, "note"):
         first = threading.Thread(target=lambda: store.memories(OWNER, Wanted()))
@@ -218,7 +218,7 @@ def test_who_finds_every_connection_taken_is_told(url: str) -> None:
     store.close()
 
 
-def test_a_database_that_only_reads_is_told(url: str) -> None:
+def test_a_database_that_only_reads_is_reported(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
@@ -230,14 +230,14 @@ def test_a_database_that_only_reads_is_told(url: str) -> None:
     store.close()
 
 
-def test_a_schema_that_was_dropped_is_told(url: str, store: PostgresStore) -> None:
+def test_a_schema_that_was_dropped_is_reported(url: str, store: PostgresStore) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA kite CASCADE")
 
-    with pytest.raises(SchemaMissing) as told:
+    with pytest.raises(SchemaMissing) as result:
         store.memories(OWNER, Wanted())
 
-    assert "--migrate" in told.value.hint
+    assert "--migrate" in result.value.hint
 
 
 def test_a_closed_store_says_so(url: str) -> None:
@@ -298,24 +298,24 @@ def test_others_changes_are_heard(url: str, store: PostgresStore) -> None:
     assert heard["theirs"] == 0
 
 
-def test_a_listener_hears_again_after_a_restart_and_tells_in_case(server: PostgresServer, store: PostgresStore) -> None:
+def test_a_listener_hears_again_after_a_restart_and_shows_in_case(server: PostgresServer, store: PostgresStore) -> None:
     heard = Counter[str]()
     listener = store.listen(lambda: heard.update(["told"]))
     assert listener.wait_until_ready(30)
     server.stop()
     server.start()
 
-    told_in_case = eventually(lambda: heard["told"] > 0)
+    reported_in_case = eventually(lambda: heard["told"] > 0)
     before = heard["told"]
     store.write_memory(OWNER, "k", 1, ORCHARD)
-    told_again = eventually(lambda: heard["told"] > before)
+    reported_again = eventually(lambda: heard["told"] > before)
     listener.close()
 
-    assert told_in_case
-    assert told_again
+    assert reported_in_case
+    assert reported_again
 
 
-def test_what_nobody_knows_to_be_written_keeps_its_transcript(url: str) -> None:
+def test_what_no_one_knows_to_be_written_keeps_its_transcript(url: str) -> None:
     """A trigger breaks the connection as the row is committed: the object must not go, for the row might have stayed."""
     shelf = ObjectShelf()
     store = open_postgres(url, embedder=EMBEDDER, objects=shelf)
@@ -339,15 +339,15 @@ def test_what_nobody_knows_to_be_written_keeps_its_transcript(url: str) -> None:
 
 def test_the_same_words_by_many_at_once_are_one_note(store: PostgresStore, url: str) -> None:
     """Also when a client, not knowing whether it was heard, asks again while it still is."""
-    with ThreadPoolExecutor(6) as pool, held(url, "words"):  # whoever has looked for the same words, and found none, waits there
-        told = [pool.submit(store.remember, OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool, held(url, "words"):  # a writer that looked for the same words, and found none, waits there
+        listed = [pool.submit(store.remember, OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD) for _ in range(6)]
         assert eventually(lambda: len(waiting(url)) == 6)
 
-    assert len({each.result().id for each in told}) == 1
+    assert len({each.result().id for each in listed}) == 1
     assert count(url, "note") == 1
 
 
-def test_a_name_that_is_too_long_for_the_database_is_told_as_that(store: PostgresStore) -> None:
+def test_a_name_that_is_too_long_for_the_database_is_reported_as_that(store: PostgresStore) -> None:
     name = "".join(random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9FA5)], k=1_000))
 
     with pytest.raises(UsageError, match="long"):

@@ -27,7 +27,7 @@ from tests.mcp_server.serving import serving
 
 EMBEDDER = HashingEmbedder()
 RUNS_SINCE = 6
-"""The oldest schema that this version's queries run on, as long as nobody asks for the audit."""
+"""The oldest schema that this version's queries run on, as long as no one asks for the audit."""
 
 ROWS_OF_THE_FIRST = """
 INSERT INTO kite.note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created, updated,
@@ -106,9 +106,9 @@ def test_what_was_global_for_all_becomes_theirs_who_wrote_it_and_that_is_said(ur
     assert [memory.value for memory in store.memories(claude, Wanted())] == ["bottomless"]
     assert [each.value for each in store.versions(claude, "project.pond", Place(scope=Scope.GLOBAL))] == ["bottomless", "shallow"]
     assert [found.note.id for found in store.search(claude, Asked(text="bottomless pond"))] == ["N1"]
-    for nobody in (other, OWNER):
-        assert store.memories(nobody, Wanted()) == []
-        assert store.search(nobody, Asked(text="bottomless pond")) == []
+    for no_one in (other, OWNER):
+        assert store.memories(no_one, Wanted()) == []
+        assert store.search(no_one, Asked(text="bottomless pond")) == []
     store.close()
 
 
@@ -159,14 +159,14 @@ def test_an_index_that_was_broken_off_is_built_again(url: str) -> None:
         assert valid.fetchall() == [(True,)]
 
 
-def test_a_database_without_our_tables_is_told(url: str) -> None:
-    with pytest.raises(SchemaMissing) as told:
+def test_a_database_without_our_tables_is_reported(url: str) -> None:
+    with pytest.raises(SchemaMissing) as result:
         open_postgres(url, embedder=EMBEDDER)
 
-    assert "--migrate" in told.value.hint
+    assert "--migrate" in result.value.hint
 
 
-def test_a_database_of_an_earlier_version_is_told(url: str) -> None:
+def test_a_database_of_an_earlier_version_is_reported(url: str) -> None:
     migrate(url, to=1)
 
     with pytest.raises(SchemaMissing, match=f"is of version 1, this kmem needs {VERSION}"):
@@ -183,24 +183,24 @@ def test_a_database_of_a_later_version_is_left_alone(url: str) -> None:
             call()
 
 
-def test_nobody_there_is_told_without_the_address(tmp_path: Path) -> None:
+def test_no_one_there_is_reported_without_the_address(tmp_path: Path) -> None:
     url = f"postgresql://someone:hunter2@/{'x' * 8}?host={tmp_path}"
 
     for call in (lambda: open_postgres(url, embedder=EMBEDDER), lambda: migrate(url)):
-        with pytest.raises(StoreUnavailable) as told:
+        with pytest.raises(StoreUnavailable) as result:
             call()
 
-        assert "hunter2" not in f"{told.value} {told.value.hint}"
-        assert str(tmp_path) not in f"{told.value} {told.value.hint}"
+        assert "hunter2" not in f"{result.value} {result.value.hint}"
+        assert str(tmp_path) not in f"{result.value} {result.value.hint}"
 
 
 @pytest.mark.parametrize("url", ["postgresql://a:hunter2@b/c?nonsense=hunter2", "nonsense hunter2", "postgresql://[hunter2/"])
-def test_what_is_no_url_is_told_without_repeating_it(url: str) -> None:
+def test_what_is_no_url_is_reported_without_repeating_it(url: str) -> None:
     for call in (lambda: open_postgres(url, embedder=EMBEDDER), lambda: migrate(url)):
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as result:
             call()
 
-        assert "hunter2" not in f"{told.value} {told.value.hint}"
+        assert "hunter2" not in f"{result.value} {result.value.hint}"
 
 
 @pytest.mark.parametrize("version", [RUNS_SINCE])

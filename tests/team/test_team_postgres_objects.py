@@ -80,7 +80,7 @@ def in_the_row(url: str, tenant: str) -> tuple[bytes | None, str]:
     return row[0], row[1]
 
 
-def test_a_long_transcript_lies_in_object_storage_with_a_reference_in_the_row(
+def test_a_long_transcript_is_in_object_storage_with_a_reference_in_the_row(
     store: PostgresStore, objects: S3Objects, url: str, tenant: str
 ) -> None:
     store.save_conversation(OWNER, conversation(transcript=LONG))
@@ -92,7 +92,7 @@ def test_a_long_transcript_lies_in_object_storage_with_a_reference_in_the_row(
     assert objects.get(reference) == LONG.encode()
 
 
-def test_a_short_one_lies_in_its_row(store: PostgresStore, objects: S3Objects, url: str, tenant: str) -> None:
+def test_a_short_one_is_in_its_row(store: PostgresStore, objects: S3Objects, url: str, tenant: str) -> None:
     store.save_conversation(OWNER, conversation(transcript="all of it"))
 
     assert in_the_row(url, tenant) == (b"all of it", "")
@@ -237,8 +237,8 @@ def test_what_was_forgotten_a_month_ago_is_kept_nowhere(store: PostgresStore, ur
 
 
 def test_words_of_a_forgotten_decision_are_in_the_trash_alone(store: PostgresStore, url: str, tenant: str) -> None:
-    told = conversation()
-    saved = store.save_conversation(OWNER, told)
+    result = conversation()
+    saved = store.save_conversation(OWNER, result)
 
     store.forget(OWNER, saved.notes[0])
 
@@ -266,22 +266,22 @@ def test_an_object_that_was_changed_is_not_passed_off_as_the_transcript(
         store.transcript(OWNER, CHAT)
 
 
-def test_storage_that_does_not_answer_is_told_and_nothing_is_saved(url: str, tenant: str) -> None:
-    nobody = S3Objects(bucket="b", endpoint="http://127.0.0.1:9", region="us-east-1")
-    store = open_postgres(url, embedder=EMBEDDER, objects=nobody, tenant=tenant)
+def test_storage_that_does_not_answer_is_reported_and_nothing_is_saved(url: str, tenant: str) -> None:
+    no_one = S3Objects(bucket="b", endpoint="http://127.0.0.1:9", region="us-east-1")
+    store = open_postgres(url, embedder=EMBEDDER, objects=no_one, tenant=tenant)
 
-    with pytest.raises(StoreUnavailable, match="object storage") as told:
+    with pytest.raises(StoreUnavailable, match="object storage") as result:
         store.save_conversation(OWNER, conversation(transcript=LONG))
 
-    assert told.value.hint
-    assert "127.0.0.1" not in str(told.value)
+    assert result.value.hint
+    assert "127.0.0.1" not in str(result.value)
     assert store.conversation(OWNER, CHAT) is None
     assert store.recent(OWNER, "orchard", frozenset(), 10) == []
     assert not store.save_conversation(OWNER, conversation(transcript="short")).amended
     store.close()
 
 
-def test_a_bucket_that_is_not_there_is_told(url: str, objects: S3Objects, endpoint: str, tenant: str) -> None:
+def test_a_bucket_that_is_not_there_is_reported(url: str, objects: S3Objects, endpoint: str, tenant: str) -> None:
     store = open_postgres(
         url, embedder=EMBEDDER, objects=S3Objects(bucket="no-such", endpoint=endpoint, region="us-east-1"), tenant=tenant
     )
@@ -295,10 +295,10 @@ def test_a_bucket_that_is_not_there_is_told(url: str, objects: S3Objects, endpoi
 def test_without_storage_a_long_transcript_is_refused_with_a_hint(url: str, tenant: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, objects=objects_of(bucket=""), tenant=tenant)
 
-    with pytest.raises(StoreUnavailable) as told:
+    with pytest.raises(StoreUnavailable) as result:
         store.save_conversation(OWNER, conversation(transcript=LONG))
 
-    assert "bucket" in told.value.hint
+    assert "bucket" in result.value.hint
     assert store.conversation(OWNER, CHAT) is None
     store.close()
 

@@ -131,7 +131,7 @@ def test_the_policy_holds_for_writing(url: str, grant: Grant, place: Any) -> Non
                 connection.execute(state_written, values)
 
 
-def test_nobody_writes_for_another_tenant(url: str) -> None:
+def test_no_one_writes_for_another_tenant(url: str) -> None:
     with as_app(url, OWNER) as connection, pytest.raises(errors.InsufficientPrivilege):
         connection.execute(
             "INSERT INTO kite.trash (tenant, id, scope, project, at, note) VALUES ('theirs', 'x', 'global', '', now(), '{}')"
@@ -221,12 +221,12 @@ def test_a_user_with_no_other_right_than_the_role_serves(server: PostgresServer,
     assert json.dumps(found[0].value) == '{"v": 1}'
 
 
-def test_a_user_who_may_not_act_as_the_role_is_told(url: str) -> None:
+def test_a_user_who_may_not_act_as_the_role_is_reported(url: str) -> None:
     name = f"stranger_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
 
-    with pytest.raises(NotPermitted) as told:
+    with pytest.raises(NotPermitted) as result:
         open_postgres(url.replace("postgres@", f"{name}@"), embedder=EMBEDDER)
 
-    assert "GRANT kite_app" in told.value.hint
+    assert "GRANT kite_app" in result.value.hint

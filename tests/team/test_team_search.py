@@ -86,7 +86,7 @@ def http(body: object, status: str = "200 OK") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(content), content)
 
 
-def told(*hits: object) -> bytes:
+def response_with(*hits: object) -> bytes:
     return http({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"hits": hits}}})
 
 
@@ -118,12 +118,12 @@ def test_without_a_token_that_counts_there_is_nothing(tmp_path: Path) -> None:
     assert hits == []
 
 
-def test_nobody_is_waited_for() -> None:
+def test_no_one_is_waited_for() -> None:
     with somebody_who_answers(b"") as team:
         assert Asking(team, GEESE, seconds=NO_TIME).hits() == []
 
 
-def test_nobody_there_is_nothing() -> None:
+def test_no_one_there_is_nothing() -> None:
     assert Asking(Team(address="http://127.0.0.1:9/mcp", token="t"), GEESE, seconds=A_LONG_TIME).hits() == []
 
 
@@ -134,8 +134,8 @@ def test_nobody_there_is_nothing() -> None:
         http(b"[" * 100_000),
         http({"result": []}),
         http({"error": {"code": 1, "message": "no"}}),
-        told("hit", None, 7, []),
-        told({"id": "x"}, {"id": "x", "score": "high"}, {"id": "x", "score": 7}, {"id": "x", "score": -1}),
+        response_with("hit", None, 7, []),
+        response_with({"id": "x"}, {"id": "x", "score": "high"}, {"id": "x", "score": 7}, {"id": "x", "score": -1}),
         http({"result": {"structuredContent": {"hits": [{"id": "x", "score": 1}]}}}, "500 No"),
         http(b"", "301 Moved"),
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_nothing(answer: bytes) -> None:
 
 def test_what_comes_is_somebody_else_s_text() -> None:
     with somebody_who_answers(
-        told({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
+        response_with({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
     ) as team:
         (hit,) = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
 
@@ -208,7 +208,7 @@ def test_the_best_of_both_come_first_and_nothing_twice() -> None:
     assert [hit["id"] for hit in together(ours, theirs, 2)] == ["a", "c"]
 
 
-def test_who_did_not_ask_for_it_asks_nobody(tmp_path: Path) -> None:
+def test_who_did_not_ask_for_it_asks_no_one(tmp_path: Path) -> None:
     hits = [{"id": "a", "score": 0.9}]
     for team in (TeamConfig(), TeamConfig(bridge="http://127.0.0.1:9/mcp"), TeamConfig(ask="search")):
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)

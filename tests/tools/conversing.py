@@ -85,7 +85,7 @@ class Clock:
 
 @dataclass
 class Conversing:
-    """``asker`` is who calls, if nobody else is named."""
+    """``asker`` is who calls, if no one else is named."""
 
     store: Store
     vault: Vault

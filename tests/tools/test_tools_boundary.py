@@ -1,4 +1,4 @@
-"""The whole way from a token to an answer, drawn by chance: nothing is read, counted or told apart across a boundary.
+"""The whole way from a token to an answer, drawn by chance: nothing is read, counted or distinguished across a boundary.
 
 The world and the model of forty lines are those of `test_bridge_conversations_boundary`; here every question is asked with a
 token, over the wire, and what is hidden must be as if it had never been.
@@ -46,9 +46,9 @@ class Guarded:
         asked = json.loads(wire.asked(tool, arguments, Asker(grant=kept.grant, project=project)))
         answer = json.loads(json.dumps(wire.perform(self.bridge.perform, asked["tool"], asked["arguments"], asked["asker"])))
         try:
-            told = wire.result_of(answer)
-            told.pop("took_ms", None)
-            return json.dumps(told, sort_keys=True)
+            result = wire.result_of(answer)
+            result.pop("took_ms", None)
+            return json.dumps(result, sort_keys=True)
         except KiteError as error:
             return f"{type(error).__name__}: {error} ({error.hint})"
 

@@ -86,7 +86,7 @@ class World:
                     self._converse(mark, topic, number, place | {"scope": kept.value})
 
     def _converse(self, mark: str, topic: str, number: int, place: dict[str, Any]) -> None:
-        """One uuid for several: told apart by whose they are."""
+        """One uuid for several: distinguished by their owners."""
         uuid = str(UUID(int=number // 3, version=4))
         record = {
             "claude_conversation_uuid": uuid,

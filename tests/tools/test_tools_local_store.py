@@ -375,8 +375,8 @@ def test_any_key_leads_back_to_its_memory(store: LocalStore, key: str) -> None:
     assert store.write_memory(OWNER, key, "y", ORCHARD, expected=1).id == read.id
 
 
-def test_a_memory_that_is_written_is_told_so_whatever_becomes_of_who_wrote_it(store: LocalStore, tmp_path: Path) -> None:
-    """Else it would be there, and its writer told that nothing was changed."""
+def test_a_memory_that_is_written_is_informed_whatever_becomes_of_who_wrote_it(store: LocalStore, tmp_path: Path) -> None:
+    """Else it would be there, and its writer would get the answer that nothing was changed."""
     with closing(sqlite3.connect(tmp_path / "state" / "bridge.sqlite")) as beside:
         beside.execute("CREATE TRIGGER full BEFORE INSERT ON memories BEGIN SELECT RAISE(FAIL, 'disk full'); END")
 

@@ -280,6 +280,6 @@ def test_what_is_not_mentioned_stays_however_many_sessions_there_were_since(cloc
         clock.now += timedelta(minutes=1)
         ask("ai_state_save", session_id=f"s{number}", working_notes="dig")
 
-    told = ask("ai_state_save", nowhere, working_notes="the grafts are in the cellar")
+    answer = ask("ai_state_save", nowhere, working_notes="the grafts are in the cellar")
 
-    assert [todo["text"] for todo in told["todos"]] == ["Graft the plums"]
+    assert [todo["text"] for todo in answer["todos"]] == ["Graft the plums"]

@@ -70,13 +70,13 @@ def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:
     return str(Bridge(tools).perform("smart_resume", arguments, Asker(grant=grant))["briefing"])
 
 
-def test_a_session_is_told_apart_only_from_those_that_are_seen(past: TimelineQueries) -> None:
+def test_a_session_is_kept_apart_only_from_those_that_are_seen(past: TimelineQueries) -> None:
     assert "Prune the pears" in briefed(past, ORCHARD, session_id=SESSION.id[:8])
 
 
 def test_what_a_sub_agent_did_in_another_project_is_no_part_of_a_brief(past: TimelineQueries) -> None:
-    told = tools_over(MemoryStore(), Near(timeline=past.timeline, resume=past.resume))
-    answer = told.perform("resume_brief", {"session": SESSION.id}, Asker(grant=ORCHARD))
+    result = tools_over(MemoryStore(), Near(timeline=past.timeline, resume=past.resume))
+    answer = result.perform("resume_brief", {"session": SESSION.id}, Asker(grant=ORCHARD))
 
     assert "Prune the pears" in answer["text"]
     assert "bid" not in answer["text"] + briefed(past, ORCHARD, session_id=SESSION.id)
@@ -113,13 +113,13 @@ class Listening:
         (Grant(name="shared", scopes=frozenset({Scope.SHARED})), {"scope": "shared", "project": "quarry"}),
     ],
 )
-def test_nobody_is_heard_whom_the_token_does_not_see(grant: Grant, place: dict[str, str]) -> None:
+def test_no_one_is_heard_whom_the_token_does_not_see(grant: Grant, place: dict[str, str]) -> None:
     """Else the status of what is remembered would tell whether a tool said the same elsewhere."""
     heard = Listening()
     tools = tools_over(MemoryStore(), Near(heard=heard))
 
-    for tool, told in (("remember", {"text": WORDS}), ("save-conversation", {**QUEUE, "summary": WORDS})):
-        arguments: dict[str, object] = {**{name: value for name, value in told.items() if name != "project"}, **place}
+    for tool, result in (("remember", {"text": WORDS}), ("save-conversation", {**QUEUE, "summary": WORDS})):
+        arguments: dict[str, object] = {**{name: value for name, value in result.items() if name != "project"}, **place}
         try:
             tools.perform(tool, arguments, Asker(grant=grant))
         except KiteError:
@@ -132,7 +132,7 @@ def test_who_is_seen_is_heard() -> None:
     heard = Listening()
     tools = tools_over(MemoryStore(), Near(heard=heard))
 
-    told = tools.perform("remember", {"text": WORDS, "project": "orchard"}, Asker(grant=ORCHARD))
+    answer = tools.perform("remember", {"text": WORDS, "project": "orchard"}, Asker(grant=ORCHARD))
 
     assert heard.asked == ["orchard"]
-    assert told["status"] == "proposed"
+    assert answer["status"] == "proposed"

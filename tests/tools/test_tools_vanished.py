@@ -111,7 +111,7 @@ def test_a_vault_that_has_vanished_is_neither_written_into_nor_said_to_hold_noth
 
 @pytest.mark.parametrize("vanishes", [unmounted, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", OF_MEMORIES)
-def test_of_memories_whose_vault_has_vanished_nobody_says_that_there_are_none(
+def test_of_memories_whose_vault_has_vanished_no_one_says_that_none_exists(
     house: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
     vanishes(house)

@@ -32,7 +32,7 @@ def over_the_wire(perform: wire.Perform, tool: str, arguments: wire.Json, asker:
 
 
 @given(asker=ASKERS)
-def test_whoever_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
+def test_anyone_who_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
     seen: list[Asker] = []
 
     def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
@@ -113,7 +113,7 @@ def test_a_grant_that_cannot_be_read_never_becomes_the_owners(grant: object) -> 
 @pytest.mark.parametrize(
     "answer", [{}, {"result": 1}, {"error": {}}, {"error": "no"}, {"error": {"kind": 1, "message": "", "hint": ""}}]
 )
-def test_an_answer_that_is_none_is_an_error_to_act_on(answer: wire.Json) -> None:
+def test_an_answer_that_is_invalid_is_an_error_to_act_on(answer: wire.Json) -> None:
     with pytest.raises(KiteError, match="no proper answer"):
         wire.result_of(answer)
 

@@ -1,4 +1,4 @@
-"""The timeline to walk about in, with a person's keys."""
+"""The timeline to browse in, with a person's keys."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -154,7 +154,7 @@ def test_who_has_read_what_its_owner_typed_may_replace_it(vault: Vault) -> None:
     assert keep(vault, "8444").version == 4
 
 
-def test_two_edits_that_nobody_compared_are_two_versions_for_who_read_both(vault: Vault) -> None:
+def test_two_edits_that_no_one_compared_are_two_versions_for_who_read_both(vault: Vault) -> None:
     kept = keep(vault, "80")
     edited(vault, kept, "80", "443")
     first = now(vault)

@@ -1,4 +1,4 @@
-"""What a new note does to an older one, told without a model; and what becomes of both."""
+"""What a new note does to an older one, reported without a model; and what becomes of both."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_what_differs_on_one_thing_is_asked_about_and_replaces_nothing(before: s
         ("Docs are built with Sphinx", "Ladders are checked by Ben"),
     ],
 )
-def test_what_only_sounds_alike_is_nobodys_question(before: str, now: str) -> None:
+def test_what_only_sounds_alike_is_no_ones_question(before: str, now: str) -> None:
     other = old(before, "")
     (made,) = drafts(fact(now, now))
 
@@ -194,11 +194,11 @@ def test_what_a_person_says_again_after_it_was_replaced_holds_again() -> None:
     replaced = old("Frost comes late", "It does.", status=NoteStatus.SUPERSEDED, valid_until=START - timedelta(days=9))
 
     (action,) = plan([made], Known(alike=(replaced,)))
-    (told,) = plan([replace(made, note=replace(made.note, origin="assistant"))], Known(alike=(replaced,)))
+    (result,) = plan([replace(made, note=replace(made.note, origin="assistant"))], Known(alike=(replaced,)))
     (earlier,) = plan([made], Known(alike=(replace(replaced, valid_until=START + timedelta(days=9)),)))
 
     assert isinstance(action, Create)
-    assert isinstance(told, Amend)
+    assert isinstance(result, Amend)
     assert isinstance(earlier, Amend)
 
 
@@ -271,7 +271,7 @@ def test_sessions_that_say_it_again_make_it_weigh_more() -> None:
     assert (action.importance, again.importance) == (3, 0)
 
 
-def test_what_nobody_can_decide_stays_beside_it_and_says_so() -> None:
+def test_what_no_one_can_decide_stays_beside_it_and_says_so() -> None:
     before = old(
         "Storage layout", "Crates lie in numbered rows in the northern cellar, the newest at the door, all other ones behind it."
     )
@@ -449,7 +449,7 @@ def test_to_mute_what_was_replaced_takes_nothing_back(vault: Vault) -> None:
     assert (vault.find(older.id).superseded_by, vault.find(newer.id).supersedes) != ("", ())
 
 
-def test_nothing_is_heeded_where_nobody_changed_a_thing(vault: Vault) -> None:
+def test_nothing_is_heeded_where_no_one_changed_a_thing(vault: Vault) -> None:
     superseding(vault)
     vault.compare()
 
@@ -491,7 +491,7 @@ def test_words_of_ours_around_a_refusal_are_not_shared_with_another_note(quoted:
     assert [type(action) for action in planned([made], other, cosine=0.75)] == [Create]
 
 
-def test_a_refusal_replaces_nothing_that_nobody_has_seen() -> None:
+def test_a_refusal_replaces_nothing_that_no_one_has_seen() -> None:
     made = refused("Never retry a job in the queue, drop the retry of jobs")
     other = old("Retry a job in the queue", "Retry a job in the queue, never drop jobs.", kind=NoteKind.PREFERENCE)
 

@@ -76,8 +76,10 @@ def test_no_line_is_lost_and_none_is_said_twice(lines: list[str]) -> None:
 
     if divided is not None:
         again = [divided.opening, *(each for part in divided.parts for each in (part.heading, part.text)), divided.closing]
-        told = [line for text in again for line in text.split("\n") if line.strip()]
-        assert sorted(line.lstrip("# ") for line in told) == sorted(line.lstrip("# ") for line in body.split("\n") if line.strip())
+        listed = [line for text in again for line in text.split("\n") if line.strip()]
+        assert sorted(line.lstrip("# ") for line in listed) == sorted(
+            line.lstrip("# ") for line in body.split("\n") if line.strip()
+        )
 
 
 def test_what_held_for_the_whole_holds_for_its_parts() -> None:
