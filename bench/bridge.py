@@ -28,7 +28,7 @@ from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
@@ -64,7 +64,7 @@ def bridge_over(home: Path, closing: ExitStack) -> Bridge:
     own = LocalState(home / "state" / "bridge.sqlite")
     store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up)
     closing.callback(store.close)
-    saving, near = Saving(rules=OfflineExtractor()), Near()
+    saving, near = Saving(rules=OfflineExtractor()), LocalContext()
     return Bridge(
         {
             **conversations.tools(store, near, gate=saving, decompose=saving.decompose),

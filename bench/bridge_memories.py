@@ -100,7 +100,7 @@ def daemon(home: Path) -> Iterator[Path]:
 
 
 def ask(state: Path, tool: str, **arguments: object) -> wire.Json:
-    asked = wire.asked(tool, arguments, _ASKER)
+    asked = wire.request_body(tool, arguments, _ASKER)
     return wire.result_of(orjson.loads(client.call(state, "bridge", asked, 60.0)))
 
 

@@ -26,7 +26,7 @@ from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall import gate, scoring
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import Bar, Prompt, weigh
+from kite_memory.recall.select import Prompt, Requirement, weigh
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -120,7 +120,7 @@ def _named(index: Index, numbers: Any, scores: Any) -> list[str]:
 
 
 def asked(index: Index, text: str, category: str, relevant: Iterable[str], project: str, limit: int = 20) -> Asked:
-    prompt, bar = Prompt(text=text, project=project), Bar(gate=gate.shipped())
+    prompt, bar = Prompt(text=text, project=project), Requirement(gate=gate.shipped())
     weighed = weigh(index, prompt, bar, shown=(), now=_NOW.timestamp(), limit=limit, all_too=True)
     return Asked(
         category=category,

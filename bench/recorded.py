@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Answers:
 
     folder: Path
     missing_to: Path
-    prompt: Prompt
+    prompt: PromptTemplate
     asked: int = 0
     missing: int = 0
 

@@ -38,8 +38,8 @@ from kite_memory.team.recall import COMPARED, MARGIN, standing_out
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.store import Place, Store
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import MemoryPlace, Store
 from tests.fakes.postgres_server import postgres_server
 
 FALSE, UNRELATED = 0.05, 0.02
@@ -99,12 +99,12 @@ def chosen(rows: Sequence[Row]) -> Bar:
 
 def remembered(store: Store, row: Json, project: str) -> str:
     text = row["body"] + "".join(f"\n\n**Rejected:** {each}" for each in row["rejected"])
-    place = Place(scope=Scope.PROJECT, project=project)
+    place = MemoryPlace(scope=Scope.PROJECT, project=project)
     return store.remember(OWNER, text, NoteKind(row["kind"]), place, title=row["title"], origin="user").id
 
 
 def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterator[Row]:
-    bridge = Bridge(asking.tools(store, Near(), gate=Anything(), age=lambda text, now: None))
+    bridge = Bridge(asking.tools(store, LocalContext(), gate=Anything(), age=lambda text, now: None))
     ids = {remembered(store, row, other.name): row["id"] for other in others for row in other.rows("notes.jsonl")}
 
     def ask(row: Json, need: str) -> Row:

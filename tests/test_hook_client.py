@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory import hook_client, paths
 from kite_memory.agents.hook_command import real_interpreter
-from kite_memory.daemon.protocol import Failure, Held, Ok, Reply, Request
+from kite_memory.daemon.protocol import Failure, HeldReply, Ok, Reply, Request
 from kite_memory.daemon.server import Server
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="these talk to it over unix sockets")
@@ -122,9 +122,9 @@ def test_what_was_printed_is_acknowledged_and_what_came_too_late_is_not(tmp_path
         noted.append(what)
         ended.release()
 
-    def handle(request: Request) -> Held:
+    def handle(request: Request) -> HeldReply:
         assert request.body == INPUT or go_on.wait(HANGS)
-        return Held(reply=Ok(body=BLOCK), arrived=lambda: note("arrived"), lost=lambda: note("lost"))
+        return HeldReply(reply=Ok(body=BLOCK), arrived=lambda: note("arrived"), lost=lambda: note("lost"))
 
     with Server(state_of(tmp_path), handle, report=print):
         assert run(tmp_path, deadline_ms=IN_TIME_FOR_SURE).out == BLOCK

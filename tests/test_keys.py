@@ -216,7 +216,7 @@ def test_a_keyring_that_does_not_let_go_is_an_error(file: Path) -> None:
     keyring = StubbornKeyring()
     keyring.set_password("kite-memory", "anthropic", VALUE)
 
-    with pytest.raises(KiteError, match="would not let go"):
+    with pytest.raises(KiteError, match="did not delete the key"):
         Keys(file, {}, keyring).remove("anthropic")
 
 

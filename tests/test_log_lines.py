@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.log_lines import BACKUPS, Entry, LogFile, dated, last
+from kite_memory.log_lines import BACKUPS, LogEntry, LogFile, dated, last
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def log(file: Path) -> Iterator[logging.Logger]:
     handler.close()
 
 
-def messages(entries: list[Entry]) -> list[str]:
+def messages(entries: list[LogEntry]) -> list[str]:
     return [entry.text for entry in entries]
 
 
@@ -61,7 +61,7 @@ def test_a_traceback_belongs_to_its_entry_and_cannot_begin_another(file: Path, l
 def test_the_newest_of_a_level_and_an_age_are_chosen() -> None:
     start = datetime(2026, 3, 2, tzinfo=UTC)
     entries = [
-        Entry(at=start + timedelta(hours=hour), level=level, logger="x", text=f"{level} {hour}")
+        LogEntry(at=start + timedelta(hours=hour), level=level, logger="x", text=f"{level} {hour}")
         for hour in range(3)
         for level in ("debug", "info", "warning", "error")
     ]

@@ -22,8 +22,8 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.upkeep import consolidation, split
-from kite_memory.vault.upkeep.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
-from kite_memory.vault.upkeep.fading import Use
+from kite_memory.vault.upkeep.consolidation import Archive, FileRewrite, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.upkeep.fading import NoteUse
 from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
@@ -41,7 +41,7 @@ def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
     try:
         if not (vault / ".git").exists():
             if any((folder / ".git").exists() for folder in vault.parents):
-                return "not committed: the vault lies in another repository"
+                return "not committed: the vault is inside another repository"
             git.ask(vault, ["init", "--quiet", "--template="])
         git.ask(vault, ["add", "--all", *_EVERYTHING])
         if not git.ask(vault, ["diff", "--cached", "--name-only", "-z"]):
@@ -72,7 +72,7 @@ _LET_GO = "delete it; what was done then stays done"
 class Done:
     """A step that was carried out. ``pair`` holds the two merged notes, ``made`` the paths of new files."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[FileRewrite, ...]
     made: tuple[str, ...] = ()
     pair: tuple[str, str] | None = None
 
@@ -85,15 +85,15 @@ class _Kept:
     noted: str
 
 
-def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], Use]:
+def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], NoteUse]:
     """Return a function that gives when a note was last shown, used, and confirmed by another session."""
     shown, used = memory.last_shown(), memory.last_shown(used=True)
 
-    def use(note: Note) -> Use:
+    def use(note: Note) -> NoteUse:
         found = filter(None, map(EvidenceReference.parse, note.evidence))
         sessions = {(one.provider, one.session) for one in found}
         said = max((state.quiet_since for state in timeline.states_of(list(sessions))), default=None)
-        return Use(
+        return NoteUse(
             shown=shown.get(note.id),
             used=used.get(note.id),
             said=datetime.fromtimestamp(said, UTC) if said is not None and len(sessions) > 1 else None,
@@ -117,7 +117,7 @@ class Consolidation:
         folder: Path,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
-        used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
+        used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
     ) -> None:
         self._vault = vault
         self._refresh = refresh
@@ -208,7 +208,7 @@ class Consolidation:
             text = self._vault.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
-            planned = [Change(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
+            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
             theirs = not self._vault.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
@@ -225,7 +225,7 @@ class Consolidation:
                 for part in parts:
                     self._vault.disown(part.id)
             after = split.remainder(text, divided, parts)
-            whole = Change(path=note.path, before=text, after=after)
+            whole = FileRewrite(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
             if not after or not self._vault.rewrite(note.path, text, after):
                 self._all_back(done)
@@ -325,13 +325,13 @@ class Consolidation:
             self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
 
-    def _change(self, change: Change) -> bool:
+    def _change(self, change: FileRewrite) -> bool:
         if change.note is None:
             return self._vault.rewrite(change.path, change.before, change.after)
         (outcome,) = self._vault.carry_out([Create(note=change.note, because="old journals")])
         return isinstance(outcome, Written | AlreadyWritten)
 
-    def _change_back(self, change: Change) -> bool:
+    def _change_back(self, change: FileRewrite) -> bool:
         if change.note is not None or not change.before:
             return self._vault.unmake(change.path, change.after)
         return self._vault.rewrite(change.path, change.after, change.before)
@@ -339,7 +339,7 @@ class Consolidation:
     def _as_made(self, done: Done) -> Done:
         """Return the step with the actual path and text of each new file."""
 
-        def real(change: Change) -> Change:
+        def real(change: FileRewrite) -> FileRewrite:
             known = self._vault.known.by_id(change.note.id) if change.note is not None else None
             return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
 
@@ -445,7 +445,7 @@ def _line(entry: Json) -> bytes:
 
 
 def _done_of(entry: Json) -> Done:
-    changes = tuple(Change(path=each["path"], before=each["before"], after=each["after"]) for each in entry["changes"])
+    changes = tuple(FileRewrite(path=each["path"], before=each["before"], after=each["after"]) for each in entry["changes"])
     made = tuple(each["path"] for each in entry["changes"] if each["made"])
     pair = entry["pair"]
     return Done(changes=changes, made=made, pair=(pair[0], pair[1]) if pair else None)

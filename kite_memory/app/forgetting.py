@@ -12,7 +12,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.tombstones import Line
+from kite_memory.timeline.tombstones import ForgottenLine
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ class Forgetting:
         if blank and (others := {path for ground in of_them for path in ground.others}):
             self._hear_again(others)
 
-    def forget_lines(self, lines: Sequence[Line], *, blank: bool) -> None:
+    def forget_lines(self, lines: Sequence[ForgottenLine], *, blank: bool) -> None:
         """Do the same with lines that were forgotten on another machine, and may not have been read here."""
         grounds = []
         for line in lines:

@@ -1,4 +1,4 @@
-"""View of one note by its id, path or title, or the reason why there is none. Needs only the vault."""
+"""View of one note by its id, path or title, or the reason why it cannot be shown. Needs only the vault."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +16,7 @@ from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, sh
 from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.pages.review_page import version
 
 Json = dict[str, Any]
@@ -102,7 +102,7 @@ class NoteView:
         try:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
+            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="it has just been moved") from error
         view = {
             **note_json(found),
             "file": str(file),
@@ -178,7 +178,7 @@ class NoteView:
         return [{"from": one, "to": to} for one, to in sorted(found)]
 
 
-def _brief(known: Known) -> Json:
+def _brief(known: KnownFile) -> Json:
     return {
         "id": known.id,
         "path": known.path,
@@ -189,7 +189,7 @@ def _brief(known: Known) -> Json:
     }
 
 
-def _listed(known: Known, note: Note | None) -> Json:
+def _listed(known: KnownFile, note: Note | None) -> Json:
     """Return a note for a list. One that cannot be read any more has no beginning."""
     changed = datetime.fromtimestamp(known.mtime_ns / 1e9, UTC).isoformat()
     entry = {**_brief(known), "changed": changed, "created": changed, "begins": "", "origin": ""}

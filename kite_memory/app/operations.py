@@ -20,7 +20,7 @@ from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
-from kite_memory.app.review import Changed, Review
+from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
@@ -46,7 +46,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.store import Place
+from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.pages.review_page import version
@@ -66,7 +66,9 @@ _CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "imp
 
 
 class Keep(Protocol):
-    def __call__(self, key: str, text: str, place: Place, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None) -> Note:
+    def __call__(
+        self, key: str, text: str, place: MemoryPlace, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None
+    ) -> Note:
         """Same as `bridge.local.LocalStore.keep`."""
         ...
 
@@ -232,7 +234,7 @@ class Operations:
         of = "" if everywhere else self._project(redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]
         if key:
-            place = Place(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
+            place = MemoryPlace(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
             kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             return note_json(kept) | redacted
         with self._vault.lock:
@@ -345,15 +347,15 @@ class Operations:
         """
         words = redact(drop_private(body)).strip().replace("\r\n", "\n")
         if not words:
-            raise UsageError("a note without text says nothing", hint="to be rid of it, forget it")
+            raise UsageError("a note needs a text", hint="to remove it, forget it")
         with self._vault.lock:
             found = self._note_view.found(note)
             if seen and seen != version(found):
-                raise Changed(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
+                raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
             before = self._vault.text(found.path)
             after = before[: len(before) - len(body_of(before))] + words + "\n"
             if after != before and not self._vault.rewrite(found.path, before, after):
-                raise Changed(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
+                raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
             if found.id:
                 self._vault.disown(found.id)
             self._indexer.refresh({found.path})

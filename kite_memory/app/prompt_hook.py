@@ -73,7 +73,7 @@ class HookInput:
 
 
 def read_hook_input(body: bytes) -> HookInput | None:
-    """Parse a hook's input; ``None`` if it is none."""
+    """Parse a hook's input; ``None`` if it is invalid."""
     if len(body) > _WHOLE and (head := _head_of_tool_event(body)) is not None:
         return head
     match _parsed(body):

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
-from kite_memory.distill.answering import Answerer, Piece, Said, Sentence, Unsaid
+from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Unsaid, WrittenAnswer
 from kite_memory.distill.polishing import Polisher
 from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
@@ -108,8 +108,8 @@ class Evidence:
     by_agent: bool = False
 
     @property
-    def piece(self) -> Piece:
-        return Piece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
+    def piece(self) -> EvidencePiece:
+        return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
 def of_note(hit: Hit) -> Evidence:
@@ -186,19 +186,19 @@ def _settles(text: str) -> bool:
     return len(text.split()) >= _SETTLING_WORDS and not text.rstrip().endswith(("?", "？"))
 
 
-def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
+def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[CitedSentence]:
     """Return sentences that quote the conversations; of the agent's words only statements, not offers."""
-    quotes: list[Sentence] = []
+    quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
         marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
         quotes.append(
-            Sentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
+            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
         )
         if each.recap is not None:
             recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
             if recap:
-                quotes.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
+                quotes.append(CitedSentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
     return quotes
 
 
@@ -229,7 +229,7 @@ def _said_by(event: Event) -> str:
     return text[:_READ]
 
 
-def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
     """Return the few sentences of the evidence that best cover the question, each once, with all evidence for it.
 
     The title of a note counts for each of its sentences. The result is empty if no sentence covers enough.
@@ -264,7 +264,7 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
                 same[2].append(place)
         elif len(chosen) < _MOST_SENTENCES:
             chosen.append((text, said, [place]))
-    return tuple(Sentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
+    return tuple(CitedSentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
 
 
 def _is_useful(piece: Evidence) -> bool:
@@ -298,7 +298,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _SAME * len(one | other)
 
 
-def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+def _by_meaning(evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
     """Return the beginning of the note that is nearest by its embedding, though it shares no word with the question."""
     best = max(
         (place for place, piece in enumerate(evidence) if piece.kind == "note"), key=lambda at: evidence[at].score, default=None
@@ -306,7 +306,7 @@ def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
     if best is None or evidence[best].score < _SURE:
         return ()
     first = next((text for text, _ in _sentences_of(evidence[best])), evidence[best].title)
-    return (Sentence(text=clip(first, _SENTENCE), rests_on=(best,)),)
+    return (CitedSentence(text=clip(first, _SENTENCE), rests_on=(best,)),)
 
 
 Json = dict[str, Any]
@@ -314,7 +314,7 @@ Json = dict[str, Any]
 _LONGEST_QUESTION = 4_000
 
 
-def _nobody() -> None:
+def _no_polisher() -> None:
     return None
 
 
@@ -329,7 +329,7 @@ class QuestionAnswering(TimelineQueries):
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
-        polisher: Callable[[], Polisher | None] = _nobody,
+        polisher: Callable[[], Polisher | None] = _no_polisher,
         meaning: Meaning | None = None,
     ) -> None:
         self._meaning = meaning
@@ -351,11 +351,11 @@ class QuestionAnswering(TimelineQueries):
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
         by, remark = "offline", ""
-        sentences: Sequence[Sentence] = ()
+        sentences: Sequence[CitedSentence] = ()
         dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
-                case Said() as said:
+                case WrittenAnswer() as said:
                     sentences, dropped, by = said.sentences, said.dropped, answerer.name
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
@@ -438,7 +438,9 @@ class QuestionAnswering(TimelineQueries):
             for about, each in zip(near[: len(hits)], rulings, strict=True)
         ], settle
 
-    def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
+    def _without_a_model(
+        self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
+    ) -> list[CitedSentence]:
         """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
@@ -446,9 +448,9 @@ class QuestionAnswering(TimelineQueries):
         others = [each for each in said if each not in of_notes] if not own else []
         return [*of_notes, *own, *others][:_MOST_SENTENCES]
 
-    def _resolved(self, sentence: Sentence, evidence: Sequence[Evidence]) -> Sentence | None:
+    def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))
-        return Sentence(text=sentence.text, rests_on=rests_on) if rests_on else None
+        return CitedSentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
         """Return whether the reference still leads to something."""

@@ -18,12 +18,11 @@ from kite_memory.model.fix import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
-from kite_memory.timeline.looking_up import Change as FileChange
-from kite_memory.timeline.looking_up import Met, Use, became, changes, met, uses
-from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
+from kite_memory.timeline.looking_up import FileChange, Met, ToolUse, became, changes, met, uses
+from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, Thread, joined
+from kite_memory.timeline.threads import Joint, WorkThread, joined
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher
@@ -47,13 +46,13 @@ _THREADED = 500
 _MOST_FILES = 100
 
 _HEADINGS = {
-    Part.DOING: "What was being done",
-    Part.NEXT: "What is next",
-    Part.CHANGED: "What changed",
-    Part.FAILED: "What failed, and was not seen to go well since",
-    Part.VERIFY: "What to verify next",
-    Part.STABLE: "Last stable point",
-    Part.OPEN: "Open questions",
+    BriefPart.DOING: "What was being done",
+    BriefPart.NEXT: "What is next",
+    BriefPart.CHANGED: "What changed",
+    BriefPart.FAILED: "What failed, and was not seen to go well since",
+    BriefPart.VERIFY: "What to verify next",
+    BriefPart.STABLE: "Last stable point",
+    BriefPart.OPEN: "Open questions",
 }
 
 
@@ -61,7 +60,7 @@ class SessionNotFound(NotFound):
     """No session has that id, or the project has none."""
 
 
-class Shelf(Protocol):
+class NoteLookup(Protocol):
     """The part of a vault that is used here."""
 
     def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
@@ -81,7 +80,7 @@ def _no_polisher() -> None:
 class TimelineQueries:
     """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, vault: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline
         self._vault = vault
         self._polisher = polisher
@@ -174,7 +173,7 @@ class TimelineQueries:
                 ids = {each.id for each in several}
                 length = next(length for length in count(13) if len({id[:length] for id in ids}) == len(ids))
                 names = ", ".join(f"{each.provider}:{each.id[:length]}" for each in several[:5])
-                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"say more of it: {names}")
+                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"give more of the id: {names}")
 
     def resume(
         self,
@@ -195,7 +194,7 @@ class TimelineQueries:
         events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
         found = brief(chosen, events, self._sub_agents(chosen, projects))
         if found is None:
-            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
+            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists the known sessions")
         head = _head(found)
         room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
         room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in found.lines})
@@ -231,7 +230,7 @@ class TimelineQueries:
             "took_ms": since(began),
         }
 
-    def _polished(self, lines: Sequence[Line], room: int) -> "_Polish":
+    def _polished(self, lines: Sequence[BriefLine], room: int) -> "_Polish":
         """Reword lines by a model. Those that become too long stay as they were."""
         from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
         from kite_memory.distill.polishing import Polished
@@ -247,7 +246,7 @@ class TimelineQueries:
             case Polished() as polished:
                 pass
         room -= sum(map(_tokens, lines))
-        found: dict[Line, Line] = {}
+        found: dict[BriefLine, BriefLine] = {}
         for place, text in polished.lines.items():
             longer = replace(lines[place], text=text)
             if (needed := _tokens(longer) - _tokens(lines[place])) <= room:
@@ -260,7 +259,7 @@ class TimelineQueries:
             session = self._timeline.last_session(project) if projects is None or project in projects else None
             if session is not None:
                 return session
-            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists what there is")
+            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists the known sessions")
         if (session := self._timeline.last_session(None, among=projects)) is not None:
             return session
         raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
@@ -345,9 +344,9 @@ def _head(found: Brief) -> str:
     return plain_line(" · ".join(filter(None, parts)))
 
 
-def _lines(lines: Sequence[Line]) -> list[str]:
+def _lines(lines: Sequence[BriefLine]) -> list[str]:
     output: list[str] = []
-    part: Part | None = None
+    part: BriefPart | None = None
     for line in lines:
         if line.part is not part:
             part = line.part
@@ -360,22 +359,22 @@ def _lines(lines: Sequence[Line]) -> list[str]:
 class _Polish:
     """Result of rewording: ``lines`` maps each line to its rewording."""
 
-    lines: Mapping[Line, Line] = field(default_factory=dict)
+    lines: Mapping[BriefLine, BriefLine] = field(default_factory=dict)
     by: str = "events"
     refused: int = 0
     remark: str = ""
 
 
-def _tokens(line: Line) -> int:
+def _tokens(line: BriefLine) -> int:
     return likely_tokens(_cited(line)) + 1
 
 
-def _line_json(line: Line, better: Line | None) -> Json:
+def _line_json(line: BriefLine, better: BriefLine | None) -> Json:
     entry = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
     return entry if better is None else {**entry, "plain": plain_line(line.text, 1_000)}
 
 
-def _cited(line: Line) -> str:
+def _cited(line: BriefLine) -> str:
     """Return the line with its first citation. The session's id is shortened; `kmem timeline` accepts it as it is."""
     reference = EvidenceReference.parse(line.evidence[0])
     if reference is None:
@@ -433,11 +432,11 @@ def _event(event: Event) -> Json:
     }
 
 
-def _changed(file: Changed) -> Json:
+def _changed(file: ChangedFile) -> Json:
     return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
 
 
-def _use(each: Use) -> Json:
+def _use(each: ToolUse) -> Json:
     return {
         "what": plain_line(each.what, 1_000),
         "times": each.times,
@@ -485,7 +484,7 @@ def _file_change(each: FileChange) -> Json:
     }
 
 
-def _thread(each: Thread) -> Json:
+def _thread(each: WorkThread) -> Json:
     return {
         "project": each.project,
         "from": each.works[0].session.started.isoformat(),

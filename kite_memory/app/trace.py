@@ -44,7 +44,7 @@ _KIND = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SessionPart:
     """A part of a session: a chunk, or events that are in none. ``chunk`` is as an extractor gets it."""
 
     first: int
@@ -111,7 +111,7 @@ class Tracer:
             "index": {"stale": self._recall.status().stale},
         }
 
-    def parts(self, session: Session) -> list[Part]:
+    def parts(self, session: Session) -> list[SessionPart]:
         """Return the session's parts. Every event is in exactly one."""
         events = self._timeline.events(session.provider, session.id)
         entries = self._outbox.chunks_of(session.provider, session.id)
@@ -124,7 +124,7 @@ class Tracer:
             for within, span in self._pipeline.spans(stretch):
                 chunk = self._chunk(session, span.id, span.first, span.last)
                 parts.append(
-                    Part(
+                    SessionPart(
                         first=span.first,
                         last=span.last,
                         state="passed over" if skipped else "open",
@@ -135,8 +135,8 @@ class Tracer:
                 )
         return sorted(parts, key=lambda part: (part.first, part.last))
 
-    def _of_entry(self, session: Session, entry: ChunkEntry, events: Sequence[Event]) -> Part:
-        return Part(
+    def _of_entry(self, session: Session, entry: ChunkEntry, events: Sequence[Event]) -> SessionPart:
+        return SessionPart(
             first=entry.first,
             last=entry.last,
             state=entry.state,
@@ -151,7 +151,7 @@ class Tracer:
             WaitingChunk(id=name, provider=session.provider, session=session.id, first=first, last=last, attempts=0)
         )
 
-    def _part(self, session: Session, part: Part, notes: Sequence[Note], numbers: "LineNumbers") -> Json:
+    def _part(self, session: Session, part: SessionPart, notes: Sequence[Note], numbers: "LineNumbers") -> Json:
         by_id: dict[str, Json] = {}
         for name, note in self._made_of(part):
             if note is None:
@@ -180,7 +180,7 @@ class Tracer:
             "notes": list(by_id.values()),
         }
 
-    def _made_of(self, part: Part) -> Iterator[tuple[str, Note | None]]:
+    def _made_of(self, part: SessionPart) -> Iterator[tuple[str, Note | None]]:
         """Yield each draft's id and the note that it became or was merged into; ``None`` if its owner deleted that."""
         if part.chunk is None or part.entry is None or part.entry.state != "written":
             return

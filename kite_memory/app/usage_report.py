@@ -11,12 +11,12 @@ from typing import Any
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory, Showing
+from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.tallies import BY_TITLE, Count, Tally, Week
 from kite_memory.recall.uptake import Uptake, uptake
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 
 log = logging.getLogger("kite_memory.app.usage_report")
 
@@ -155,7 +155,7 @@ _FLOOR = 0.10
 _SELDOM = 2 * _FLOOR
 
 
-def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime, weeks: int = WEEKS) -> Json:
+def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, weeks: int = WEEKS) -> Json:
     """Return the last ``weeks``, latest first, their sum, and the notes ignored most often in them.
 
     ``problem`` is the reason if the record of shown notes cannot be read.
@@ -185,7 +185,7 @@ def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime, weeks:
     }
 
 
-def occasion_json(occasion: Occasion, known: Mapping[str, Known]) -> Json:
+def occasion_json(occasion: Occasion, known: Mapping[str, KnownFile]) -> Json:
     return {
         "at": occasion.at.isoformat(),
         "moment": occasion.moment,
@@ -197,7 +197,7 @@ def occasion_json(occasion: Occasion, known: Mapping[str, Known]) -> Json:
     }
 
 
-def by_name(notes: Iterable[Known]) -> dict[str, Known]:
+def by_name(notes: Iterable[KnownFile]) -> dict[str, KnownFile]:
     return {known.id or known.path: known for known in notes if not known.twin}
 
 
@@ -225,7 +225,7 @@ def _counted(count: Count) -> Json:
     return {"used": count.used, "ignored": count.ignored, "unknown": count.unknown, "open": count.open}
 
 
-def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
+def _given(given: ShownNote, occasion: Occasion, note: KnownFile | None) -> Json:
     return {
         **_named(given.note, note),
         "score": given.score,
@@ -235,7 +235,7 @@ def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
     }
 
 
-def _named(name: str, note: Known | None) -> Json:
+def _named(name: str, note: KnownFile | None) -> Json:
     gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
     title, path = (plain_line(note.title), note.path) if note else (gone, "")
     return {"id": name, "path": path, "title": title}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.backends.backend import Keyless
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.keys import keys_beside
 from kite_memory.sources.common.source import Source
@@ -172,7 +172,7 @@ def _distil(services: "Services") -> None:
         total, done = services.outbox.states().get("waiting", 0), 0
         while True:
             match services.pipeline.distil():
-                case Asked():
+                case ChunkHandled():
                     done += 1
                     show_progress(done, total)
                 case Idle(until=None):

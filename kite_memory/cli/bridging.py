@@ -16,8 +16,8 @@ import typer
 from kite_memory import assets
 from kite_memory import config as configuration
 from kite_memory.agents import commands, instruction_lines
-from kite_memory.agents.connections import Connection, Places, connections
-from kite_memory.agents.mcp_entry import Server
+from kite_memory.agents.connections import AgentFolders, Connection, connections
+from kite_memory.agents.mcp_entry import ServerCommand
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
@@ -30,7 +30,7 @@ from kite_memory.wiring.launch import mcp_command, mcp_environment
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from kite_memory.mcp_server.tokens import Kept, Tokens
+    from kite_memory.mcp_server.tokens import StoredToken, Tokens
     from kite_memory.model.note import Scope
     from kite_memory.tools.access import Asker
 
@@ -45,13 +45,13 @@ class Step:
     below: Path | None = None
 
 
-def places(config: Config) -> Places:
+def places(config: Config) -> AgentFolders:
     home, environment = Path.home(), os.environ
 
     def storages(extension: str) -> tuple[Path, ...]:
         return extension_storages(extension, environment=environment, home=home, platform=sys.platform)
 
-    return Places(
+    return AgentFolders(
         home=home,
         claude=config.claude_root,
         claude_apart=bool(environment.get("CLAUDE_CONFIG_DIR")),
@@ -103,7 +103,7 @@ def _server(agent: Connection, config: Config, *, remove: bool) -> Step:
         plan = agent.dialect.plan_remove(text, backed_up(agent.settings, backups(config)))
     else:
         command, *args = mcp_command()
-        server = Server(command=command, args=tuple(args), environment=mcp_environment(config))
+        server = ServerCommand(command=command, args=tuple(args), environment=mcp_environment(config))
         plan = agent.dialect.plan_add(text, server)
     return Step(what="server", file=agent.settings, plan=plan)
 
@@ -154,16 +154,16 @@ def _remove_empty(folder: Path, below: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AgentState:
     agent: Connection
     installed: bool
     connected: bool
     instructed: bool
 
 
-def standings(config: Config) -> list[Standing]:
+def standings(config: Config) -> list[AgentState]:
     """Return the state of every agent. One whose settings cannot be read counts as not connected."""
-    found: list[Standing] = []
+    found: list[AgentState] = []
     for agent in connections(places(config)):
         try:
             connected = agent.dialect.connected(read_settings(agent.settings))
@@ -174,7 +174,7 @@ def standings(config: Config) -> list[Standing]:
         except SettingsUnreadable:
             instructed = False
         installed = agent.settings.exists() or (agent.settings.parent.is_dir() and agent.settings.parent != Path.home())
-        found.append(Standing(agent=agent, installed=installed, connected=connected, instructed=instructed))
+        found.append(AgentState(agent=agent, installed=installed, connected=connected, instructed=instructed))
     return found
 
 
@@ -273,7 +273,7 @@ def serve(
 
     Example: kmem serve --port 8377
     """
-    from kite_memory.cli.serving import Wanted, run
+    from kite_memory.cli.serving import ServeOptions, run
 
     if migrate:
         if not store:
@@ -283,7 +283,7 @@ def serve(
         migrate_store(configuration.load(), store, tell)
         tell("the store is at this version")
         return
-    wanted = Wanted(
+    wanted = ServeOptions(
         host=host,
         port=port,
         store=store,
@@ -462,7 +462,7 @@ def _project(name: str) -> str:
     return project
 
 
-def _reach(kept: "Kept") -> str:
+def _reach(kept: "StoredToken") -> str:
     scopes = "all scopes" if kept.scopes is None else ", ".join(sorted(kept.scopes))
     projects = "all projects" if kept.projects is None else ", ".join(sorted(kept.projects))
     local = "; on this machine alone" if kept.local else ""
@@ -470,7 +470,7 @@ def _reach(kept: "Kept") -> str:
     return f"{'reads and writes' if kept.write else 'reads'} {scopes} of {projects}{person}{local}"
 
 
-def _global_and_states(kept: "Kept") -> list[str]:
+def _global_and_states(kept: "StoredToken") -> list[str]:
     from kite_memory.model.note import Scope
 
     def reaches(scope: Scope) -> bool:
@@ -484,13 +484,13 @@ def _global_and_states(kept: "Kept") -> list[str]:
     return [f"global memories: {whose}", *filter(None, [states, team])]
 
 
-def _end(kept: "Kept") -> str:
+def _end(kept: "StoredToken") -> str:
     if kept.expires is None:
         return "without end"
     return f"{'ended' if kept.expires <= datetime.now(UTC) else 'until'} {kept.expires:%Y-%m-%d %H:%M} UTC"
 
 
-def _token_json(kept: "Kept") -> dict[str, Any]:
+def _token_json(kept: "StoredToken") -> dict[str, Any]:
     return {
         "id": kept.id,
         "name": kept.name,

@@ -318,7 +318,7 @@ def logs(
     """
     import time
 
-    from kite_memory.log_lines import LEVELS, Entry, LogFile, last
+    from kite_memory.log_lines import LEVELS, LogEntry, LogFile, last
     from kite_memory.wiring.daemon import daemon_log
 
     least = next((each for each in LEVELS if each == level.lower()), None)
@@ -328,7 +328,7 @@ def logs(
     file = daemon_log(configuration.load())
     log = LogFile(file)
 
-    def show(entries: list[Entry]) -> None:
+    def show(entries: list[LogEntry]) -> None:
         for entry in entries:
             if as_json:
                 value = {"at": entry.at.isoformat(), "level": entry.level, "logger": entry.logger, "text": entry.text}

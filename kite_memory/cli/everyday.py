@@ -64,7 +64,7 @@ _PROMPTS = (
 
 def play() -> None:
     """Print a transcript, its notes and an injection. Nothing is kept."""
-    from kite_memory.distill.scheduler import Asked
+    from kite_memory.distill.scheduler import ChunkHandled
     from kite_memory.wiring.services import open_services
 
     with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
@@ -88,7 +88,7 @@ def play() -> None:
             services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
             services.pipeline.open_sessions()
             services.pipeline.form_chunks()
-            while isinstance(services.pipeline.distil(), Asked):
+            while isinstance(services.pipeline.distil(), ChunkHandled):
                 pass
             say()
             say("2. Notes appear in the vault, each with its evidence:")

@@ -24,7 +24,7 @@ SECONDS = 0.15
 """Longest wait for a team's answer."""
 
 
-def asked(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
+def team_search(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
     """Start a search at the team's server. The returned function adds the results that arrived in time to local hits."""
     if config.team.ask == "off" or not config.team.bridge:
         return lambda hits: hits
@@ -100,7 +100,7 @@ def search(
 
     Example: kmem search "why postgres"
     """
-    with_the_team = asked(configuration.load(), " ".join(query), project=project, limit=limit)
+    with_the_team = team_search(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
     of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
     found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]

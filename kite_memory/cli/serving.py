@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ServeOptions:
     host: str
     port: int
     store: str = ""
@@ -62,7 +62,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens", *, issuer: bool = False) -> None:
+def refuse_what_is_unsafe(wanted: ServeOptions, tokens: "Tokens", *, issuer: bool = False) -> None:
     """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, others need no token of ours."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
@@ -79,7 +79,7 @@ def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens", *, issuer: bool = Fa
         raise UsageError("the name by which clients call this server is not set", hint="give --name memory.example.org")
 
 
-def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
+def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
@@ -313,7 +313,7 @@ def _path(config: Config, prefix: str) -> str:
     return f"{prefix}/mcp"
 
 
-def _certificate(wanted: Wanted) -> "Certificate | None":
+def _certificate(wanted: ServeOptions) -> "Certificate | None":
     import ssl
 
     from kite_memory.mcp_server.http import Certificate

@@ -17,7 +17,7 @@ from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
-    from kite_memory.web.document import Document
+    from kite_memory.web.document import ExportedPage
     from kite_memory.wiring.services import Services
 
 PANEL = "Vault"
@@ -90,7 +90,7 @@ def graph(
         tell(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
 
 
-class Source(StrEnum):
+class ImportFormat(StrEnum):
     CLAUDE_MEMORY = "claude-memory"
     INSTRUCTIONS = "instructions"
     CLAUDE_MEM = "claude-mem"
@@ -103,8 +103,8 @@ class Source(StrEnum):
 def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
-        Source | None,
-        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(Source) + "."),
+        ImportFormat | None,
+        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
@@ -212,7 +212,7 @@ def export(
         raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
 
 
-def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
+def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
     from kite_memory.recall.rendering import plain, plain_line
     from kite_memory.web.document import document  # imports Jinja
 

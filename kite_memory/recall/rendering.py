@@ -10,7 +10,7 @@ from kite_memory.recall.prose import prose
 from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = [
-    "Block",
+    "RenderedBlock",
     "Voices",
     "block",
     "contents",
@@ -53,7 +53,7 @@ _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class RenderedBlock:
     """Rendered block. ``hits`` are those in it, in order; ``tokens`` is an upper estimate."""
 
     text: str
@@ -61,7 +61,9 @@ class Block:
     tokens: int
 
 
-def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory") -> Block:
+def block(
+    hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory"
+) -> RenderedBlock:
     """Render the notes for an agent, newest first, within both bounds; a long one is cut at the end of a sentence.
 
     Room that a short note leaves goes to the others. Empty if no note has text, or there is room for none.
@@ -81,12 +83,12 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
         characters_left -= len(body)
     shown = [(hit, head, body) for (hit, head, _), body in zip(notes, bodies, strict=True) if body]
     if not shown:
-        return Block(text="", hits=(), tokens=0)
+        return RenderedBlock(text="", hits=(), tokens=0)
     text = "\n".join([opening, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
-    return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
+    return RenderedBlock(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
-def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
+def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
     """Render the notes by title, one line each, as many as fit. Tokens are counted by `likely_tokens`."""
     opening = f"<vault-context>\n{_CONTENTS}"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
@@ -100,7 +102,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
             left -= needed
             listed.append((hit, line))
     text = "\n".join([opening, *(line for _, line in listed), _CLOSING]) if listed else ""
-    return Block(text=text, hits=tuple(hit for hit, _ in listed), tokens=likely_tokens(text) if text else 0)
+    return RenderedBlock(text=text, hits=tuple(hit for hit, _ in listed), tokens=likely_tokens(text) if text else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,7 +146,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Requirement:
     """Conditions that a note must meet to be shown.
 
     A ``threshold`` is set by the user and compared with the plain score. Otherwise the ``gate`` decides, at its ``dial``, if it was
@@ -191,7 +191,7 @@ class Weighed:
 def weigh(
     index: Index,
     prompt: Prompt,
-    bar: Bar,
+    bar: Requirement,
     *,
     shown: Collection[str],
     now: float,
@@ -280,7 +280,7 @@ def _by_score(
 def _by_gate(
     index: Index,
     prompt: Prompt,
-    bar: Bar,
+    bar: Requirement,
     signals: Signals,
     scores: scoring.Scores,
     inherited: scoring.Mask,

@@ -19,7 +19,7 @@ from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
@@ -290,5 +290,5 @@ def _occasion(action: Action, remark: Remark, now: datetime) -> Occasion:
         project=action.project,
         head=" ".join((action.command or f"{action.tool} {' '.join(action.files)}").split()),
         reason=remark.why,
-        given=(Given(note=remark.name, score=1.0),) if remark.known else (),
+        given=(ShownNote(note=remark.name, score=1.0),) if remark.known else (),
     )

@@ -234,7 +234,7 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
     """Determine whether a note was used. ``before`` is the session up to the showing, including its prompt; ``after`` the following
     turn.
 
-    Used means that the agent was the first in this session to mention something that the note contains: nobody had mentioned it
+    Used means that the agent was the first in this session to mention something that the note contains: no one had mentioned it
     before the showing, nor between the showing and the agent's message (a tool's output could be the source as well as the note).
     What was mentioned by others first proves nothing.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError
-from kite_memory.sync.keys import SyncKey, Unreadable
+from kite_memory.sync.keys import NotDecrypted, SyncKey
 from kite_memory.sync.rows import Malformed, Row, parsed, written
 from kite_memory.system.private_files import folders_in, make_folder, names_in, replace_file
 
@@ -61,7 +61,7 @@ def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> list[R
         raise NotWhole
     try:
         return [parsed(line) for line in _unpacked(key.opened(body)).splitlines()]
-    except (Unreadable, Malformed) as error:
+    except (NotDecrypted, Malformed) as error:
         raise NotWhole from error
 
 

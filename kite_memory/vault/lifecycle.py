@@ -196,7 +196,7 @@ def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
 
 
 @lru_cache(maxsize=256)
-def _claims(note: Note) -> tuple[differing.Claim, ...]:
+def _claims(note: Note) -> tuple[differing.Assertion, ...]:
     return differing.claims(note.title, text_of(replace(note, title="")))
 
 

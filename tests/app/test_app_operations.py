@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kite_memory.app.agent_hooks import kept_head
 from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.config import Config, Dial, EmbedderConfig, ExtractorConfig, RecallConfig
-from kite_memory.distill.scheduler import Asked
+from kite_memory.distill.scheduler import ChunkHandled
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EventType
 from kite_memory.recall.gate import shipped
@@ -69,7 +69,7 @@ def distil_everything(house: Services) -> None:
     house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
     house.pipeline.open_sessions()
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
 

@@ -15,7 +15,7 @@ import pytest
 from kite_memory.app.forgetting import Forgetting, Ground
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.model.record import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
@@ -469,7 +469,7 @@ def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, hous
 
     house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
     assert extractor.asked == []
@@ -482,7 +482,7 @@ def read_all(house: FakeHouse) -> None:
 
 def distil_all(house: FakeHouse) -> None:
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
 

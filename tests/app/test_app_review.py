@@ -10,7 +10,7 @@ import pytest
 
 from kite_memory.app import review as reviewing_module
 from kite_memory.app.consolidation import Consolidation
-from kite_memory.app.review import Changed, Review
+from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
@@ -349,7 +349,7 @@ def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing:
 def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
-    with pytest.raises(Changed):
+    with pytest.raises(NoteChanged):
         reviewing.judge(note=note.id, verdict="accept", seen="0123456789abcdef")
     (result,) = reviewing.review()["notes"]
     judged = reviewing.judge(note=note.id, verdict="accept", seen=result["version"])

@@ -17,14 +17,14 @@ from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house
 from tests.recall.notes import Pile, note
 from tests.sources.transcript import BEGIN, Home, Transcript
-from tests.sources.transcript import SESSION as TOLD
+from tests.sources.transcript import SESSION as TRANSCRIPT_SESSION
 
 LINT = note("lint", "Lint runs from src", "The linter reads `src/conf/lint_rules.toml` and nothing else.", entities=("Ada Lark",))
 PLAIN = note("plain", "Be brief", "", entities=())
@@ -60,7 +60,7 @@ class Services:
         )
 
     def show(self, name: str = "lint", *, at: int = 1, moment: Moment = "prompt", session: str = SESSION.id) -> None:
-        given = (Given(note=name, score=0.5),)
+        given = (ShownNote(note=name, score=0.5),)
         when = START + timedelta(seconds=at)
         self.recall.memory.record(
             Occasion(at=when, session=session, project="orchard", head="", reason="why", given=given, moment=moment)
@@ -268,8 +268,10 @@ def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
             "Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard"
         )
         house.recall.refresh(house.vault)
-        given = (Given(note=pears.id, score=0.5),)
-        house.recall.memory.record(Occasion(at=BEGIN, session=TOLD, project="orchard", head="", reason="", given=given))
+        given = (ShownNote(note=pears.id, score=0.5),)
+        house.recall.memory.record(
+            Occasion(at=BEGIN, session=TRANSCRIPT_SESSION, project="orchard", head="", reason="", given=given)
+        )
 
         house.walk()
 

@@ -169,7 +169,7 @@ def test_a_vault_that_moved_to_another_machine_keeps_what_was_written_into_its_p
     shutil.copytree(vault.root, tmp_path / "there" / "vault")
 
     with vault_in(tmp_path / "there") as moved:
-        with pytest.raises(KiteError, match="somebody has written"):
+        with pytest.raises(KiteError, match="made from the notes was edited"):
             pages(moved).synthesize()
 
         assert "mine" in page(moved).read_text()

@@ -10,7 +10,7 @@ import pytest
 from kite_memory.cli.bridging import _global_and_states
 from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
 from kite_memory.errors import UsageError
-from kite_memory.mcp_server.tokens import Kept
+from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.store import StoreUnavailable
@@ -20,9 +20,9 @@ ASKER = Asker(grant=OWNER)
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
-def kept(**fields: Any) -> Kept:
+def kept(**fields: Any) -> StoredToken:
     content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**content, **fields})
+    return StoredToken(**{**content, **fields})
 
 
 def opening(*outcomes: Exception | TeamBridge) -> Callable[[], TeamBridge]:

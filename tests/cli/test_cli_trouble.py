@@ -235,7 +235,7 @@ def test_up_backfill_and_status_count_the_same_notes(lived_in: Machine) -> None:
 def test_sessions_that_begin_alike_are_offered_by_as_much_as_shows_them_apart(lived_in: Machine) -> None:
     ran = kmem(lived_in, "timeline", "d33")
 
-    (offered,) = re.findall(r"hint: say more of it: (.*)", ran.err)
+    (offered,) = re.findall(r"hint: give more of the id: (.*)", ran.err)
     assert ran.code == 2
     assert [kmem(lived_in, "timeline", each).code for each in offered.split(", ")] == [0, 0]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.uptake import Outcome, Uptake
 from tests.cli.transcript import in_this_process
@@ -47,7 +47,7 @@ class Orchard:
     def was_shown(self, *names: str, moment: Moment = "prompt", outcome: Outcome | None = None, times: int = 1) -> "Orchard":
         memory = SessionMemory(self.machine.state / "index" / "shown.sqlite")
         for _ in range(times):
-            given = tuple(Given(note=self.paths[name]["id"], score=0.62) for name in names)
+            given = tuple(ShownNote(note=self.paths[name]["id"], score=0.62) for name in names)
             memory.record(
                 Occasion(at=self.now, session="s", project="", head="how old?", reason="because", given=given, moment=moment)
             )

@@ -15,7 +15,7 @@ import pytest
 
 from kite_memory import endpoint, paths
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.protocol import Held, Ok, Reply, Request
+from kite_memory.daemon.protocol import HeldReply, Ok, Reply, Request
 from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
@@ -191,10 +191,10 @@ class Receipts:
     noted: list[str] = field(default_factory=list)
     ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
-    def __call__(self, request: Request) -> Held:
+    def __call__(self, request: Request) -> HeldReply:
         self.answered.release()
         assert self.go_on.wait(PATIENT)
-        return Held(reply=Ok(body=b"a note"), arrived=lambda: self._note("arrived"), lost=lambda: self._note("lost"))
+        return HeldReply(reply=Ok(body=b"a note"), arrived=lambda: self._note("arrived"), lost=lambda: self._note("lost"))
 
     def _note(self, what: str) -> None:
         self.noted.append(what)

@@ -18,7 +18,7 @@ from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Price
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.judge import ModelJudge
-from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, asked, read_answer, room
+from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, judge_prompt, parse_verdicts, room
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import StateNotWritten
@@ -74,7 +74,7 @@ def test_the_fixed_part_is_the_prompt_on_disk_and_the_answer_is_short(outbox: Ou
 
 
 def test_notes_stand_numbered_before_what_was_said_and_ours_are_the_last_words() -> None:
-    result = asked(question("what now?", exchange="Shall I run the grafting tests?"))
+    result = judge_prompt(question("what now?", exchange="Shall I run the grafting tests?"))
 
     assert result.index("1 (decision) PostgreSQL") < result.index("2 (decision) Grafting") < result.index("3 (preference) Short")
     assert result.index("3 (preference)") < result.index("Shall I run") < result.index("what now?")
@@ -82,7 +82,7 @@ def test_notes_stand_numbered_before_what_was_said_and_ours_are_the_last_words()
 
 
 def test_a_note_of_another_project_says_so() -> None:
-    result = asked(question(hits=[hit("kg-1", "Uses bzr", project="cellar"), hit("kg-2", "Uses git", project="orchard")]))
+    result = judge_prompt(question(hits=[hit("kg-1", "Uses bzr", project="cellar"), hit("kg-2", "Uses git", project="orchard")]))
 
     assert "1 (decision, of cellar) Uses bzr" in result
     assert "2 (decision) Uses git" in result
@@ -92,7 +92,7 @@ def test_markup_that_costs_tokens_is_left_out() -> None:
     moved = "Moved to [[PostgreSQL|the database]] from [[SQLite]]."
     body = f"{moved}\n\n> [!failure] Rejected: [[SQLite]]: one writer.\n\n**Related:** [[a]]"
 
-    result = asked(question(hits=[hit("kg-1", "Queue", body)]))
+    result = judge_prompt(question(hits=[hit("kg-1", "Queue", body)]))
 
     assert "1 (decision) Queue: Moved to the database from SQLite. Rejected: SQLite: one writer.\n" in result
 
@@ -127,13 +127,15 @@ def test_scripts_that_cost_more_are_given_less_room() -> None:
     assert room("a" * 500, 100) == 100
     assert room("я" * 500, 100) == 33
     assert room("日" * 500, 100) == 20
-    assert len(asked(question("日本語" * 9_000, exchange="🙂" * 9_000, hits=[hit("k", "日" * 900, "日" * 9_000)] * 20))) < 4_000
+    assert (
+        len(judge_prompt(question("日本語" * 9_000, exchange="🙂" * 9_000, hits=[hit("k", "日" * 900, "日" * 9_000)] * 20))) < 4_000
+    )
 
 
 def test_the_end_of_what_the_agent_said_and_both_ends_of_a_prompt_are_kept() -> None:
     paste = "Look at this:\n" + "frost line\n" * 4_000 + "What does it mean?"
 
-    result = asked(question(paste, exchange="word " * 4_000 + "Shall I rerun the graft?"))
+    result = judge_prompt(question(paste, exchange="word " * 4_000 + "Shall I rerun the graft?"))
 
     assert "Shall I rerun the graft?\n</agent>" in result
     assert "<prompt>\nLook at this:" in result
@@ -152,7 +154,7 @@ BREAKOUTS = [
 
 @pytest.mark.parametrize("text", BREAKOUTS)
 def test_nothing_that_is_quoted_leaves_its_place(text: str) -> None:
-    result = asked(question(text, exchange=text, hits=[hit("kg-1", text, text, project=text), hit("kg-2", "Other", text)]))
+    result = judge_prompt(question(text, exchange=text, hits=[hit("kg-1", text, text, project=text), hit("kg-2", "Other", text)]))
 
     assert re.findall(r"<[^>]*>", result) == ["<notes>", "</notes>", "<agent>", "</agent>", "<prompt>", "</prompt>"]
     notes = result.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")
@@ -162,7 +164,7 @@ def test_nothing_that_is_quoted_leaves_its_place(text: str) -> None:
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_keeps_the_shape(text: str, other: str) -> None:
-    result = asked(question(text, exchange=other, hits=[hit("kg-1", other, text), hit("kg-2", text, other)]))
+    result = judge_prompt(question(text, exchange=other, hits=[hit("kg-1", other, text), hit("kg-2", text, other)]))
 
     assert len(result.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")) == 2
     assert result.count("<") == result.count(">") == 6
@@ -252,7 +254,7 @@ def test_an_answer_with_something_around_it_is_read(outbox: Outbox, text: str) -
 
 @pytest.mark.parametrize("anything", [None, "90", -1, 101, True, [1]])
 def test_an_overall_probability_that_is_invalid_is_that_of_the_best_note(anything: object) -> None:
-    assert read_answer(json.dumps({"any": anything, "notes": [{"n": 1, "p": 40}]}), 3) == (0.4, {1: 0.4})
+    assert parse_verdicts(json.dumps({"any": anything, "notes": [{"n": 1, "p": 40}]}), 3) == (0.4, {1: 0.4})
 
 
 FORMLESS = [
@@ -296,7 +298,7 @@ json_values = st.recursive(
 
 @given(st.one_of(st.text(max_size=200), json_values.map(json.dumps)))
 def test_whatever_a_model_says_only_probabilities_of_shown_notes_come_of_it(text: str) -> None:
-    read = read_answer(text, 3)
+    read = parse_verdicts(text, 3)
 
     if read is not None:
         anything, found = read

@@ -291,7 +291,7 @@ def test_what_was_turned_away_may_pass(server: OpenAiServer, backend: OpenAiBack
     assert len(server.requests) == 1
 
 
-NOBODY_KNOWS = {
+OUTCOME_UNKNOWN = {
     "a login page": Raw(body="<!doctype html><title>Sign in</title>"),
     "half of its JSON": Raw(body='{"choices": ['),
     "no choice": Raw(body='{"choices": []}'),
@@ -304,7 +304,7 @@ NOBODY_KNOWS = {
 }
 
 
-@pytest.mark.parametrize("reply", NOBODY_KNOWS.values(), ids=NOBODY_KNOWS.keys())
+@pytest.mark.parametrize("reply", OUTCOME_UNKNOWN.values(), ids=OUTCOME_UNKNOWN.keys())
 def test_what_makes_no_sense_may_pass_and_may_be_on_the_bill(server: OpenAiServer, backend: OpenAiBackend, reply: Raw) -> None:
     answering(server, reply)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.condense import condense
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, Read, parse, read_answer
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, parse, read_answer
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
@@ -18,7 +18,7 @@ CHUNK = about_the_queue()
 IDS = condense(CHUNK, limit_chars=40_000).ids
 
 
-def read(sent: object) -> Read:
+def read(sent: object) -> ParsedAnswer:
     found = read_answer(sent, CHUNK, IDS)
     assert found is not None
     return found

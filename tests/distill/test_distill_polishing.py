@@ -14,7 +14,7 @@ from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.polishing import Polished, Polisher, asked, read_polished, says_the_same
+from kite_memory.distill.polishing import Polished, Polisher, polish_prompt, read_polished, says_the_same
 from kite_memory.distill.spending import Budget, Spending
 from tests.fakes.judges import ScriptedBackend
 
@@ -137,7 +137,7 @@ class TestReading:
 
 
 def test_what_is_quoted_cannot_close_its_frame() -> None:
-    inquiry = asked(("a </brief> b\nc", "d"))
+    inquiry = polish_prompt(("a </brief> b\nc", "d"))
 
     assert inquiry.count("</brief>") == 1
     assert "1. a ‹/brief› b c\n2. d\n" in inquiry

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
-from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
+from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, ChunkHandled, Idle, Scheduler, pause_after
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
 from kite_memory.extensions.contract.events import SESSION, event
@@ -66,7 +66,7 @@ def run_dry(scheduler: Scheduler) -> Idle:
         match scheduler.step(load):
             case Idle() as idle:
                 return idle
-            case Asked():
+            case ChunkHandled():
                 pass
 
 
@@ -265,7 +265,7 @@ def form(outbox: Outbox, *spans: tuple[str, int, int]) -> None:
 
 
 def step_dry(asking: Scheduler) -> Idle:
-    while isinstance(step := asking.step(load_all), Asked):
+    while isinstance(step := asking.step(load_all), ChunkHandled):
         pass
     return step
 
@@ -334,7 +334,7 @@ def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock:
 NOT_ACCEPTED = Misconfigured(reason="the API does not accept the request", hint="check the model", perhaps_this=True)
 
 
-def step_often(scheduler: Scheduler) -> Asked | Idle:
+def step_often(scheduler: Scheduler) -> ChunkHandled | Idle:
     return [scheduler.step(load) for _ in range(9)][-1]
 
 

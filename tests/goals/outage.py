@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.model.read_result import ReadResult
 from kite_memory.model.record import Chunk
 from kite_memory.model.redacted import RedactedResult
@@ -34,7 +34,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def after(self, step: Asked | Idle) -> bool:
+    def after(self, step: ChunkHandled | Idle) -> bool:
         """Sleep as long as the step asks for; whether nothing is left to wait for."""
         if isinstance(step, Idle) and step.until is not None:
             self.now = max(self.now + 0.01, step.until)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, owners a
 
 STEPS = 50
 BUDGETS = (200, 1500, 1 << 20)
-NOBODY = 65_534
+UNPRIVILEGED = 65_534
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Nothing here is about disks, and a thousand small databases wait long for them."""
 
@@ -42,7 +42,7 @@ class WhoeverMayRead(ClaudeCode):
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if os.geteuid() != 0:
             return super().read(path, cursor, budget=budget)
-        os.seteuid(NOBODY)
+        os.seteuid(UNPRIVILEGED)
         try:
             return super().read(path, cursor, budget=budget)
         finally:

@@ -21,7 +21,7 @@ from kite_memory.distill.chunking import ChunkPolicy, Span
 from kite_memory.distill.extractor import Busy, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Asked, Scheduler
+from kite_memory.distill.scheduler import ChunkHandled, Scheduler
 from kite_memory.distill.spending import Budget
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
 from kite_memory.model.record import Chunk
@@ -222,7 +222,7 @@ def restarted(folder: Path, restarts: int, allowed: int, *, forgets: bool) -> in
             budget = Budget(dollars=allowed * PRICE.dollars, calls=10**6)
             scheduler = Scheduler(outbox=outbox, extractor=extractor, budget=budget, clock=clock)
             try:
-                while isinstance(scheduler.step(lambda waiting: replace(about_the_queue(), id=waiting.id)), Asked):
+                while isinstance(scheduler.step(lambda waiting: replace(about_the_queue(), id=waiting.id)), ChunkHandled):
                     pass
             except KeyboardInterrupt:
                 continue  # as if it had been killed: the outbox is as the call in flight left it

@@ -29,7 +29,7 @@ from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.outbound import RedactingBackend, RedactingEmbedder
 from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.redaction import redact
@@ -246,7 +246,7 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
     secrets = planted("transcripts")
     lay_transcripts(home, secrets)
     model = Repeating()
-    extractor = ModelExtractor(backend=model, prompt=Prompt(system="Note what is worth keeping.", schema={}, version="1"))
+    extractor = ModelExtractor(backend=model, prompt=PromptTemplate(system="Note what is worth keeping.", schema={}, version="1"))
     with fake_house(home, extractor) as house:
         house.walk()
         for note in list(house.vault.known.all())[:40]:

@@ -26,7 +26,7 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.declarations import TOOLS
 from kite_memory.vault.pages.graph import FORMATS, graph
 from kite_memory.vault.pages.memory_page import BEGIN, page
-from kite_memory.vault.pages.review_page import Waiting
+from kite_memory.vault.pages.review_page import WaitingNote
 from kite_memory.vault.pages.review_page import page as review
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
@@ -294,7 +294,7 @@ class TestPages:
         for piece in pieces:
             memory = page(graph(piece), at)
             waits = [replace(note, status=NoteStatus.PROPOSED) for note in piece]
-            to_review = review([Waiting(note=note, nearest=piece[0], quotes=(note.body,)) for note in waits])
+            to_review = review([WaitingNote(note=note, nearest=piece[0], quotes=(note.body,)) for note in waits])
             for made in (memory, to_review):
                 assert steering(made) == []
                 assert tags(_without_our_comments(made)) == []

@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory.distill import model_extractor
 from kite_memory.distill.extractor import Answer, Outcome, Usage
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.provenance import Provenance
@@ -26,7 +26,7 @@ from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
 from kite_memory.text.shell import Action
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.vault.pages.graph import graph
 from kite_memory.vault.pages.memory_page import page
 from tests.counts import how_many
@@ -34,7 +34,7 @@ from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import BEGIN, Transcript
 from tests.tools.conversing import conversing
 
-PROMPT = Prompt(system="Note what is worth keeping.", schema={}, version="1")
+PROMPT = PromptTemplate(system="Note what is worth keeping.", schema={}, version="1")
 PROJECT = "orchard"
 POISONED = how_many(200)
 HONEST = how_many(144, share=3)
@@ -443,7 +443,7 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
         def heard_so_far(project: str) -> Sequence[Event]:
             return memory.house.timeline.last_events("claude-code", reading.session, 300)
 
-        near = Near(heard=heard_so_far) if listening else Near()
+        near = LocalContext(heard=heard_so_far) if listening else LocalContext()
         with conversing(home / "bridge", near=near, embedder=embedder) as house:
             asker = Asker(grant=OWNER, project=PROJECT, ai="claude")
             for reading in plants:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kite_memory.mcp_server import stdio
 from kite_memory.mcp_server.server import server_over
-from kite_memory.mcp_server.stdio import Lines, serve
+from kite_memory.mcp_server.stdio import InputLines, serve
 from kite_memory.tools.access import OWNER, Asker
 from tests.counts import examples
 from tests.fakes.performers import Performer
@@ -38,7 +38,7 @@ class Process:
         self.output, self._ours = os.pipe()
         self._thread = threading.Thread(target=self._run, args=(longest,), daemon=True)
         self._thread.start()
-        self._read = iter(Lines(self.output))
+        self._read = iter(InputLines(self.output))
 
     def _run(self, longest: int) -> None:
         server = server_over(self.performer.perform, lambda _: Asker(grant=OWNER), lambda error: None)
@@ -315,7 +315,7 @@ def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], longest: in
 
     thread = threading.Thread(target=write)
     thread.start()
-    listed = list(Lines(ours, longest))
+    listed = list(InputLines(ours, longest))
     thread.join()
     os.close(ours)
 

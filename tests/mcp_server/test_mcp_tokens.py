@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import StateDamaged, StateNewer, UsageError
-from kite_memory.mcp_server.tokens import Kept, NoSuchToken, Tokens
+from kite_memory.mcp_server.tokens import NoSuchToken, StoredToken, Tokens
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Grant
 
@@ -85,7 +85,7 @@ def test_every_single_change_of_a_token_makes_it_worthless(tmp_path: Path) -> No
             for at in range(len(token))
             for letter in string.ascii_letters + string.digits + "-_."
             if letter != token[at]
-            and isinstance(tokens.find(changed := token[:at] + letter + token[at + 1 :], loopback=True), Kept)
+            and isinstance(tokens.find(changed := token[:at] + letter + token[at + 1 :], loopback=True), StoredToken)
         ]
 
     assert taken == []
@@ -94,7 +94,7 @@ def test_every_single_change_of_a_token_makes_it_worthless(tmp_path: Path) -> No
 @given(text=st.text(max_size=80) | st.text(alphabet="kmem_.0aé\0", max_size=60))
 def test_anything_else_is_turned_away(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     with opened(tmp_path_factory.mktemp("state")) as tokens:
-        assert not isinstance(tokens.find(text, loopback=True), Kept)
+        assert not isinstance(tokens.find(text, loopback=True), StoredToken)
 
 
 def test_a_longer_life_cannot_be_written_into_a_token(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_it_ends_when_it_was_said_to(tmp_path: Path) -> None:
         now[0] = NOW + timedelta(hours=1)
         after = tokens.find(token, loopback=True)
 
-        assert isinstance(before, Kept)
+        assert isinstance(before, StoredToken)
         assert after == "expired"
         assert tokens.living() == []
         assert [kept.name for kept in tokens.all()] == ["ci"]
@@ -130,7 +130,7 @@ def test_what_one_process_revokes_another_refuses_at_once(tmp_path: Path) -> Non
 
         command.revoke("ci")
 
-        assert isinstance(before, Kept)
+        assert isinstance(before, StoredToken)
         assert serving.find(token, loopback=False) == "unknown"
 
 
@@ -161,7 +161,7 @@ def test_the_local_token_is_the_owners_and_good_on_loopback_alone(tmp_path: Path
 
         found = tokens.find(token, loopback=True)
 
-        assert isinstance(found, Kept) and found.grant == OWNER
+        assert isinstance(found, StoredToken) and found.grant == OWNER
         assert tokens.find(token, loopback=False) == "not here"
 
 
@@ -233,9 +233,9 @@ def test_no_one_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> No
         tokens.close()
 
 
-def kept(**fields: Any) -> Kept:
+def kept(**fields: Any) -> StoredToken:
     content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**content, **fields})
+    return StoredToken(**{**content, **fields})
 
 
 def test_a_token_is_its_persons_and_one_that_names_no_one_is_its_own_in_a_team_and_the_owners_here() -> None:
@@ -252,7 +252,7 @@ def test_a_person_is_kept_with_the_token(tmp_path: Path) -> None:
 
     assert made.person == "ada"
     found = tokens.find(token, loopback=False)
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert found.person == "ada"
     with pytest.raises(UsageError):
         tokens.create("other", person=" ada\n")
@@ -272,5 +272,5 @@ def test_tokens_of_an_earlier_version_stay_good_and_name_no_one(tmp_path: Path) 
     found = tokens.find(token, loopback=False)
     tokens.close()
 
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert (found.name, found.write, found.person) == ("ci", False, "")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kite_memory.mcp_server.http import Waiting
+from kite_memory.mcp_server.http import IdleConnections
 from tests.fakes.performers import Performer
 from tests.mcp_server.serving import HEADERS, serving
 
@@ -45,7 +45,7 @@ def test_250_connections_that_ask_for_nothing_turn_no_one_away(tmp_path: Path) -
 
 
 def test_of_those_who_wait_the_address_with_most_gives_up_its_oldest() -> None:
-    waiting, closed = Waiting(most=3), list[str]()
+    waiting, closed = IdleConnections(most=3), list[str]()
     for name, address in (("patient", "192.0.2.1"), ("first", "192.0.2.9"), ("second", "192.0.2.9"), ("third", "192.0.2.9")):
         waiting.add(address, name, lambda name=name: closed.append(name))  # type: ignore[misc]
     assert closed == ["first"]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.recall.lexical import Words
+from kite_memory.recall.lexical import IndexedWords
 from kite_memory.recall.prose import passages, prose, searchable, unlinked
 from tests.counts import examples
 from tests.recall.notes import QUEUE, note
@@ -32,7 +32,7 @@ def test_lines_of_mere_links_say_nothing() -> None:
 def test_all_that_names_a_note_can_be_searched() -> None:
     named = note("n", "Title", "Body", aliases=("other",), triggers=("when it burns",), tags=("fire",), entities=("Ada", "kiln"))
 
-    assert searchable(named, "we said so") == Words(
+    assert searchable(named, "we said so") == IndexedWords(
         title="Title", named="other\nwhen it burns\nfire\nAda, kiln", body="Body", said="we said so"
     )
 

@@ -9,13 +9,13 @@ import pytest
 
 from kite_memory.errors import StateNewer
 from kite_memory.recall.delivery import Delivery, give
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 
 
 def occasion(number: int, *, at: datetime = NOW, session: str = "one") -> Occasion:
-    given = (Given(note="queue", score=0.5),)
+    given = (ShownNote(note="queue", score=0.5),)
     return Occasion(at=at, session=session, project="mycelia", head=f"prompt {number}", reason="why", given=given)
 
 
@@ -226,7 +226,7 @@ def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
 def test_prompts_that_were_given_a_note_are_reported_without_the_silent_ones(tmp_path: Path) -> None:
     with closing(SessionMemory(tmp_path / "memory.db")) as memory:
         for number in range(20):
-            given = (Given(note=f"n{number}", score=0.9),) if number % 9 == 0 else ()
+            given = (ShownNote(note=f"n{number}", score=0.9),) if number % 9 == 0 else ()
             at = datetime(2026, 3, 1, 9, number, tzinfo=UTC)
             memory.record(Occasion(at=at, session="s", project="p", head=f"prompt {number}", reason="", given=given))
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit, Judged, Question, Verdict
-from kite_memory.recall.session_memory import Given, Occasion, Ruled, Ruling, SessionMemory
+from kite_memory.recall.session_memory import Occasion, Ruled, Ruling, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Count, Moment, Tally, Week, habit, mondays
 from kite_memory.recall.uptake import Outcome, Uptake
 from tests.recall.notes import note
@@ -42,7 +42,7 @@ def memory(tmp_path: Path) -> Iterator[SessionMemory]:
 
 
 def show(memory: SessionMemory, *notes: str, session: str = "one", at: datetime = NOW, moment: Moment = "prompt") -> None:
-    given = tuple(Given(note=name, score=0.5) for name in notes)
+    given = tuple(ShownNote(note=name, score=0.5) for name in notes)
     memory.record(Occasion(at=at, session=session, project="mycelia", head="ask", reason="why", given=given, moment=moment))
 
 
@@ -64,8 +64,8 @@ def test_what_was_shown_is_open_until_it_is_settled(memory: SessionMemory) -> No
         ("two", "queue", "late"),
     ]
     assert [each.given for each in memory.last(2)] == [
-        (Given(note="queue", score=0.5),),
-        (Given(note="queue", score=0.5, standing="used", why=USED.why), Given(note="auth", score=0.5)),
+        (ShownNote(note="queue", score=0.5),),
+        (ShownNote(note="queue", score=0.5, standing="used", why=USED.why), ShownNote(note="auth", score=0.5)),
     ]
 
 
@@ -255,7 +255,7 @@ def test_a_file_of_the_first_version_is_brought_over_whole(tmp_path: Path) -> No
 
     assert memory.shown("one") == {"queue"}
     assert [(each.head, each.at) for each in memory.last(9)] == [("second", NOW + timedelta(seconds=1)), ("first", NOW)]
-    assert memory.last(9)[1].given == (Given(note="queue", score=0.5), Given(note="auth", score=0.25))
+    assert memory.last(9)[1].given == (ShownNote(note="queue", score=0.5), ShownNote(note="auth", score=0.25))
     assert [each.note for each in memory.shown_open(NOW + timedelta(days=1))] == ["queue", "auth"]
     assert memory.tallies() == {"queue": Tally(shown=1), "auth": Tally(shown=1)}
     assert [(week.prompts, week.silent) for week in memory.weekly(1, NOW)] == [(2, 1)]

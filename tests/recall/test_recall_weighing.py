@@ -10,7 +10,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import gate
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import CANDIDATES, Bar, Prompt, Situation, weigh
+from kite_memory.recall.select import CANDIDATES, Prompt, Requirement, Situation, weigh
 from kite_memory.recall.tallies import Tally
 from tests.recall.house import LOCAL, Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
@@ -228,7 +228,7 @@ def test_a_note_ignored_again_and_again_gives_way(house: Services) -> None:
         prompt = Prompt(text=ON_THE_QUEUE, project="mycelia")
         tallies = {"queue": tally}
         weighed = weigh(
-            index, prompt, Bar(gate=SHIPPED), shown=(), now=house.now.timestamp(), limit=2, tallies=tallies, all_too=True
+            index, prompt, Requirement(gate=SHIPPED), shown=(), now=house.now.timestamp(), limit=2, tallies=tallies, all_too=True
         )
         return weighed.candidates[0].score
 

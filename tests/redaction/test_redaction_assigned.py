@@ -132,7 +132,7 @@ def test_a_password_on_a_command_line_is_reported_by_its_place(command: str) -> 
 CHOSEN = "mango" + "tree7"
 """Passwords that only their place reveals."""
 
-TOLD_BY_THEIR_PLACE = [
+KNOWN_BY_THEIR_PLACE = [
     "ALTER USER ada WITH PASSWORD '{}';",
     "psql -c \"CREATE ROLE ada LOGIN PASSWORD '{}'\"",
     "CREATE USER 'ada'@'%' IDENTIFIED BY '{}';",
@@ -165,7 +165,7 @@ TOLD_BY_THEIR_PLACE = [
 ]
 
 
-@pytest.mark.parametrize("text", TOLD_BY_THEIR_PLACE)
+@pytest.mark.parametrize("text", KNOWN_BY_THEIR_PLACE)
 def test_a_password_that_looks_like_a_word_is_reported_by_its_place(text: str) -> None:
     assert CHOSEN not in redact(text.format(CHOSEN))
 

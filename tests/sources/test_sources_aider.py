@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.sources.aider.history import Place, blocks
+from kite_memory.sources.aider.history import HistoryPlace, blocks
 from kite_memory.sources.aider.source import HISTORY, Aider
 from tests.fakes.repositories import FakeRepository
 from tests.sources.aider_log import Log, Project, a_day
@@ -335,7 +335,7 @@ class TestHistoriesOfOthers:
 def test_blocks_cover_what_they_were_given_and_nothing_twice(lines: list[bytes], forced: bool) -> None:
     data = b"\n".join(lines)
 
-    found = list(blocks(data, 0, Place(), forced=forced))
+    found = list(blocks(data, 0, HistoryPlace(), forced=forced))
 
     assert b"".join(data[block.start : block.end] + b"\n" for block in found) == (data + b"\n")[: found[-1].end + 1 if found else 0]
     assert [block.start for block in found] == [0, *(block.end + 1 for block in found[:-1])][: len(found)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, Where
 from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.sources.common.documents import Known, ParsedDocument, only_changed, read_document, read_rewritten
+from kite_memory.sources.common.documents import ParsedDocument, ReturnedState, only_changed, read_document, read_rewritten
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
 
@@ -34,9 +34,9 @@ def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int 
 
 @given(TEXTS, TEXTS)
 def test_what_is_reported_for_two_versions_is_all_that_the_second_says(before: list[str], after: list[str]) -> None:
-    first, known = only_changed(events_of(before), Known())
+    first, known = only_changed(events_of(before), ReturnedState())
 
-    second, _ = only_changed(events_of(after), Known.resumed(known.carried()))
+    second, _ = only_changed(events_of(after), ReturnedState.resumed(known.carried()))
 
     held = {event.id: event for event in (*first, *second)}
     assert [held[event.id] for event in events_of(after)] == events_of(after)
@@ -44,9 +44,9 @@ def test_what_is_reported_for_two_versions_is_all_that_the_second_says(before: l
 
 @given(TEXTS, st.text("ab", max_size=2))
 def test_a_message_more_is_all_that_is_reported_again(texts: list[str], more: str) -> None:
-    _, known = only_changed(events_of(texts), Known())
+    _, known = only_changed(events_of(texts), ReturnedState())
 
-    second, _ = only_changed(events_of([*texts, more]), Known.resumed(known.carried()))
+    second, _ = only_changed(events_of([*texts, more]), ReturnedState.resumed(known.carried()))
 
     assert list(second) == events_of([*texts, more])[-1:]
 
@@ -69,7 +69,7 @@ def test_a_note_is_handed_from_version_to_version(tmp_path: Path) -> None:
     first = look(tmp_path / "d.json", '["a"]')
     second = look(tmp_path / "d.json", '["a","b"]', first.cursor)
 
-    assert [Known.resumed(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
+    assert [ReturnedState.resumed(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
 
 
 def test_a_text_that_was_cut_amid_a_character_is_read(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.common.outcomes import Verdict, error_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import CheckVerdict, error_lines, verdict_of_tests
 
 RUNS = {
     "pytest": ("python -m pytest -x", "..F\n===== 1 failed, 2 passed in 0.12s =====", "===== 1 passed in 0.12s ====="),
@@ -253,7 +253,7 @@ def test_what_ran_no_tests_has_no_verdict(command: str, output: str) -> None:
 
 
 def test_a_runner_behind_an_unknown_command_is_known_by_its_output() -> None:
-    assert verdict_of_tests("./ci.sh", "building\n=== 2 passed in 0.12s ===") == Verdict(
+    assert verdict_of_tests("./ci.sh", "building\n=== 2 passed in 0.12s ===") == CheckVerdict(
         status="ok", summary="=== 2 passed in 0.12s ==="
     )
 
@@ -262,14 +262,14 @@ def test_which_went_wrong_is_reported() -> None:
     compiler = verdict_of_tests("gcc -c pear.c", "pear.c: In function 'ripen':\npear.c:3:5: error: 'plum' undeclared\n")
     tests = verdict_of_tests("cargo test", "test pear ... ok\ntest plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
 
-    assert compiler == Verdict(status="failed", summary="pear.c:3:5: error: 'plum' undeclared")
-    assert tests == Verdict(status="failed", summary="test plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
+    assert compiler == CheckVerdict(status="failed", summary="pear.c:3:5: error: 'plum' undeclared")
+    assert tests == CheckVerdict(status="failed", summary="test plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
 
 
 def test_where_tests_ran_too_theirs_is_the_verdict() -> None:
     verdict = verdict_of_tests("ruff check . && pytest -q", "All checks passed!\n1 failed, 2 passed in 0.12s")
 
-    assert verdict == Verdict(status="failed", summary="1 failed, 2 passed in 0.12s")
+    assert verdict == CheckVerdict(status="failed", summary="1 failed, 2 passed in 0.12s")
 
 
 def test_where_the_tests_passed_a_checker_s_failure_is_the_verdict() -> None:
@@ -278,7 +278,7 @@ def test_where_the_tests_passed_a_checker_s_failure_is_the_verdict() -> None:
         "ok  \torchard/pear\t0.1s\npear.go:3:2: unused (errcheck)\n1 issues:",
     )
 
-    assert verdict == Verdict(status="failed", summary="pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard/pear\t0.1s")
+    assert verdict == CheckVerdict(status="failed", summary="pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard/pear\t0.1s")
 
 
 @pytest.mark.parametrize("command", ["cat test.log", "tail -3 /tmp/tests", "git push", ""])
@@ -304,19 +304,19 @@ def test_what_tests_wrote_to_a_log_or_from_a_hook_is_theirs(command: str) -> Non
 )
 @pytest.mark.parametrize("command", ["gcc pear.c", "make", "cmake --build .", "make test"])
 def test_what_a_linker_says_is_a_failure(command: str, line: str) -> None:
-    assert verdict_of_tests(command, f"linking\n{line}") == Verdict(status="failed", summary=line)
+    assert verdict_of_tests(command, f"linking\n{line}") == CheckVerdict(status="failed", summary=line)
 
 
 def test_colours_do_not_hide_a_summary() -> None:
     verdict = verdict_of_tests("npx jest", "\x1b[1mTests:\x1b[22m       \x1b[31m1 failed\x1b[39m, 1 total")
 
-    assert verdict == Verdict(status="failed", summary="Tests:       1 failed, 1 total")
+    assert verdict == CheckVerdict(status="failed", summary="Tests:       1 failed, 1 total")
 
 
 def test_many_passing_packages_are_counted_and_failing_ones_named() -> None:
     output = "\n".join(f"ok  \torchard/p{number}\t0.1s" for number in range(40)) + "\nFAIL\torchard/plum\t0.2s"
 
-    assert verdict_of_tests("go test ./...", output) == Verdict(
+    assert verdict_of_tests("go test ./...", output) == CheckVerdict(
         status="failed", summary="FAIL\torchard/plum\t0.2s\nok, 40 packages"
     )
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.sources.antigravity.source import AntigravityInterpreter, Thread
+from kite_memory.sources.antigravity.source import AntigravityInterpreter, AntigravityState
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
 from kite_memory.sources.cursor.cli import add_message
@@ -131,7 +131,7 @@ def test_of_opencode(session: dict[str, Any], messages: list[tuple[dict[str, Any
         opencode_parts.Message(
             name=str(place),
             info=info,
-            parts=[opencode_parts.Part(row=row, content=part, changed=1.0) for row, part in enumerate(parts)],
+            parts=[opencode_parts.MessagePart(row=row, content=part, changed=1.0) for row, part in enumerate(parts)],
             place=place * 4,
         )
         for place, (info, parts) in enumerate(messages)
@@ -173,12 +173,12 @@ def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
 
 @given(st.lists(STEPS, max_size=6), st.booleans())
 def test_of_antigravity(steps: list[dict[str, Any]], helper: bool) -> None:
-    thread = Thread(parent="p" if helper else "")
+    thread = AntigravityState(parent="p" if helper else "")
     interpreter = AntigravityInterpreter(file="f", session="s", thread=thread)
 
     for place, step in enumerate(steps):
         interpreter.step(step, place * 10, place * 10 + 9)
 
     assert in_order(interpreter.events)
-    assert Thread.resumed(thread.carried()) is not None
+    assert AntigravityState.resumed(thread.carried()) is not None
     assert not (helper and any(event.role == "user" for event in interpreter.events))

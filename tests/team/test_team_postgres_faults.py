@@ -20,7 +20,7 @@ from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.tools.access import OWNER
-from kite_memory.tools.store import Asked, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, only, state
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
@@ -80,8 +80,8 @@ def test_a_server_that_is_away_is_reported_and_the_next_call_after_its_return_wo
     store.write_memory(OWNER, "k", 1, ORCHARD)
     calls: tuple[Callable[[], object], ...] = (
         lambda: store.write_memory(OWNER, "k", 2, ORCHARD),
-        lambda: store.memories(OWNER, Wanted()),
-        lambda: store.search(OWNER, Asked(text="k")),
+        lambda: store.memories(OWNER, MemoryQuery()),
+        lambda: store.search(OWNER, NoteQuery(text="k")),
         lambda: store.save_conversation(OWNER, conversation()),
         lambda: store.save_state(OWNER, state()),
     )
@@ -107,7 +107,7 @@ def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer, stor
     server.stop(mode)
     server.start()
 
-    assert len(store.memories(OWNER, Wanted())) == 4
+    assert len(store.memories(OWNER, MemoryQuery())) == 4
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -123,7 +123,7 @@ def test_writers_over_a_restart_lose_nothing_and_leave_nothing_half_written(
         key = f"counter{number}"
         try:
             while not stop.is_set():
-                seen = store.memories(OWNER, Wanted(pattern=key))
+                seen = store.memories(OWNER, MemoryQuery(pattern=key))
                 value, version = (seen[0].value, seen[0].version) if seen else (0, 0)
                 assert isinstance(value, int)
                 try:
@@ -167,7 +167,7 @@ def test_writers_over_a_restart_lose_nothing_and_leave_nothing_half_written(
         kept = store.versions(OWNER, memory.key, ORCHARD)
         assert [each.version for each in kept] == list(range(memory.version, 0, -1))
         assert [each.value for each in kept] == list(range(memory.version, 0, -1))
-        assert store.search(OWNER, Asked(text=memory.key))[0].note.id == memory.id
+        assert store.search(OWNER, NoteQuery(text=memory.key))[0].note.id == memory.id
     assert count(url, "words") == count(url, "note") == WRITERS
 
 
@@ -206,15 +206,15 @@ def test_what_takes_too_long_is_given_up_whole(url: str) -> None:
 def test_who_finds_every_connection_taken_is_reported(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, connections=1, patience=Patience(connection=0.1))
     with held(url, "note"):
-        first = threading.Thread(target=lambda: store.memories(OWNER, Wanted()))
+        first = threading.Thread(target=lambda: store.memories(OWNER, MemoryQuery()))
         first.start()
         assert eventually(lambda: bool(waiting(url)))
 
         with pytest.raises(StoreUnavailable, match="busy"):
-            store.memories(OWNER, Wanted())
+            store.memories(OWNER, MemoryQuery())
     first.join()
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
     store.close()
 
 
@@ -224,7 +224,7 @@ def test_a_database_that_only_reads_is_reported(url: str) -> None:
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
     store = open_postgres(url, embedder=EMBEDDER)
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
     with pytest.raises(StoreUnavailable, match="only reads"):
         store.write_memory(OWNER, "k", 1, ORCHARD)
     store.close()
@@ -235,18 +235,18 @@ def test_a_schema_that_was_dropped_is_reported(url: str, store: PostgresStore) -
         connection.execute("DROP SCHEMA kite CASCADE")
 
     with pytest.raises(SchemaMissing) as result:
-        store.memories(OWNER, Wanted())
+        store.memories(OWNER, MemoryQuery())
 
     assert "--migrate" in result.value.hint
 
 
 def test_a_closed_store_says_so(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER)
-    store.memories(OWNER, Wanted())
+    store.memories(OWNER, MemoryQuery())
     store.close()
 
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.memories(OWNER, Wanted())
+        store.memories(OWNER, MemoryQuery())
 
 
 def test_who_dies_while_writing_leaves_no_lock(url: str, store: PostgresStore) -> None:
@@ -353,7 +353,7 @@ def test_a_name_that_is_too_long_for_the_database_is_reported_as_that(store: Pos
     with pytest.raises(UsageError, match="long"):
         store.write_memory(OWNER, "k", 1, replace(ORCHARD, project=name))
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
 
 
 def test_one_mishap_is_not_the_end_of_housekeeping() -> None:

@@ -17,9 +17,9 @@ from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_na
 from kite_memory.text.ages import age
 from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
-from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
@@ -81,10 +81,10 @@ def test_what_an_earlier_schema_holds_is_there_in_the_newest(url: str, version: 
 
     assert before == version
     assert caught_up == 1
-    (memory,) = store.memories(OWNER, Wanted())
+    (memory,) = store.memories(OWNER, MemoryQuery())
     assert (memory.value, memory.version, memory.tags, memory.created_by) == ("bottomless", 2, ("water",), "claude")
     assert [each.value for each in store.versions(OWNER, "project.pond", ORCHARD)] == ["bottomless", "shallow"]
-    assert [found.note.id for found in store.search(OWNER, Asked(text="bottomless pond"))] == ["N1"]
+    assert [found.note.id for found in store.search(OWNER, NoteQuery(text="bottomless pond"))] == ["N1"]
     assert store.transcript(OWNER, CHAT) == "all of it"
     assert [state.session for state in store.states(OWNER)] == ["morning"]
     assert store.write_memory(OWNER, "project.pond", "drained", ORCHARD, expected=2).version == 3
@@ -103,12 +103,15 @@ def test_what_was_global_for_all_becomes_theirs_who_wrote_it_and_that_is_said(ur
     store = open_postgres(url, embedder=EMBEDDER)
     claude, other = Grant(name="laptop", person="claude"), Grant(name="codex", person="codex")
     store.catch_up()
-    assert [memory.value for memory in store.memories(claude, Wanted())] == ["bottomless"]
-    assert [each.value for each in store.versions(claude, "project.pond", Place(scope=Scope.GLOBAL))] == ["bottomless", "shallow"]
-    assert [found.note.id for found in store.search(claude, Asked(text="bottomless pond"))] == ["N1"]
+    assert [memory.value for memory in store.memories(claude, MemoryQuery())] == ["bottomless"]
+    assert [each.value for each in store.versions(claude, "project.pond", MemoryPlace(scope=Scope.GLOBAL))] == [
+        "bottomless",
+        "shallow",
+    ]
+    assert [found.note.id for found in store.search(claude, NoteQuery(text="bottomless pond"))] == ["N1"]
     for no_one in (other, OWNER):
-        assert store.memories(no_one, Wanted()) == []
-        assert store.search(no_one, Asked(text="bottomless pond")) == []
+        assert store.memories(no_one, MemoryQuery()) == []
+        assert store.search(no_one, NoteQuery(text="bottomless pond")) == []
     store.close()
 
 
@@ -208,7 +211,7 @@ def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path,
     """The server is one that was started before, so it has not looked at the version since."""
     migrate(url, to=version, spaces=[EMBEDDER.space])
     store = PostgresStore(Connections(url, tenant="team", most=8), embedder=EMBEDDER)
-    tools = tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age)
+    tools = tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age)
     failed: list[object] = []
     counts: dict[int, int] = {}
     stop = threading.Event()
@@ -245,7 +248,7 @@ def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path,
     newer = open_postgres(url, embedder=EMBEDDER)  # as the server of the next version, beside the old one
 
     assert failed == []
-    assert {memory.key: memory.value for memory in newer.memories(OWNER, Wanted())} == {
+    assert {memory.key: memory.value for memory in newer.memories(OWNER, MemoryQuery())} == {
         f"counter.{number}": count for number, count in counts.items()
     }
     newer.close()

@@ -14,7 +14,7 @@ from kite_memory.model.note import NoteKind
 from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.team.postgres import PostgresStore, S3Objects, migrate, objects_of, open_postgres
 from kite_memory.tools.access import OWNER
-from kite_memory.tools.store import Asked, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, NOW, ORCHARD, conversation
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, postgres_server
@@ -201,7 +201,7 @@ def test_a_sweep_takes_what_was_found_to_have_run_out_long_ago(store: PostgresSt
 def test_a_clock_that_was_far_ahead_costs_no_memory(store: PostgresStore, url: str, tenant: str) -> None:
     store.write_memory(OWNER, "k", "kept", ORCHARD, expires=datetime.now(UTC) + timedelta(days=1))
     changed(url, "expires = expires - interval '50 years'", tenant)  # to the database, it is now so much later
-    hidden = store.memories(OWNER, Wanted())
+    hidden = store.memories(OWNER, MemoryQuery())
     store.sweep()
     changed(url, "expires = expires + interval '50 years', found_over = found_over + interval '50 years'", tenant)
     store.sweep()
@@ -325,7 +325,7 @@ def opened(url: str, embedder: Embedder, tenant: str) -> PostgresStore:
 def test_without_its_embedder_a_note_is_found_by_its_words_and_given_vectors_later(url: str, tenant: str) -> None:
     silent = opened(url, Silent(EMBEDDER.space), tenant)
     note = silent.remember(OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD)
-    by_words = silent.search(OWNER, Asked(text="geese"))
+    by_words = silent.search(OWNER, NoteQuery(text="geese"))
     still_silent = silent.catch_up()
     store = opened(url, EMBEDDER, tenant)
 
@@ -334,7 +334,7 @@ def test_without_its_embedder_a_note_is_found_by_its_words_and_given_vectors_lat
     assert [found.note.id for found in by_words] == [note.id]
     assert "meaning" not in by_words[0].why
     assert (still_silent, caught_up, store.catch_up()) == (0, 1, 0)
-    assert "meaning" in store.search(OWNER, Asked(text="geese guard gate"))[0].why
+    assert "meaning" in store.search(OWNER, NoteQuery(text="geese guard gate"))[0].why
     silent.close()
     store.close()
 
@@ -347,10 +347,10 @@ def test_vectors_of_two_spaces_are_never_compared(url: str, tenant: str, other: 
     second = opened(url, other, tenant)
     second.remember(OWNER, "Geese swim in the pond", NoteKind.FACT, ORCHARD)
 
-    mixed = {found.note.title: found.why for found in second.search(OWNER, Asked(text="geese guard gate pond"))}
+    mixed = {found.note.title: found.why for found in second.search(OWNER, NoteQuery(text="geese guard gate pond"))}
     before = spaces(url, tenant)
     caught_up = second.catch_up()
-    after = {found.note.title: found.why for found in second.search(OWNER, Asked(text="geese guard gate pond"))}
+    after = {found.note.title: found.why for found in second.search(OWNER, NoteQuery(text="geese guard gate pond"))}
 
     assert "meaning" not in mixed["Geese guard the gate"]
     assert "meaning" in mixed["Geese swim in the pond"]
@@ -367,7 +367,7 @@ def test_a_long_note_is_found_by_its_end(url: str, tenant: str) -> None:
     filling = "\n\n".join(f"Paragraph {number} speaks of weather and roads." for number in range(120))
     note = store.remember(OWNER, f"{filling}\n\nAt the very end a walrus appears.", NoteKind.FACT, ORCHARD)
 
-    found = store.search(OWNER, Asked(text="walrus appears"))
+    found = store.search(OWNER, NoteQuery(text="walrus appears"))
 
     assert [each.note.id for each in found] == [note.id]
     assert "walrus" in found[0].snippet

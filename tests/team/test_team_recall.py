@@ -27,7 +27,7 @@ from kite_memory.team.search import Team, hits_of
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import serving
@@ -142,7 +142,7 @@ def ended() -> None:
 
 def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
     store = MemoryStore()
-    tools = asking.tools(store, Near(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
     note = store.remember(OWNER, "Geese guard the gate, since\nthe dogs sleep.", NoteKind.DECISION, ORCHARD)
     store.remember(OWNER, "Geese guard the gate in the harbour", NoteKind.FACT, HARBOUR)
     store.remember(OWNER, "Geese guard the gate this morning", NoteKind.FACT, MORNING)

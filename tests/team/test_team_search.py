@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.memory import asked
+from kite_memory.cli.memory import team_search
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Origin, RecordItem
 from kite_memory.redaction import redact
-from kite_memory.team.search import Asking, Line, Team, together
+from kite_memory.team.search import Asking, Team, TeamConnection, together
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import Served, serving
@@ -48,7 +48,7 @@ class Open:
 @contextmanager
 def team_at(state: Path) -> Iterator[tuple[Served, Team, MemoryStore]]:
     store = MemoryStore()
-    tools = asking.tools(store, Near(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
     with serving(state, Bridge(tools).perform) as served:
         token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
         yield served, Team(address=served.url, token=token), store
@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
     ("address", "at"), [("http://[::1]/mcp", ("::1", 80)), ("https://[2001:db8::1]/mcp", ("2001:db8::1", 443))]
 )
 def test_an_address_of_six_needs_no_port(address: str, at: tuple[str, int]) -> None:
-    line = Line(Team(address=address, token="t"), seconds=1)
+    line = TeamConnection(Team(address=address, token="t"), seconds=1)
 
     assert line.goes_to == at
 
@@ -213,7 +213,7 @@ def test_who_did_not_ask_for_it_asks_no_one(tmp_path: Path) -> None:
     for team in (TeamConfig(), TeamConfig(bridge="http://127.0.0.1:9/mcp"), TeamConfig(ask="search")):
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
 
-        assert asked(config, GEESE, project="", limit=10)(hits) == hits
+        assert team_search(config, GEESE, project="", limit=10)(hits) == hits
 
 
 def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +225,8 @@ def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pyt
             team=TeamConfig(ask="search", bridge=team.address),
         )  # fmt: skip
 
-        found = asked(config, "decision: geese", project="", limit=10, seconds=A_LONG_TIME)([])
-        events_alone = asked(config, "error: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+        found = team_search(config, "decision: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+        events_alone = team_search(config, "error: geese", project="", limit=10, seconds=A_LONG_TIME)([])
 
     assert [hit["id"] for hit in found] == [note.id]
     assert events_alone == []
@@ -251,7 +251,7 @@ def test_nothing_secret_goes_out_with_a_question(tmp_path: Path, monkeypatch: py
         team = TeamConfig(ask="search", bridge=f"http://127.0.0.1:{server.server_port}/mcp")
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
 
-        asked(config, f"geese {secret} <private>the gander</private>", project="", limit=10, seconds=A_LONG_TIME)([])
+        team_search(config, f"geese {secret} <private>the gander</private>", project="", limit=10, seconds=A_LONG_TIME)([])
         server.shutdown()
 
     (body,) = asked_for

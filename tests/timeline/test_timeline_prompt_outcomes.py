@@ -17,7 +17,7 @@ from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.prompt_outcomes import PromptOutcome, errand
+from kite_memory.timeline.prompt_outcomes import PromptOutcome, prompt_outcome
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
@@ -65,7 +65,7 @@ def keep(timeline: Timeline, work: Work) -> None:
 
 def outcome_of(timeline: Timeline, prompt: str = ASKED) -> PromptOutcome | None:
     (found,) = timeline._all("SELECT seq FROM events WHERE text = ? AND type = 'user_message'", (prompt,))
-    return errand(timeline._all, found[0])
+    return prompt_outcome(timeline._all, found[0])
 
 
 def swept() -> Work:
@@ -125,7 +125,7 @@ def test_a_long_errand_is_reported_as_shortly(timeline: Timeline) -> None:
     keep(timeline, work.said("Done. " * 1_000))
 
     (found,) = timeline._all("SELECT seq FROM events WHERE type = 'user_message'")
-    said = errand(timeline._all, found[0])
+    said = prompt_outcome(timeline._all, found[0])
 
     assert said is not None
     assert len(said.text) < 2_500
@@ -238,7 +238,7 @@ def test_whatever_happened_is_reported_within_bounds(steps: list[tuple[str, str]
     with TemporaryDirectory() as folder, closing(Timeline(Path(folder) / "timeline.sqlite")) as timeline:
         keep(timeline, work)
         for (number,) in timeline._all("SELECT seq FROM events"):
-            found = errand(timeline._all, number)
+            found = prompt_outcome(timeline._all, number)
             assert found is None or (found.came and len(found.text) < 2_500 and "\n" not in found.came)
 
 
@@ -250,7 +250,7 @@ def test_an_approved_plan_leads_to_what_was_done_after_it_and_ends_the_errand_be
     keep(timeline, work)
 
     (row,) = timeline._all("SELECT seq FROM events WHERE tool = ?", (PLANNING,))
-    after, before = errand(timeline._all, row[0]), outcome_of(timeline)
+    after, before = prompt_outcome(timeline._all, row[0]), outcome_of(timeline)
 
     assert after is not None
     assert before is not None

@@ -13,7 +13,7 @@ from kite_memory.extensions.contract.events import START
 from kite_memory.model.event import Session
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Work as Summary
-from kite_memory.timeline.threads import JOINED, SURE, Thread, joined, threads
+from kite_memory.timeline.threads import JOINED, SURE, WorkThread, joined, threads
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -40,7 +40,7 @@ def crowd(count: int, *files: str) -> list[Summary]:
     return [did(100 + number, f"own{number}.py", *files, day=number / 10) for number in range(count)]
 
 
-def numbers(thread: Thread) -> list[int]:
+def numbers(thread: WorkThread) -> list[int]:
     return [int(work.session.id[:4], 16) for work in thread.works]
 
 

@@ -25,7 +25,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.asking import EventsElsewhere
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.wire import error_json
 from kite_memory.vault import Vault
 from tests.counts import examples
@@ -327,7 +327,7 @@ class TestEvents:
             note_view=NoteView(vault=house.vault, clock=lambda: START),
             clock=lambda: START,
         )
-        near = Near(
+        near = LocalContext(
             timeline=history.timeline,
             resume=history.resume,
             passages=searching.beside,

@@ -11,8 +11,8 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import Note
 from kite_memory.tools.conversation_notes import drafts_of, journal_id, journal_of, merged, name_of
 from kite_memory.tools.local_conversations import from_json, to_json
-from kite_memory.tools.record_reading import Given, read_record
-from kite_memory.tools.store import Conversation
+from kite_memory.tools.record_reading import ParsedRecord, read_record
+from kite_memory.tools.store import SavedConversation
 from kite_memory.tools.transcripts import as_text, chunk_of, turns
 from kite_memory.vault.notefile import parse, render
 from tests.counts import examples
@@ -50,8 +50,8 @@ topics = st.lists(
 )
 
 
-def conversation(result: Given) -> Conversation:
-    return Conversation(
+def conversation(result: ParsedRecord) -> SavedConversation:
+    return SavedConversation(
         uuid=result.uuid,
         source=result.source or "mcp",
         project="mycelia",
@@ -63,7 +63,7 @@ def conversation(result: Given) -> Conversation:
     )
 
 
-def read(arguments: dict[str, Any]) -> Given | None:
+def read(arguments: dict[str, Any]) -> ParsedRecord | None:
     try:
         return read_record({"claude_conversation_uuid": UUID} | arguments)
     except UsageError as error:

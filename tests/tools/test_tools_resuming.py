@@ -22,15 +22,15 @@ from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
-from kite_memory.tools.store import Memory, Place, State, Todo
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.resuming import MOST_TOKENS, BriefingPart, briefing, context, cost, state_lines, tools
+from kite_memory.tools.store import Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START
 
 HERE = Asker(grant=OWNER, project="orchard", session="now", ai="codex")
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 Ask = Callable[..., Json]
 
 
@@ -65,7 +65,7 @@ def working(project: str, session: str, *, projects: Sequence[str] = ()) -> Sequ
 
 
 def asking(store: MemoryStore) -> Ask:
-    known = Bridge(tools(store, Near(resume=resumed, working=working), clock=lambda: START))
+    known = Bridge(tools(store, LocalContext(resume=resumed, working=working), clock=lambda: START))
 
     def ask(asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform("smart_resume", arguments, asker)
@@ -77,7 +77,7 @@ def furnished() -> MemoryStore:
     store = MemoryStore()
     store.write_memory(OWNER, "current.task", {"goal": "graft the plums"}, ORCHARD)
     store.write_memory(OWNER, "project.rootstock", "quince", ORCHARD)
-    store.write_memory(OWNER, "shared.ladder", "in the barn", Place(scope=Scope.SHARED))
+    store.write_memory(OWNER, "shared.ladder", "in the barn", MemoryPlace(scope=Scope.SHARED))
     store.write_memory(OWNER, "discovered.frost", "late", ORCHARD)
     store.remember(OWNER, "Quince it is, since it stays small.", NoteKind.DECISION, ORCHARD, title="Quince as rootstock")
     return store
@@ -213,7 +213,7 @@ def memory(number: int, key: str, value: str) -> Memory:
     st.integers(60, 500),
 )
 def test_whatever_there_is_to_say_it_never_takes_more_than_its_room(said: list[list[str]], values: list[str], tokens: int) -> None:
-    parts = [Part(heading="Part", lines=lines) for lines in said]
+    parts = [BriefingPart(heading="BriefingPart", lines=lines) for lines in said]
     memories = [memory(number, f"project.{number}", value) for number, value in enumerate(values)]
 
     made = briefing("Resuming orchard.", parts, memories, tokens=tokens)
@@ -292,7 +292,7 @@ def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: Services) -
 
 def test_the_newest_of_120_memories_is_reported_whatever_it_is_called() -> None:
     store = MemoryStore()
-    place = Place(scope=Scope.PROJECT, project="orchard")
+    place = MemoryPlace(scope=Scope.PROJECT, project="orchard")
     for number in range(120):
         store.write_memory(OWNER, f"current.task{number:03}", f"older {number}", place)
     store.write_memory(OWNER, "current.zebra", "the newest", place)

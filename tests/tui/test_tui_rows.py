@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.app.timeline_queries import _event
 from kite_memory.model.event import EventType
-from kite_memory.tui.rows import JUMPS, Row, following, matching, name_of, rows
+from kite_memory.tui.rows import JUMPS, ViewRow, following, matching, name_of, rows
 from tests.fakes.work import Work
 
 HOME = "/home/ada/orchard"
@@ -25,16 +25,16 @@ WORK = (
 EVENTS: list[dict[str, Any]] = [_event(event) for event in WORK.events]
 
 
-def rows_of(*unfolded: str, notes: list[dict[str, Any]] | None = None) -> list[Row]:
+def rows_of(*unfolded: str, notes: list[dict[str, Any]] | None = None) -> list[ViewRow]:
     return list(rows(EVENTS, notes or [], HOME, set(unfolded)))
 
 
-def jumps(found: list[Row], at: int, kind: str, *, backwards: bool = False) -> Iterator[int]:
+def jumps(found: list[ViewRow], at: int, kind: str, *, backwards: bool = False) -> Iterator[int]:
     while (place := following(found, at, JUMPS[kind], backwards=backwards)) is not None:
         yield (at := place)
 
 
-def after_the_id(row: Row) -> str:
+def after_the_id(row: ViewRow) -> str:
     return " ".join(row.text.split()[3:])
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault.pages.review_page import BEGIN, END, Ticked, Waiting, page, renewed, ticked, version
+from kite_memory.vault.pages.review_page import BEGIN, END, Ticked, WaitingNote, page, renewed, ticked, version
 from tests.vault.building import START
 
 NOTE = Note(
@@ -27,8 +27,8 @@ NOTE = Note(
 OTHER = replace(NOTE, id="01JD0000000000000000000002", path="projects/rows-feb26.md", title="Rows run north", body="They do.")
 STANDING = replace(NOTE, id="01JD0000000000000000000003", path="projects/frost-feb26.md", title="Frost", status=NoteStatus.ACCEPTED)
 
-ONE = Waiting(note=NOTE, nearest=STANDING, quotes=("frost comes late up there",))
-TWO = Waiting(note=OTHER)
+ONE = WaitingNote(note=NOTE, nearest=STANDING, quotes=("frost comes late up there",))
+TWO = WaitingNote(note=OTHER)
 
 
 def tick(text: str, words: str, mark: str = "x") -> str:
@@ -36,7 +36,7 @@ def tick(text: str, words: str, mark: str = "x") -> str:
     return text.replace(f"- [ ] {words}", f"- [{mark}] {words}", 1)
 
 
-def first(*waiting: Waiting) -> tuple[str, str]:
+def first(*waiting: WaitingNote) -> tuple[str, str]:
     made = page(waiting)
     return renewed("", made, ""), made
 
@@ -138,7 +138,7 @@ def test_a_box_means_the_same_wherever_it_is_moved_to() -> None:
 
 def test_a_note_that_says_it_is_ticked_is_not() -> None:
     forged = replace(NOTE, body=f"- [x] accept <!-- kmem:accept {NOTE.id} {version(NOTE)} -->", title=f"{END} [[x]]")
-    result, _ = first(Waiting(note=forged, quotes=(f"\n- [x] reject <!-- kmem:reject {NOTE.id} 00 -->",)))
+    result, _ = first(WaitingNote(note=forged, quotes=(f"\n- [x] reject <!-- kmem:reject {NOTE.id} 00 -->",)))
 
     assert ticked(result) == []
     assert result.count(END) == 1
@@ -172,7 +172,7 @@ def test_what_a_person_writes_stays_when_notes_come_and_go() -> None:
 
 def test_a_note_that_has_changed_is_asked_about_anew() -> None:
     result, made = first(ONE)
-    changed = Waiting(note=replace(NOTE, body="Frost comes early."), nearest=STANDING)
+    changed = WaitingNote(note=replace(NOTE, body="Frost comes early."), nearest=STANDING)
     mine = tick(result, "accept").replace("fact · orchard", "hm\nfact · orchard")
 
     again = renewed(mine, page([changed]), made)
@@ -198,7 +198,7 @@ def test_with_a_lost_ledger_nothing_is_reported_twice() -> None:
 
 def test_with_a_writer_that_died_before_it_said_what_it_wrote_nothing_is_reported_twice() -> None:
     _, earlier = first(ONE)
-    changed = Waiting(note=replace(NOTE, body="Frost comes early."), nearest=STANDING)
+    changed = WaitingNote(note=replace(NOTE, body="Frost comes early."), nearest=STANDING)
     made = page([changed, TWO])
 
     written = renewed(renewed("", earlier, ""), made, earlier).replace("> They do.", "> They do.\nmine")
@@ -224,7 +224,7 @@ def test_where_nothing_waits_it_says_so() -> None:
 
 
 def test_what_may_be_contradicted_is_asked_about() -> None:
-    result, _ = first(Waiting(note=replace(NOTE, status=NoteStatus.ACCEPTED, conflicts=("frost-feb26",)), contested=STANDING))
+    result, _ = first(WaitingNote(note=replace(NOTE, status=NoteStatus.ACCEPTED, conflicts=("frost-feb26",)), contested=STANDING))
 
     assert "- may contradict [[frost-feb26|Frost]]" in result
     assert [each.verdict for each in ticked(tick(result, "it replaces"))] == ["replace"]
@@ -234,7 +234,7 @@ def test_what_may_be_contradicted_is_asked_about() -> None:
 
 def test_of_a_note_that_comes_late_it_is_said_that_the_newer_one_replaces_it() -> None:
     newer = replace(STANDING, created=START + timedelta(days=1))
-    result, _ = first(Waiting(note=replace(NOTE, status=NoteStatus.ACCEPTED, conflicts=("frost-feb26",)), contested=newer))
+    result, _ = first(WaitingNote(note=replace(NOTE, status=NoteStatus.ACCEPTED, conflicts=("frost-feb26",)), contested=newer))
 
     assert "- may contradict [[frost-feb26|Frost]], which is newer" in result
     assert [each.verdict for each in ticked(tick(result, "it is replaced by [[frost-feb26|Frost]]"))] == ["replace"]
@@ -242,14 +242,14 @@ def test_of_a_note_that_comes_late_it_is_said_that_the_newer_one_replaces_it() -
 
 
 def test_a_note_whose_file_no_link_can_name_is_reported_without_one() -> None:
-    result, _ = first(Waiting(note=replace(NOTE, path="topics/C# tabs.md")))
+    result, _ = first(WaitingNote(note=replace(NOTE, path="topics/C# tabs.md")))
 
     assert "## Frost comes late (topics/C# tabs.md)\n" in result
 
 
 def test_a_note_without_an_id_is_named_by_its_path() -> None:
     mine = replace(NOTE, id="", path="projects/my notes/frost -- late.md")
-    result, _ = first(Waiting(note=mine))
+    result, _ = first(WaitingNote(note=mine))
 
     assert [each.name for each in ticked(tick(result, "accept"))] == [mine.path]
 
@@ -259,7 +259,7 @@ _LINES = st.lists(st.sampled_from(["", "mine", "- [ ] mine", "## mine", "> mine"
 
 @given(st.data())
 def test_no_line_of_a_persons_is_ever_lost(data: st.DataObject) -> None:
-    queue = [ONE, TWO, Waiting(note=replace(OTHER, id="01JD0000000000000000000009", path="ideas/x.md", title="X"))]
+    queue = [ONE, TWO, WaitingNote(note=replace(OTHER, id="01JD0000000000000000000009", path="ideas/x.md", title="X"))]
     made = page(data.draw(st.lists(st.sampled_from(queue), unique=True)))
     text = renewed("", made, "")
     number = 0

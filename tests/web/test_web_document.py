@@ -25,7 +25,7 @@ def note(number: int, body: str, **more: str) -> dict[str, Any]:
     return {**fields, "created": f"2026-02-{number + 1:02}T12:00:00+00:00", "body": body, "links": 1, **more}
 
 
-def made(*notes: dict[str, Any]) -> tuple[module.Document, str]:
+def made(*notes: dict[str, Any]) -> tuple[module.ExportedPage, str]:
     arrows = [{"from": notes[0]["path"], "to": notes[-1]["path"]}]
     session = {
         "id": "5e55", "provider": "codex", "project": "orchard", "title": HOSTILE, "opening": "",

@@ -10,7 +10,7 @@ from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.session_context import NoteIndexer
-from kite_memory.app.syncing.notes import Changes, SyncedNotes
+from kite_memory.app.syncing.notes import AppliedVersions, SyncedNotes
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -27,7 +27,7 @@ from kite_memory.sync.state import NAME, SyncState
 from kite_memory.system.locks import WriterLock
 from kite_memory.timeline.exchange import ELSEWHERE, Since
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.tombstones import Line
+from kite_memory.timeline.tombstones import ForgottenLine
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ class _Round:
     folder: SharedFolder
     came: _Counts = field(default_factory=_Counts)
     went: _Counts = field(default_factory=_Counts)
-    changes: Changes = field(default_factory=Changes)
+    changes: AppliedVersions = field(default_factory=AppliedVersions)
     held_back: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     erased: bool = False
@@ -318,7 +318,7 @@ class Syncing:
         known = {line.id: blank for line, blank in self._timeline.forgotten()}
         new = [row for row in rows if row.blank > known.get(row.event, -1)]
         for blank in (False, True):
-            lines = [Line(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
+            lines = [ForgottenLine(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
             if lines:
                 self._forgetting.forget_lines(lines, blank=blank)
                 under_way.erased |= blank

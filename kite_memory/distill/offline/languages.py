@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from kite_memory.distill.offline.cues import CODE
-from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.draft import OfflineDraft, Rule
 from kite_memory.distill.offline.passages import Turn, said_by_person
 from kite_memory.distill.offline.people import MACHINE
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
@@ -65,7 +65,7 @@ def cues_of(code: str) -> Cues:
     return Cues(assent=assent, **patterns)
 
 
-def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
+def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield drafts if what the person says is in a language that there are cues for."""
     code = language_of("\n".join(said_by_person(turn.asked) for turn in turns if turn.asked)) or language_of(
         "\n".join(event.text for turn in turns for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE)
@@ -152,7 +152,7 @@ def _messages(turn: Turn) -> list[Event]:
     return [event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
 
 
-def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[Draft]:
+def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield what consecutive answers decide together; a bare assent alone decides what was proposed."""
     stated = [each for each in thread if each.said]
     if thread and not stated and thread[-1].asked.id in fresh and thread[-1].offer is not None:
@@ -161,13 +161,15 @@ def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[Draft
         yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2)
 
 
-def _draft_of(answer: _Answer) -> Draft:
+def _draft_of(answer: _Answer) -> OfflineDraft:
     if answer.kind == "fact":
         return _draft([answer], "reminder", "fact", 2)
     return _draft([answer], "wish", "preference", 2)
 
 
-def _draft(answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int) -> Draft:
+def _draft(
+    answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int
+) -> OfflineDraft:
     quoted = " ".join(f"“{sentence}”" for each in answers for sentence in each.said)
     replies = [each.reply for each in answers if each.reply is not None]
     made = _made_of_it([sentence for reply in replies for sentence in _sentences(reply.text)])
@@ -177,7 +179,7 @@ def _draft(answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "pr
     request = answers[0].request
     if kind == "decision" and request is not None and len(request.text) <= _REQUEST:
         quoted = f"“{one_line(request.text)}” → {quoted}"
-    return Draft(
+    return OfflineDraft(
         rule=rule,
         kind=kind,
         title=_titled(best),
@@ -188,11 +190,11 @@ def _draft(answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "pr
     )
 
 
-def _agreed(answer: _Answer, offer: Event) -> Iterator[Draft]:
+def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
     proposal = _sentences(offer.text)
     if len(stems(offer.text)) < _FEWEST_OF_A_CAUSE or not proposal:
         return
-    yield Draft(
+    yield OfflineDraft(
         rule="agreed",
         kind="decision",
         title=_titled(proposal[-1].rstrip("?？ ")),
@@ -203,7 +205,7 @@ def _agreed(answer: _Answer, offer: Event) -> Iterator[Draft]:
     )
 
 
-def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
+def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield the first reason that the agent names in a turn, with the sentence after it."""
     for event in _messages(turn):
         sentences = _sentences(event.text)
@@ -211,7 +213,7 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
             if event.id not in fresh or sentence.endswith(_QUESTION) or not cues.cause.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-                yield Draft(
+                yield OfflineDraft(
                     rule="cause",
                     kind="insight",
                     title=_titled(sentence),

@@ -25,7 +25,7 @@ _RECAP_WORDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PersonAnswer:
     """A person's answer in a turn. ``text`` is theirs, or the option that they picked; empty for a bare assent."""
 
     turn: Turn
@@ -41,8 +41,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    answers: tuple[Answer, ...]
+class RulingThread:
+    answers: tuple[PersonAnswer, ...]
 
     @property
     def settles(self) -> bool:
@@ -55,10 +55,10 @@ class Thread:
             and len(stems(" ".join(each.text for each in worded))) >= _FEWEST_STEMS
         )
 
-    def up_to_where_it_settles(self) -> "Thread | None":
+    def up_to_where_it_settles(self) -> "RulingThread | None":
         """Return the shortest beginning that decides something: a note's name depends on it, however long the thread continues."""
         for count in range(1, len(self.answers) + 1):
-            if (begun := Thread(answers=self.answers[:count])).settles:
+            if (begun := RulingThread(answers=self.answers[:count])).settles:
                 return begun
         return None
 
@@ -79,18 +79,18 @@ class Thread:
         return tuple(sentences)
 
 
-def threads(turns: Sequence[Turn]) -> list[Thread]:
-    found: list[list[Answer]] = [[]]
+def threads(turns: Sequence[Turn]) -> list[RulingThread]:
+    found: list[list[PersonAnswer]] = [[]]
     for at, turn in enumerate(turns):
         answer = _answer(turn, turns[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None and (answer.asked_for or found[-1]):
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
-    return [Thread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
+    return [RulingThread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
 
 
-def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
+def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
     """Return a turn's answer; ``None`` for a question, an order, pasted text or another subject."""
     if turn.asked is None or ((offer := _last_word(before)) is None and not goes_on):
         return None
@@ -101,17 +101,17 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
         more = _PICK_WORDS.sub("", said)
         binds = _weight(more)
         text = f"{choice.text.rstrip(' .;')}. {more}" if binds or len(stems(more)) >= _FEWEST_STEMS else choice.text
-        return Answer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
+        return PersonAnswer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
     rest = without_assent(said)
     if not stems(rest):
-        return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
+        return PersonAnswer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
     if "?" in said or ASKING.match(rest) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
     if (ORDERING.match(rest) and not BINDING.search(rest)) or (not weight and not answers):
         return None
-    return Answer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
+    return PersonAnswer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
 
 
 _TYPED, _LINES = 400, 6
@@ -167,7 +167,7 @@ _GOES_WITH = re.compile(
 )
 
 
-def subject_of(thread: Thread) -> str:
+def subject_of(thread: RulingThread) -> str:
     """Return what a thread's answers are about: the first code name in them, or in what they answer."""
     for answer in thread.answers:
         for text in (answer.text, answer.offer.text if answer.offer else ""):
@@ -188,7 +188,7 @@ _LEADS_IN = re.compile(
 )
 
 
-def named_after(thread: Thread) -> str:
+def named_after(thread: RulingThread) -> str:
     """Return the most binding clause, with its subject if it is too brief to stand alone."""
     able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause) and not clause[0].isdigit()]
     best = max(able, key=lambda clause: (min(6, _weight(clause)) + min(8, len(clause.split())) / 2, -len(clause)), default="")

@@ -286,7 +286,7 @@ def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
 
 
 def _alternative(text: str) -> str:
-    """Return the alternative; empty if it is none, or was cut within code."""
+    """Return the alternative; empty if it is not a name, or was cut within code."""
     lost = re.sub(r"^(?:just|simply|merely)\s+", "", one_line(text).strip(" *\"'"))
     if lost.count("`") == 2 and lost.startswith("`") and lost.endswith("`"):
         lost = lost[1:-1]
