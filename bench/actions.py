@@ -175,7 +175,7 @@ def ask(recall: Recall, call: Call, session: Session, project: str, tally: Tally
 
 
 def print_tallies(tallies: dict[str, Tally]) -> None:
-    columns = ("shell calls", "failed", "other calls", "told before", "told after", "share", "p50 ms", "p99 ms")
+    columns = ("shell calls", "failed", "other calls", "given before", "given after", "share", "p50 ms", "p99 ms")
     print(f"{'project':12}" + "".join(f"{column:>13}" for column in columns))
     for project, tally in tallies.items():
         before = sum(result.moment == "before" for result in tally.remarks)

@@ -84,7 +84,7 @@ def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, sho
             print(f"{judged(answer, question):14} {question['question']}\n    {question['answer']}\n      {answer['answer']!r}")
     for known, name in ((True, "with an answer"), (False, "without one")):
         print(f"  {name}: " + ", ".join(f"{how} {count}" for (of, how), count in found.items() if of is known))
-    print(f"  {sentences} sentences told, {missing} of them not word for word in what they cite")
+    print(f"  {sentences} sentences given, {missing} of them not word for word in what they cite")
 
 
 def _lines(path: Path) -> list[Json]:

@@ -189,7 +189,7 @@ def agents_table(person: Person, farm: Farm, spent: dict[str, float]) -> Table:
 
 
 def prompts_table(person: Person, gold: Path) -> Table:
-    table = Table("prompts", "told", "labelled", "precision", "recall", "limit")
+    table = Table("prompts", "read", "labelled", "precision", "recall", "limit")
     with closing(person.database()) as database:
         for name, result in prompts_reported(database, gold):
             _add_prompts(table, name, result)
@@ -200,9 +200,9 @@ def _add_prompts(table: Table, name: str, counts: PromptCounts) -> None:
     strict = (f"{counts.both / max(1, counts.prompts):.2%}", f"{counts.both / max(1, counts.labelled):.2%}")
     table.add_row(f"{name}, as labelled", str(counts.prompts), str(counts.labelled), *strict, "")
     for kind, count in counts.missed.most_common():
-        table.add_row(f"[dim]  labelled, and told as something else: {kind}", "", f"[dim]{count}", "", "", "")
+        table.add_row(f"[dim]  labelled, and read as something else: {kind}", "", f"[dim]{count}", "", "", "")
     for kind, count in counts.besides.most_common():
-        table.add_row(f"[dim]  told, and not labelled: {kind}", f"[dim]{count}", "", "", "", "")
+        table.add_row(f"[dim]  read, and not labelled: {kind}", f"[dim]{count}", "", "", "", "")
     right = counts.both + sum(count for kind, count in counts.besides.items() if kind in counts.persons)
     wanted = right + sum(count for kind, count in counts.missed.items() if kind not in counts.not_prompts)
     table.add_row(

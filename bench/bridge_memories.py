@@ -172,7 +172,7 @@ def together(state: Path, clients: int, seconds: float) -> None:
     lost = sum(started.get(name, 0) + won[name] - ask(state, "read_memory", key=name, scope="shared")["value"] for name in won)
     took.sort()
     updates = sum(won.values())
-    print(f"  {clients} clients, {seconds:g} s: {updates} updates, {conflicts[0]} told to read again, {lost} lost")
+    print(f"  {clients} clients, {seconds:g} s: {updates} updates, {conflicts[0]} asked to read again, {lost} lost")
     halfway, nearly_all = percentile(took, 0.5), percentile(took, 0.95)
     print(f"  p50 {halfway:.0f}, p95 {nearly_all:.0f} ms, other errors: {dict(errors) or 'none'}", flush=True)
 

@@ -383,7 +383,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
                 mine["written"] += 1
                 mine[key] += 1
             except Conflict:
-                mine["told of a conflict, and tried again"] += 1
+                mine["conflict reported, and tried again"] += 1
             except KiteError as error:
                 with lock:
                     listed[f"{type(error).__name__}: {error}"] += 1
@@ -398,7 +398,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
     lost = sum(done[key] - int(str(store.memories(OWNER, MemoryQuery(pattern=key))[0].value)) for key in keys)
     print(
         f"{store.name}: {clients} clients, {seconds:g} s: {done['written']:,} writes,"
-        f" {done['told of a conflict, and tried again']:,} conflicts told, {lost} lost, errors: {dict(listed) or 'none'}",
+        f" {done['conflict reported, and tried again']:,} conflicts reported, {lost} lost, errors: {dict(listed) or 'none'}",
         flush=True,
     )
 

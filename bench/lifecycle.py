@@ -370,7 +370,7 @@ def met(rows: Sequence[Json], embedder: Embedder) -> Met:
             found.surfaced += right and bool(row["replaces"])
             found.wrongly += len(listed) - (right and bool(row["replaces"]))
             if right != bool(row["replaces"]) or len(listed) > right:
-                found.missed.append(f"{row['id']} {'missed' if not listed else 'told'}: {json.dumps(row)}")
+                found.missed.append(f"{row['id']} {'missed' if not listed else 'reported'}: {json.dumps(row)}")
     return found
 
 

@@ -132,7 +132,7 @@ def note_of(row: dict[str, Any]) -> Note:
 
 def print_table(name: str, result: Sequence[NotePair]) -> None:
     counted = Counter(result)
-    print(f"\n{name:16}{'notes':>7}{'used':>7}{'ignored':>9}{'unknown':>9}{'used, of all':>15}{'of those told':>15}")
+    print(f"\n{name:16}{'notes':>7}{'used':>7}{'ignored':>9}{'unknown':>9}{'used, of all':>15}{'of those known':>15}")
     for group in dict.fromkeys(group for group, _ in result):
         used, ignored, unknown = (counted[group, what] for what in ("used", "ignored", "unknown"))
         total = used + ignored + unknown
