@@ -10,7 +10,14 @@ from pathlib import Path
 
 from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
 from kite_memory.agents.claude_code import Status
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import (
+    CLINE,
+    CLINE_EVENT,
+    Dialect,
+    cline_status,
+    plan_cline_install,
+    plan_cline_uninstall,
+)
 from kite_memory.agents.settings_edit import Plan
 from kite_memory.errors import UsageError
 
@@ -33,6 +40,16 @@ CODEX_HOOKS = Dialect(
     events=("SessionStart", "UserPromptSubmit", "PostToolUse"),
     timeout=5,
     note="Codex asks once whether you trust new hooks",
+)
+
+
+CURSOR_HOOKS = Dialect(
+    name="cursor",
+    title="Cursor",
+    file="hooks.json",
+    events=("sessionStart", "beforeSubmitPrompt"),
+    note="before version 3.20 Cursor passes on what it is given at a session's start alone",
+    flat=True,
 )
 
 
@@ -102,8 +119,10 @@ def agents(
     gemini_root: Path | None = None,
     copilot_root: Path | None = None,
     opencode_root: Path | None = None,
+    cursor_root: Path | None = None,
+    cline_root: Path | None = None,
 ) -> tuple[Agent, ...]:
-    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings."""
+    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings, ``cline_root`` Cline's hooks."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
@@ -119,10 +138,16 @@ def agents(
         *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
         *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
         *([] if opencode_root is None else [_opencode(opencode_root)]),
+        *([] if cursor_root is None else [_of(CURSOR_HOOKS, cursor_root)]),
+        *([] if cline_root is None else [_cline(cline_root)]),
     )
 
 
-def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
+def _no_plugin(root: Path) -> bool:
+    return False
+
+
+def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool] = _no_plugin) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,
@@ -156,6 +181,17 @@ def _opencode(root: Path) -> Agent:
     )
 
 
+def _cline(root: Path) -> Agent:
+    return Agent(
+        name=CLINE,
+        title="Cline",
+        settings=root / CLINE_EVENT,
+        plan_install=plan_cline_install,
+        plan_uninstall=plan_cline_uninstall,
+        status=cline_status,
+    )
+
+
 def agent(
     name: str,
     *,
@@ -164,6 +200,8 @@ def agent(
     gemini_root: Path | None = None,
     copilot_root: Path | None = None,
     opencode_root: Path | None = None,
+    cursor_root: Path | None = None,
+    cline_root: Path | None = None,
 ) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
     found = agents(
@@ -172,6 +210,8 @@ def agent(
         gemini_root=gemini_root,
         copilot_root=copilot_root,
         opencode_root=opencode_root,
+        cursor_root=cursor_root,
+        cline_root=cline_root,
     )
     known = {each.name: each for each in found}
     if name not in known:

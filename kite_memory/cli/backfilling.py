@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kite_memory.cli.console import counted, remark, talk, tell
+from kite_memory.cli.console import counted, remark, short_path, talk, tell
 from kite_memory.distill.backends.backend import Keyless
 from kite_memory.distill.scheduler import Asked, Idle
 from kite_memory.errors import KiteError, VaultMissing
@@ -148,10 +148,11 @@ def sum_up(services: "Services") -> bool:
     counts = [count for count in services.timeline.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
-        tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
+        files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""
+        tell(f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}")
     if counts:
         notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())
-        tell(f"{counted(notes, 'note')} in {services.config.vault}")
+        tell(f"{counted(notes, 'note')} in {short_path(services.config.vault)}")
     return bool(counts)
 
 

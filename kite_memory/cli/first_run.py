@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
-from kite_memory.agents.settings_edit import Edit, apply, diff
+from kite_memory.agents.settings_edit import Edit, diff
 from kite_memory.cli import setup
-from kite_memory.cli.console import choose, complain, counted, reply, tell, watched
+from kite_memory.cli.console import choose, complain, counted, cut, reply, short_path, tell, tell_as_is, watched, width
 from kite_memory.cli.setup import change
 from kite_memory.config import Config
 from kite_memory.distill.backends.local_servers import LocalServer, local_servers
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _BEST = 5
 _KINDS = (NoteKind.PREFERENCE, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT)
-_QUERY_WORDS = 3
+_QUERY_WORDS = 4
+_SAYS_LITTLE = frozenset({"always", "never", "only", "really", "instead", "rather", "must", "whenever"})
 _HOW = "`kmem config set extractor.name NAME` changes that"
 
 
@@ -51,7 +52,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         elif agent.name in declined and not yes:
             tell(f"{agent.title}: no hooks, as you chose; `{setup.install_line(agent.name)}` adds them")
         else:
-            tell(f"{agent.title}: {plan.because}, in {agent.settings}")
+            tell(f"{agent.title}, {short_path(agent.settings)}: {plan.because}")
             edits.append((agent, plan))
     if not edits:
         return well
@@ -63,12 +64,11 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         return well
     for agent, edit in edits:
         try:
-            backup = apply(edit, agent.settings, setup.backups(settings))
+            setup.change_file(edit, agent.settings, settings)
         except KiteError as error:
             complain(error)
             well = False
-        else:
-            tell(f"changed {agent.settings}; the version before is kept in {backup}")
+    tell("an agent that is running already gets them when it is started again")
     return well
 
 
@@ -77,7 +77,7 @@ def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:
     question = "Add these hooks? [Y/n, d shows the change]"
     while (answer := choose(question)) == "d":
         for agent, edit in edits:
-            tell(diff(edit, agent.settings).rstrip("\n"))
+            tell_as_is(diff(edit, agent.settings).rstrip("\n"))
     return answer in {"", "y", "yes"}
 
 
@@ -104,30 +104,31 @@ def link_kmem() -> None:
     except OSError as error:
         tell(f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory")
         return
-    for link in links:
-        tell(f"linked {link}, so that `{link.name}` is a command; `kmem uninstall` removes it")
+    if links:
+        names = " and ".join(f"`{link.name}`" for link in links)
+        tell(f"put {names} on your PATH, as links in {short_path(links[0].parent)}; `kmem uninstall` removes them")
 
 
-def show_first_notes(services: "Services") -> None:
-    """Print five of the best notes, a query from the user's own history, and what to ask the agent."""
-    from kite_memory.vault.upkeep.strength import strength
+def first_look(services: "Services") -> str:
+    """Return five of the best notes, a search that finds one of them, and what to do next."""
+    from kite_memory.vault.upkeep.strength import is_worth_a_line, strength
 
-    def weight(note: Note) -> tuple[float, int, float, str]:
-        return (-strength(note), _KINDS.index(note.kind), -note.created.timestamp(), note.path)
+    def rank(note: Note) -> tuple[bool, bool, bool, float, float, str]:
+        chosen = note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE)
+        return (not is_worth_a_line(note), not chosen, note.origin != "user", -strength(note), -note.created.timestamp(), note.path)
 
-    best = sorted(_current(services), key=weight)[:_BEST]
-    if not best:
-        return
-    tell("")
-    tell("Some of the notes:")
-    for note in best:
-        tell(f"  {note.kind:10} {note.title}")
-    tell("")
-    tell("Try:")
-    if query := _query(best[0]):
-        tell(f'  kmem search "{query}"')
-    tell("  kmem status")
-    tell('In your agent, say "remember that …", or ask why something is as it is.')
+    notes = sorted(_current(services), key=rank)
+    best = [note for note in notes if is_worth_a_line(note)][:_BEST] or notes[:1]
+    lines = ["Some of the notes:", *(f"  {note.kind:10} {cut(note.title, width() - 13)}" for note in best), ""] if best else []
+    lines.append("Try:")
+    if query := next((query for note in best if (query := _query(note, notes, services))), ""):
+        lines.append(f'  kmem search "{query}"')
+    lines += [
+        "  kmem web      all notes and sessions, in the browser",
+        "  kmem status   what was read, what waits, what it cost",
+        'In your agent, say "remember that …", or ask why something is as it is.',
+    ]
+    return "\n".join(lines)
 
 
 def _current(services: "Services") -> Iterator[Note]:
@@ -137,15 +138,23 @@ def _current(services: "Services") -> Iterator[Note]:
             yield note
 
 
-def _query(note: Note) -> str:
-    """Return the note's entities, or the longest words of its title in their order."""
-    if note.entities:
-        found = list(note.entities[:_QUERY_WORDS])
-    else:
-        words = [word for word in (each.strip(".,:;!?()\"'`") for each in note.title.split()) if word.isalpha()]
-        longest = sorted(words, key=len, reverse=True)[:_QUERY_WORDS]
-        found = [word for word in words if word in longest]
-    return " ".join(found).replace('"', "")
+def _query(note: Note, notes: Sequence[Note], services: "Services") -> str:
+    """Return words of the note's title for which a search finds the note first; empty where no few words do.
+
+    Words that other notes have too are what the notes are about, so they come first.
+    """
+    from kite_memory.recall.lexical import terms
+
+    words = [word for word in (each.strip(".,:;!?()[]\"'`“”") for each in note.title.split()) if word.isalpha() and len(word) > 3]
+    words = [word for word in dict.fromkeys(words) if terms(word) and word.lower() not in _SAYS_LITTLE]
+    others = [f"{other.title} {other.body}".casefold() for other in notes]
+    about = sorted(words, key=lambda word: -sum(word.casefold() in text for text in others))
+    for count in range(2, _QUERY_WORDS + 1):
+        query = " ".join(word for word in words if word in about[:count])
+        hits = services.operations.perform("search", {"query": query})["hits"]
+        if any(hit["rank"] == 1 and hit["id"] == note.id for hit in hits):
+            return query
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +181,7 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
         choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
     if len(choices) < 2:
         if here.extractor.name == "offline":
-            tell(f"notes are made by rules on this machine, no model is asked; {_HOW}")
+            tell(f"notes: rules on this machine; {_HOW}")
         return False
     tell("Who is to make the notes?")
     for number, choice in enumerate(choices, 1):

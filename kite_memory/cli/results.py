@@ -10,7 +10,7 @@ from typing import Any
 from kite_memory.cli.console import say, say_marked, tell, width
 
 _TEXT = 160
-_LEAST_TEXT = 24
+_LEAST_TEXT, _READABLE_TEXT = 24, 40
 _AFTER = 60
 _WORD = re.compile(r"[^\W_]{2,}")
 _SESSION = 8
@@ -41,9 +41,13 @@ def tell_what_to_try(found: dict[str, Any], *, project: str, since: str) -> None
 
 def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain: bool) -> None:
     kind, at, text, named = _note(each) if is_note else _passage(each)
+    from kite_memory.recall.rendering import handle
+
     head = f"{kind:<10} {at}  "
     told = " ".join(text.split())
     if sys.stdout is not None and sys.stdout.isatty():
+        if is_note and not each.get("team") and width() - len(head) - len(named) < _READABLE_TEXT:
+            named = handle(each["id"]) or named
         most = max(_LEAST_TEXT, width() - len(head) - len(named) - 2)
         told = told if len(told) <= most else told[: most - 1].rstrip() + "…"
         said = f"{head}{told:<{most}}  {named}"

@@ -29,7 +29,6 @@ class Format(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
     JSON = "json"
-    HTML = "html"
 
 
 def synthesize(
@@ -65,15 +64,15 @@ def synthesize(
 
 def graph(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="Only what lies around this note.")] = "",
-    format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot, json or html.")] = Format.MERMAID,
+    format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot or json.")] = Format.MERMAID,
     hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: so many links away.")] = 1,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=20_000, help="The most central ones, at most so many.")] = 200,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
-    """Show which notes lead to which.
+    """Show which notes lead to which. `kmem web` shows it in a browser.
 
-    Example: kmem graph --format html --out memory.html
+    Example: kmem graph --format dot --out memory.dot
     """
     told = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
     if out is None:
