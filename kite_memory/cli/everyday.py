@@ -228,13 +228,13 @@ def up(
         tell("the daemon is running")
     else:
         with alone(settings, instead=""), services() as here:
-            whole = _laid_out(here)
-            whole &= no_hooks or hook_agents(settings, yes=yes)
-            look = None if choose_model(here, yes=yes) else _take_in(here, start_at)
+            vault_is_ready = _laid_out(here)
+            whole = vault_is_ready & (no_hooks or hook_agents(settings, yes=yes))
+            look = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
         if look is None:
             settings = configuration.load()
             with alone(settings, instead=""), services() as here:
-                look = _take_in(here, start_at)
+                look = _take_in(here, start_at, shows=vault_is_ready)
         link_kmem()
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
@@ -272,9 +272,9 @@ def _laid_out(here: "Services") -> bool:
     return True
 
 
-def _take_in(here: "Services", since: datetime | None) -> str:
-    """Read what is there, and return a look at the notes if they are the first."""
-    return f"\n\n{first_look(here)}" if _read_what_is_there(here, since) else ""
+def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
+    """Read what is there, and return a look at the notes if they are the first and it ``shows`` them."""
+    return f"\n\n{first_look(here)}" if _read_what_is_there(here, since) and shows else ""
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
