@@ -222,6 +222,7 @@ def up(
         if foreground:
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
+        link_kmem()
         if version != __version__:
             tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
             restart(settings)

@@ -105,8 +105,10 @@ def link_kmem() -> None:
         tell(f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory")
         return
     if links:
-        names = " and ".join(f"`{link.name}`" for link in links)
-        tell(f"put {names} on your PATH, as links in {short_path(links[0].parent)}; `kmem uninstall` removes them")
+        names, folder = " and ".join(f"`{link.name}`" for link in links), links[0].parent
+        tell(f"linked {names} into {short_path(folder)}; `kmem uninstall` removes the links")
+        if shutil.which("kmem") is None:
+            tell(f"{short_path(folder)} is not on your PATH: open a new shell, and add it if `kmem` is still not found")
 
 
 def first_look(services: "Services") -> str:
