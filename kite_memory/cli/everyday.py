@@ -97,14 +97,14 @@ def play(*, brief: bool = False) -> None:
             services.pipeline.form_chunks()
             while isinstance(services.pipeline.distil(), Asked):
                 pass
-            say()
+            show("")
             say("2. Notes appear in the vault, each with its evidence:")
             for entry in services.vault.entries():
                 note = services.vault.read(entry.path)
                 if note is not None and note.evidence:
                     show(f"   {note.path}")
                     show(f"     {note.kind}, evidence {note.evidence[0]}")
-            say()
+            show("")
             say("3. Later prompts are given what helps, or nothing:")
             for prompt in prompts:
                 answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
@@ -114,7 +114,8 @@ def play(*, brief: bool = False) -> None:
 
 
 def _show_beginning(line: str) -> None:
-    say(cut(line, width()))
+    if line.strip():
+        say(cut(line, width()))
 
 
 def leave_transcripts(root: Path, project: Path, sessions: Sequence[Turns] = (_FIRST, _SECOND)) -> None:

@@ -1,10 +1,12 @@
 """First run: one question about the agents' settings, one about who makes the notes, and a look at the first notes."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
 _BEST = 5
 _KINDS = (NoteKind.PREFERENCE, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT)
-_QUERY_WORDS = 4
+_QUERY_WORDS = 3
+_PUNCTUATION = ".,:;!?()[]\"'`“”"
+_QUESTION = re.compile(r"(?:why|how|what|when|where|which|who|do|does|did|is|are|can|could|should)\b", re.IGNORECASE)
 _SAYS_LITTLE = frozenset({"always", "never", "only", "really", "instead", "rather", "must", "whenever"})
 _HOW = "`kmem config set extractor.name NAME` changes that"
 
@@ -115,15 +119,19 @@ def first_look(services: "Services") -> str:
     """Return five of the best notes, a search that finds one of them, and what to do next."""
     from kite_memory.vault.upkeep.strength import is_worth_a_line, strength
 
-    def rank(note: Note) -> tuple[bool, bool, bool, float, float, str]:
+    def asserts(note: Note) -> bool:
+        return is_worth_a_line(note) and not _QUESTION.match(note.title)
+
+    def rank(note: Note) -> tuple[bool, int, bool, bool, float, float, str]:
         chosen = note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE)
-        return (not is_worth_a_line(note), not chosen, note.origin != "user", -strength(note), -note.created.timestamp(), note.path)
+        own = note.origin == "user"
+        return (not asserts(note), -note.importance, not chosen, not own, -strength(note), -note.created.timestamp(), note.path)
 
     notes = sorted(_current(services), key=rank)
-    best = [note for note in notes if is_worth_a_line(note)][:_BEST] or notes[:1]
+    best = [note for note in notes if asserts(note)][:_BEST] or notes[:1]
     lines = ["Some of the notes:", *(f"  {note.kind:10} {cut(note.title, width() - 13)}" for note in best), ""] if best else []
     lines.append("Try:")
-    if query := next((query for note in best if (query := _query(note, notes, services))), ""):
+    if query := _query(best, services):
         lines.append(f'  kmem search "{query}"')
     lines += [
         "  kmem web      all notes and sessions, in the browser",
@@ -140,20 +148,23 @@ def _current(services: "Services") -> Iterator[Note]:
             yield note
 
 
-def _query(note: Note, notes: Sequence[Note], services: "Services") -> str:
-    """Return words of the note's title for which a search finds the note first; empty where no few words do.
-
-    Words that other notes have too are what the notes are about, so they come first.
-    """
+def _query(notes: Sequence[Note], services: "Services") -> str:
+    """Return a query for which a search finds one of the notes first: two neighbours in its title, else its first words."""
     from kite_memory.recall.lexical import terms
 
-    words = [word for word in (each.strip(".,:;!?()[]\"'`“”") for each in note.title.split()) if word.isalpha() and len(word) > 3]
-    words = [word for word in dict.fromkeys(words) if terms(word) and word.lower() not in _SAYS_LITTLE]
-    others = [f"{other.title} {other.body}".casefold() for other in notes]
-    about = sorted(words, key=lambda word: -sum(word.casefold() in text for text in others))
-    for count in range(2, _QUERY_WORDS + 1):
-        query = " ".join(word for word in words if word in about[:count])
-        hits = services.operations.perform("search", {"query": query})["hits"]
+    def says_something(word: str) -> bool:
+        return word.isalpha() and len(word) > 3 and bool(terms(word)) and word.lower() not in _SAYS_LITTLE
+
+    together: list[tuple[Note, str]] = []
+    first: list[tuple[Note, str]] = []
+    for note in notes:
+        words = [(word, word.strip(_PUNCTUATION)) for word in note.title.split()]
+        for (before, _), (_, after) in pairwise(words):
+            if says_something(before) and says_something(after):
+                together.append((note, f"{before} {after}"))
+        first.append((note, " ".join([word for _, word in words if says_something(word)][:_QUERY_WORDS])))
+    for note, query in (*together, *first):
+        hits = services.operations.perform("search", {"query": query})["hits"] if query else []
         if any(hit["rank"] == 1 and hit["id"] == note.id for hit in hits):
             return query
     return ""
