@@ -275,6 +275,8 @@ def test_doctor_links_the_commands_again_where_their_environment_has_moved(machi
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "gone" / "kmem")
 
+    kmem(machine, "remember", "The hedge is cut in March")  # makes the vault
+
     found = kmem(machine, "doctor", PATH="/usr/bin:/bin")
     kmem(machine, "doctor", "--repair", PATH="/usr/bin:/bin")
 
