@@ -9,7 +9,7 @@ from kite_memory.model.event import Event
 from kite_memory.sources.antigravity.source import AntigravityInterpreter, Thread
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
-from kite_memory.sources.cursor.cli import tell_message
+from kite_memory.sources.cursor.cli import add_message
 from kite_memory.sources.cursor.ide import legacy_conversations
 from kite_memory.sources.opencode import parts as opencode_parts
 
@@ -165,7 +165,7 @@ def test_of_cursors_old_values(composers: dict[str, Any], chats: dict[str, Any])
 def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
     builder = EventBuilder(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
 
-    tell_message(builder, role, content, 0, helper=helper)
+    add_message(builder, role, content, 0, helper=helper)
 
     assert in_order(builder.events)
     assert not (helper and any(event.role == "user" for event in builder.events))
