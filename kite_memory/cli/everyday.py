@@ -18,7 +18,7 @@ from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
 from kite_memory.cli.console import complain, cut, say, say_wrapped, short_path, tell, width
-from kite_memory.cli.first_run import choose_model, first_look, hook_agents, link_kmem
+from kite_memory.cli.first_run import choose_model, first_summary, hook_agents, link_kmem
 from kite_memory.cli.help import add
 from kite_memory.cli.status import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -232,22 +232,22 @@ def up(
         with alone(settings, instead=""), services() as here:
             vault_is_ready = _laid_out(here)
             whole = vault_is_ready & (no_hooks or hook_agents(settings, yes=yes))
-            look = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
-        if look is None:
+            summary = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
+        if summary is None:
             settings = configuration.load()
             with alone(settings, instead=""), services() as here:
-                look = _take_in(here, start_at, shows=vault_is_ready)
+                summary = _take_in(here, start_at, shows=vault_is_ready)
         link_kmem()
         if foreground:
             from kite_memory.daemon.lock import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
 
-            tell("watching; Ctrl-C stops" + look)
+            tell("watching; Ctrl-C stops" + summary)
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
 
         start(settings)
-        tell("the daemon is running; `kmem service install` starts it at every log-in" + look)
+        tell("the daemon is running; `kmem service install` starts it at every log-in" + summary)
     if not whole:
         raise typer.Exit(1)
 
@@ -275,8 +275,8 @@ def _laid_out(here: "Services") -> bool:
 
 
 def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
-    """Read what is there, and return a look at the notes if they are the first and it ``shows`` them."""
-    return f"\n\n{first_look(here)}" if _read_what_is_there(here, since) and shows else ""
+    """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
+    return f"\n\n{first_summary(here)}" if _read_what_is_there(here, since) and shows else ""
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:

@@ -99,8 +99,9 @@ def _machine(settings: Config) -> Iterator[Finding]:
     yield Finding(
         "ok", f"configuration: {short_path(settings.file)}{'' if settings.file.exists() else ' (not there: all defaults)'}"
     )
-    if settings.vault.is_dir() and unreachable_commands(Path.home()):
-        yield Finding("problem", "`kmem` is not on your PATH, where agents look for it", "`kmem doctor --repair` links it")
+    if settings.vault.is_dir() and (links := unreachable_commands(Path.home())):
+        level: Level = "problem" if any(link.is_symlink() for link in links) else "note"
+        yield Finding(level, "`kmem` is not on your PATH, where agents look for it", "`kmem doctor --repair` links it")
     if not hasattr(socket, "AF_UNIX"):
         yield Finding("note", "no unix sockets here: the daemon listens on 127.0.0.1 with a secret instead")
     if sys.platform == "win32":

@@ -115,7 +115,7 @@ def link_kmem() -> None:
             tell(f"{short_path(folder)} is not on your PATH: open a new shell, and add it if `kmem` is still not found")
 
 
-def first_look(services: "Services") -> str:
+def first_summary(services: "Services") -> str:
     """Return five of the best notes, a search that finds one of them, and what to do next."""
     from kite_memory.vault.upkeep.strength import is_worth_a_line, strength
 

@@ -280,5 +280,6 @@ def test_doctor_links_the_commands_again_where_their_environment_has_moved(machi
     found = kmem(machine, "doctor", PATH="/usr/bin:/bin")
     kmem(machine, "doctor", "--repair", PATH="/usr/bin:/bin")
 
-    assert "`kmem` is not on your PATH" in found.out
+    assert found.code == 3
+    assert "problem  `kmem` is not on your PATH" in found.out
     assert link.resolve() == Path(sys.executable).parent.resolve() / "kmem"
