@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.extractor import Prompt
 
 
 @dataclass(slots=True, kw_only=True)

@@ -57,7 +57,7 @@ def repair() -> None:
     """Put `kmem` on the PATH if it is not there, and correct the hooks of agents that start a program which is gone."""
     from kite_memory.agents.settings_edit import Edit, read_settings
     from kite_memory.cli import setup
-    from kite_memory.cli.first_run import link_kmem
+    from kite_memory.cli.backfilling import link_kmem
 
     link_kmem()
     settings = config.load()
@@ -190,7 +190,7 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 def _extensions(settings: Config) -> Iterator[Finding]:
     from kite_memory.extensions import installed
-    from kite_memory.wiring.sources import PROVIDERS
+    from kite_memory.wiring.services import PROVIDERS
 
     for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:
@@ -212,7 +212,7 @@ def _missing_parts(command: str) -> Iterator[str]:
 
 
 def _daemon(settings: Config) -> Iterator[Finding]:
-    from kite_memory.daemon.lock import holder
+    from kite_memory.daemon.protocol import holder
 
     try:
         if daemon_runs():
@@ -235,7 +235,7 @@ _PROMPTS_READ = 300
 
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
     """Offer the multilingual embedder if a third of the recent prompts whose language can be told are not English."""
-    from kite_memory.text.language import language_of
+    from kite_memory.text.stems import language_of
     from kite_memory.wiring.launch import multilingual_command
 
     told = [language for prompt in prompts if (language := language_of(prompt))]

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import VaultMissing
-from kite_memory.model.note import NoteKind, Scope
-from kite_memory.model.record import Record
-from kite_memory.tools.access import OWNER
+from kite_memory.model.note import NoteKind, Record, Scope
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Conversation, Place, Wanted
+from kite_memory.tools.store import OWNER, Conversation, Place, Wanted
 from tests.tools.local_stores import local_store
 
 ORCHARD = Place(scope=Scope.PROJECT, project="orchard")

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.properties import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, load, sheet_of, with_properties
+from kite_memory.vault.notefile import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, load, sheet_of, with_properties
 from kite_memory.vault.wording import one_line
 
 HOSTILE = [
