@@ -117,7 +117,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """One hook of ours in the text: ``hooks[event][group].hooks[index]``."""
+    """One hook of ours in the text: ``hooks[event][group].hooks[index]``, or ``hooks[event][index]``."""
 
     hooks: Object
     event: int
@@ -141,16 +141,24 @@ def events_for(version: tuple[int, ...] | None) -> tuple[str, ...]:
 
 
 def plan_install(
-    text: str | None, command: str, events: Sequence[str] = EVENTS, *, allow: Sequence[str] = (), comments: bool = False
+    text: str | None,
+    command: str,
+    events: Sequence[str] = EVENTS,
+    *,
+    allow: Sequence[str] = (),
+    comments: bool = False,
+    flat: bool = False,
 ) -> Plan:
     """Plan settings in which each of ``events``, and no other, runs ``command`` once, and rules in ``allow`` need no asking.
 
     An older command of ours is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's
-    settings are. ``comments``: the agent reads JSON with comments.
+    settings are. ``comments``: the agent reads JSON with comments. ``flat``: an event lists its commands, not groups of them.
     """
     now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
+    if flat and (root := _root(now, comments)).get("version") is None:
+        now = settings_edit.add_member(now, root, "version", 1)
     for event in events:
-        now = _wired(now, event, command, comments)
+        now = _wired(now, event, command, comments, flat)
     while astray := next((place for place in _ours(_root(now, comments)) if place.event_name not in events), None):
         now = _without(now, astray, comments)
     for rule in allow:
@@ -224,28 +232,36 @@ def _ours(root: Object) -> Iterator[_Place]:
         if not isinstance(groups, Array):
             continue
         for group, entry in enumerate(groups.items):
-            inner = entry.get("hooks") if isinstance(entry, Object) else None
-            if not isinstance(inner, Array):
+            if not isinstance(entry, Object):
                 continue
-            for index, hook in enumerate(inner.items):
-                command = hook.get("command") if isinstance(hook, Object) else None
+            match entry.get("hooks"):
+                case None:
+                    places = [(groups, group, entry)]
+                case Array() as inner:
+                    places = [(inner, index, hook) for index, hook in enumerate(inner.items) if isinstance(hook, Object)]
+                case _:
+                    places = []
+            for inner, index, hook in places:
+                command = hook.get("command")
                 if isinstance(command, String) and is_ours(command.value):
                     yield _Place(hooks=hooks, event=event, groups=groups, group=group, inner=inner, index=index, command=command)
 
 
-def _wired(text: str, event: str, command: str, comments: bool) -> str:
+def _wired(text: str, event: str, command: str, comments: bool, flat: bool) -> str:
     while True:
         match [place for place in _ours(_root(text, comments)) if place.event_name == event]:
             case []:
-                return _added(text, event, command, comments)
+                return _added(text, event, command, comments, flat)
             case [only]:
                 return text if only.command.value == command else settings_edit.replace(text, only.command, command)
             case [*_, double]:
                 text = _without(text, double, comments)
 
 
-def _added(text: str, event: str, command: str, comments: bool) -> str:
+def _added(text: str, event: str, command: str, comments: bool, flat: bool) -> str:
     group: dict[str, Value] = {"hooks": [{"type": "command", "command": command, "timeout": TIMEOUT_SECONDS}]}
+    if flat:
+        group = {"command": command}
     root = _root(text, comments)
     match root.get("hooks"):
         case None:

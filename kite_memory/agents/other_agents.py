@@ -143,7 +143,8 @@ _THEIR_FILE = "settings.json"
 class HookDialect:
     """How one agent's hooks differ from Claude Code's.
 
-    ``timeout`` is a hook's limit in the agent's own unit. ``note`` is what a person must do besides.
+    ``timeout`` is a hook's limit in the agent's own unit; ``flat`` settings have none of ours. ``note`` is what a person must know
+    besides.
 
     The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
     """
@@ -152,13 +153,15 @@ class HookDialect:
     title: str
     file: str
     events: tuple[str, ...]
-    timeout: int
+    timeout: int = 0
     note: str = ""
     comments: bool = False
+    flat: bool = False
 
     def plan_install(self, text: str | None, command: str) -> Plan:
         try:
-            plan = claude_code.plan_install(text, f"{command} --agent {self.name}", self.events, comments=self.comments)
+            ours = f"{command} --agent {self.name}"
+            plan = claude_code.plan_install(text, ours, self.events, comments=self.comments, flat=self.flat)
             timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
         except SettingsUnreadable as error:
             raise self._as_ours(error) from error
@@ -219,3 +222,36 @@ def _limits(text: str, comments: bool) -> Iterator[Literal]:
                 limit = hook.get("timeout") if isinstance(hook, Object) else None
                 if isinstance(command, String) and is_ours(command.value) and isinstance(limit, Literal):
                     yield limit
+
+
+CLINE = "cline"
+CLINE_EVENT = "UserPromptSubmit"
+"""Also the name of the hook's file. Cline runs one file for each event."""
+
+_CLINE_SCRIPT = """\
+#!/bin/sh
+# Gives Cline what Kite Memory knows about a prompt. Silent where no daemon runs.
+exec @COMMAND@
+"""
+_CLINE_COMMAND = re.compile(r"^exec (.+)$", re.MULTILINE)
+
+
+def plan_cline_install(text: str | None, command: str) -> Plan:
+    script = instructions.signed(_CLINE_SCRIPT.replace("@COMMAND@", f"{command} --agent {CLINE}"), "# {}")
+    plan = instructions.plan_add_file(text, script, f"the hook {CLINE_EVENT}")
+    if isinstance(plan, Nothing):
+        return plan
+    because = f"{plan.because}; Cline runs it while hooks are enabled in its settings"
+    return replace(plan, because=because, executable=True)
+
+
+def plan_cline_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+    """``earlier`` is not needed: the file is ours alone."""
+    return instructions.plan_remove_file(text, f"the hook {CLINE_EVENT}")
+
+
+def cline_status(text: str | None) -> Status:
+    command = _CLINE_COMMAND.search(text or "")
+    if text is None or not instructions.is_ours(text) or command is None:
+        return Status(hooks=(), missing=(CLINE_EVENT,))
+    return Status(hooks=(Hook(event=CLINE_EVENT, command=command[1]),), missing=())

@@ -16,7 +16,14 @@ from kite_memory import __version__
 from kite_memory.agents import claude_code, other_agents
 from kite_memory.agents.claude_code import BY_NAME, Status
 from kite_memory.agents.mcp_entry import NAME
-from kite_memory.agents.other_agents import HookDialect
+from kite_memory.agents.other_agents import (
+    CLINE,
+    CLINE_EVENT,
+    HookDialect,
+    cline_status,
+    plan_cline_install,
+    plan_cline_uninstall,
+)
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, read_settings
 from kite_memory.errors import KiteError, UsageError
 
@@ -151,6 +158,16 @@ CODEX_HOOKS = HookDialect(
 )
 
 
+CURSOR_HOOKS = HookDialect(
+    name="cursor",
+    title="Cursor",
+    file="hooks.json",
+    events=("sessionStart", "beforeSubmitPrompt"),
+    note="before version 3.20 Cursor passes on what it is given at a session's start alone",
+    flat=True,
+)
+
+
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,6})(?:[-+].{0,60})?")
 _LONGEST_MANIFEST = 1 << 16
 _PACKAGE = "@anthropic-ai/claude-code"
@@ -217,8 +234,10 @@ def agents(
     gemini_root: Path | None = None,
     copilot_root: Path | None = None,
     opencode_root: Path | None = None,
+    cursor_root: Path | None = None,
+    cline_root: Path | None = None,
 ) -> tuple[Agent, ...]:
-    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings."""
+    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings, ``cline_root`` Cline's hooks."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
@@ -234,10 +253,16 @@ def agents(
         *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, in_gemini_cli)]),
         *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
         *([] if opencode_root is None else [_opencode(opencode_root)]),
+        *([] if cursor_root is None else [_of(CURSOR_HOOKS, cursor_root)]),
+        *([] if cline_root is None else [_cline(cline_root)]),
     )
 
 
-def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
+def _no_plugin(root: Path) -> bool:
+    return False
+
+
+def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool] = _no_plugin) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,
@@ -271,6 +296,17 @@ def _opencode(root: Path) -> Agent:
     )
 
 
+def _cline(root: Path) -> Agent:
+    return Agent(
+        name=CLINE,
+        title="Cline",
+        settings=root / CLINE_EVENT,
+        plan_install=plan_cline_install,
+        plan_uninstall=plan_cline_uninstall,
+        status=cline_status,
+    )
+
+
 def agent(
     name: str,
     *,
@@ -279,6 +315,8 @@ def agent(
     gemini_root: Path | None = None,
     copilot_root: Path | None = None,
     opencode_root: Path | None = None,
+    cursor_root: Path | None = None,
+    cline_root: Path | None = None,
 ) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
     found = agents(
@@ -287,6 +325,8 @@ def agent(
         gemini_root=gemini_root,
         copilot_root=copilot_root,
         opencode_root=opencode_root,
+        cursor_root=cursor_root,
+        cline_root=cline_root,
     )
     known = {each.name: each for each in found}
     if name not in known:

@@ -329,11 +329,12 @@ class SettingsNotWritable(KiteError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A planned change of a file. ``None`` stands for a file that does not exist."""
+    """A planned change of a file. ``None`` stands for a file that does not exist. ``executable``: the agent runs the file."""
 
     before: str | None
     after: str | None
     because: str
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,7 +391,7 @@ def apply(edit: Edit, path: Path, backups: Path, now: datetime | None = None) ->
             sync_folder(target.parent)
         else:
             make_folder(target.parent)
-            replace_file(target, edit.after.encode(), mode=_mode(target))
+            replace_file(target, edit.after.encode(), mode=_mode(target) | (0o100 if edit.executable else 0))
     except OSError as error:
         elsewhere = f" (a link to {target})" if target != path else ""
         raise SettingsNotWritable(

@@ -73,11 +73,12 @@ Codex took no text before a tool until its version 0.129, Gemini CLI takes none.
 _TO_LOOK = 0.1
 """Time limit in seconds for all tool calls of a reply together; the hook has 0.3 for everything."""
 
-_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli", "opencode"})
+_STARTS_WITH_A_PROMPT = frozenset({"gemini-cli", "opencode", "cline"})
 """Agents that get the session's opening block with the first prompt, behind it.
 
 Gemini CLI (0.61) puts the answer at a session's start in front of the first prompt, and no longer takes that prompt for the user's
-when the session is resumed. OpenCode has no hook at a session's start whose answer reaches the model.
+when the session is resumed. OpenCode has no hook at a session's start whose answer reaches the model. In Cline, the hook of a new
+task and that of its first prompt would both answer.
 """
 
 _ACTS = frozenset(
@@ -216,15 +217,15 @@ class HookHandler:
 
     def _reply(self, body: bytes, agent: str, delivery: Delivery) -> str:
         call = read_hook_input(body)
-        if call is None or call.is_subagent:
-            return ""
+        if call is None or call.is_subagent or (call.from_cursor and agent == _CLAUDE_CODE):
+            return ""  # Cursor can run Claude Code's hooks beside its own, which answer
         context = HookContext(call, agent, self._timeline)
         match call.event:
             case "SessionStart":
                 text = self._started(context, delivery) if agent not in _STARTS_WITH_A_PROMPT else ""
             case "UserPromptSubmit":
                 began = self._monotonic()
-                text = self._prompted(context, delivery)
+                text = self._prompted(context, delivery) if call.takes_context else ""
                 self._log_time(context.session, self._monotonic() - began)
                 if context.typed:  # last: the agent waits
                     self._capture(context.typed, agent=agent, session=context.session, project=context.project)
@@ -499,6 +500,11 @@ def _printed(text: str, context: HookContext) -> str:
         return text
     if context.agent == "copilot-cli":
         return orjson.dumps({"additionalContext": text}).decode()
+    if context.agent == "cursor":
+        may_go_on = {"continue": True} if context.call.event == "UserPromptSubmit" else {}
+        return orjson.dumps({**may_go_on, "additional_context": text}).decode()
+    if context.agent == "cline":
+        return orjson.dumps({"cancel": False, "contextModification": text}).decode()
     return orjson.dumps({"hookSpecificOutput": {"hookEventName": context.call.name, "additionalContext": text}}).decode()
 
 

@@ -41,8 +41,20 @@ _WHOLE = 1 << 19
 _HEAD = 8_192
 _OPENING_TOOLS = ("__show_notes", "__get_note", "__read_memory")
 
-_SAME = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse"}
-"""Gemini CLI's names of events and their names in Claude Code, which the other agents use."""
+_SAME = {
+    "BeforeAgent": "UserPromptSubmit",
+    "AfterAgent": "Stop",
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "sessionStart": "SessionStart",
+    "beforeSubmitPrompt": "UserPromptSubmit",
+}
+"""Gemini CLI's and Cursor's names of events and their names in Claude Code, which the other agents use."""
+
+_CURSOR_TAKES_CONTEXT = (3, 20)
+"""Cursor's documents name no context in the answer to a prompt. Version 3.20 takes it; older ones may drop it."""
+_CLINE_DROPS_CONTEXT = ((4, 0, 0), (4, 1, 17))
+"""First and last version of Cline that drops the context of `UserPromptSubmit` (its issue 13554)."""
 
 TOOL_EVENTS = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 
@@ -77,7 +89,7 @@ class HookInput:
     """Input of one hook call.
 
     ``event`` is Claude Code's name of the event, ``name`` the agent's own. ``source`` is why a session starts: startup, resume,
-    clear, compact, fork.
+    clear, compact, fork. ``takes_context`` is false where the agent would not pass an answer to its model.
     """
 
     event: str
@@ -88,6 +100,8 @@ class HookInput:
     source: str = ""
     calls: tuple[ToolCall, ...] = ()
     is_subagent: bool = False
+    takes_context: bool = True
+    from_cursor: bool = False
 
 
 def read_hook_input(body: bytes) -> HookInput | None:
@@ -95,13 +109,26 @@ def read_hook_input(body: bytes) -> HookInput | None:
     if len(body) > _WHOLE and (head := _head_of_tool_event(body)) is not None:
         return head
     match _parsed(body):
+        case {"hookName": "UserPromptSubmit" as name, "userPromptSubmit": {"prompt": str(prompt)}, **rest}:  # Cline
+            first, last = _CLINE_DROPS_CONTEXT
+            return HookInput(
+                event=name,
+                name=name,
+                session=redact_id(_text(rest.get("taskId"))),
+                cwd=_first(rest.get("workspaceRoots")),
+                prompt=_text(prompt, limit=len(body)),
+                takes_context=not first <= _version(rest.get("clineVersion")) <= last,
+            )
         case {"hook_event_name": str(name), **rest}:
             event = _SAME.get(name, name)
+            cursor = rest.get("cursor_version")
             return HookInput(
                 event=_text(event),
                 name=_text(name),
-                session=redact_id(_text(rest.get("session_id"))),
-                cwd=_text(rest.get("cwd")),
+                session=redact_id(_text(rest.get("session_id") or rest.get("conversation_id"))),
+                cwd=_text(rest.get("cwd")) or _first(rest.get("workspace_roots")),
+                takes_context=name != "beforeSubmitPrompt" or _version(cursor) >= _CURSOR_TAKES_CONTEXT,
+                from_cursor=cursor is not None,
                 prompt=_text(rest.get("prompt"), limit=len(body)),
                 source=_text(rest.get("source")),
                 calls=tuple(_calls(event, rest)) if event in TOOL_EVENTS else (),
@@ -220,6 +247,19 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
+
+
+def _first(values: object) -> str:
+    return _text(values[0]) if isinstance(values, list) and values else ""
+
+
+def _version(value: object) -> tuple[int, ...]:
+    """Return the numbers of a version; none for anything else."""
+    found = _VERSION.match(value) if isinstance(value, str) else None
+    return tuple(map(int, found.groups())) if found else ()
+
+
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,9})")
 
 
 def _text(value: object, *, limit: int = _LONGEST_NAME) -> str:

@@ -6,6 +6,7 @@ for.
 
 import http.client
 import json
+import re
 import shutil
 import sys
 import time
@@ -13,13 +14,27 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
-from kite_memory.agents.settings_edit import Edit, apply, diff
+from kite_memory.agents.settings_edit import Edit, diff
 from kite_memory.cli import setup
-from kite_memory.cli.console import choose, complain, counted, remark, reply, talk, tell, watched
+from kite_memory.cli.console import (
+    choose,
+    complain,
+    counted,
+    cut,
+    remark,
+    reply,
+    short_path,
+    talk,
+    tell,
+    tell_as_is,
+    watched,
+    width,
+)
 from kite_memory.cli.setup import change
 from kite_memory.config import Config
 from kite_memory.distill.extractor import Keyless
@@ -87,6 +102,9 @@ def _models(port: int) -> list[str]:
 _BEST = 5
 _KINDS = (NoteKind.PREFERENCE, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT)
 _QUERY_WORDS = 3
+_PUNCTUATION = ".,:;!?()[]\"'`“”"
+_QUESTION = re.compile(r"(?:why|how|what|when|where|which|who|do|does|did|is|are|can|could|should)\b", re.IGNORECASE)
+_SAYS_LITTLE = frozenset({"always", "never", "only", "really", "instead", "rather", "must", "whenever"})
 _HOW = "`kmem config set extractor.name NAME` changes that"
 
 
@@ -110,7 +128,7 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         elif agent.name in declined and not yes:
             tell(f"{agent.title}: no hooks, as you chose; `{setup.install_line(agent.name)}` adds them")
         else:
-            tell(f"{agent.title}: {plan.because}, in {agent.settings}")
+            tell(f"{agent.title}, {short_path(agent.settings)}: {plan.because}")
             edits.append((agent, plan))
     if not edits:
         return well
@@ -122,12 +140,11 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         return well
     for agent, edit in edits:
         try:
-            backup = apply(edit, agent.settings, setup.backups(settings))
+            setup.change_file(edit, agent.settings, settings)
         except KiteError as error:
             complain(error)
             well = False
-        else:
-            tell(f"changed {agent.settings}; the version before is kept in {backup}")
+    tell("an agent that is running already gets them when it is started again")
     return well
 
 
@@ -136,7 +153,7 @@ def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:
     question = "Add these hooks? [Y/n, d shows the change]"
     while (answer := choose(question)) == "d":
         for agent, edit in edits:
-            tell(diff(edit, agent.settings).rstrip("\n"))
+            tell_as_is(diff(edit, agent.settings).rstrip("\n"))
     return answer in {"", "y", "yes"}
 
 
@@ -163,30 +180,37 @@ def link_kmem() -> None:
     except OSError as error:
         tell(f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory")
         return
-    for link in links:
-        tell(f"linked {link}, so that `{link.name}` is a command; `kmem uninstall` removes it")
+    if links:
+        names, folder = " and ".join(f"`{link.name}`" for link in links), links[0].parent
+        tell(f"linked {names} into {short_path(folder)}; `kmem uninstall` removes the links")
+        if shutil.which("kmem") is None:
+            tell(f"{short_path(folder)} is not on your PATH: open a new shell, and add it if `kmem` is still not found")
 
 
-def show_first_notes(services: "Services") -> None:
-    """Print five of the best notes, a query from the user's own history, and what to ask the agent."""
-    from kite_memory.vault.upkeep import strength
+def first_summary(services: "Services") -> str:
+    """Return five of the best notes, a search that finds one of them, and what to do next."""
+    from kite_memory.vault.upkeep import is_worth_a_line, strength
 
-    def weight(note: Note) -> tuple[float, int, float, str]:
-        return (-strength(note), _KINDS.index(note.kind), -note.created.timestamp(), note.path)
+    def asserts(note: Note) -> bool:
+        return is_worth_a_line(note) and not _QUESTION.match(note.title)
 
-    best = sorted(_current(services), key=weight)[:_BEST]
-    if not best:
-        return
-    tell("")
-    tell("Some of the notes:")
-    for note in best:
-        tell(f"  {note.kind:10} {note.title}")
-    tell("")
-    tell("Try:")
-    if query := _query(best[0]):
-        tell(f'  kmem search "{query}"')
-    tell("  kmem status")
-    tell('In your agent, say "remember that …", or ask why something is as it is.')
+    def rank(note: Note) -> tuple[bool, int, bool, bool, float, float, str]:
+        chosen = note.kind in (NoteKind.DECISION, NoteKind.PREFERENCE)
+        own = note.origin == "user"
+        return (not asserts(note), -note.importance, not chosen, not own, -strength(note), -note.created.timestamp(), note.path)
+
+    notes = sorted(_current(services), key=rank)
+    best = [note for note in notes if asserts(note)][:_BEST] or notes[:1]
+    lines = ["Some of the notes:", *(f"  {note.kind:10} {cut(note.title, width() - 13)}" for note in best), ""] if best else []
+    lines.append("Try:")
+    if query := _query(best, services):
+        lines.append(f'  kmem search "{query}"')
+    lines += [
+        "  kmem web      all notes and sessions, in the browser",
+        "  kmem status   what was read, what waits, what it cost",
+        'In your agent, say "remember that …", or ask why something is as it is.',
+    ]
+    return "\n".join(lines)
 
 
 def _current(services: "Services") -> Iterator[Note]:
@@ -196,15 +220,26 @@ def _current(services: "Services") -> Iterator[Note]:
             yield note
 
 
-def _query(note: Note) -> str:
-    """Return the note's entities, or the longest words of its title in their order."""
-    if note.entities:
-        found = list(note.entities[:_QUERY_WORDS])
-    else:
-        words = [word for word in (each.strip(".,:;!?()\"'`") for each in note.title.split()) if word.isalpha()]
-        longest = sorted(words, key=len, reverse=True)[:_QUERY_WORDS]
-        found = [word for word in words if word in longest]
-    return " ".join(found).replace('"', "")
+def _query(notes: Sequence[Note], services: "Services") -> str:
+    """Return a query for which a search finds one of the notes first: two neighbours in its title, else its first words."""
+    from kite_memory.recall.lexical import terms
+
+    def says_something(word: str) -> bool:
+        return word.isalpha() and len(word) > 3 and bool(terms(word)) and word.lower() not in _SAYS_LITTLE
+
+    together: list[tuple[Note, str]] = []
+    first: list[tuple[Note, str]] = []
+    for note in notes:
+        words = [(word, word.strip(_PUNCTUATION)) for word in note.title.split()]
+        for (before, _), (_, after) in pairwise(words):
+            if says_something(before) and says_something(after):
+                together.append((note, f"{before} {after}"))
+        first.append((note, " ".join([word for _, word in words if says_something(word)][:_QUERY_WORDS])))
+    for note, query in (*together, *first):
+        hits = services.operations.perform("search", {"query": query})["hits"] if query else []
+        if any(hit["rank"] == 1 and hit["id"] == note.id for hit in hits):
+            return query
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +265,7 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
         choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
     if len(choices) < 2:
         if here.extractor.name == "offline":
-            tell(f"notes are made by rules on this machine, without a model; {_HOW}")
+            tell(f"notes: rules on this machine; {_HOW}")
         return False
     tell("Which model should make the notes?")
     for number, choice in enumerate(choices, 1):
@@ -402,10 +437,11 @@ def sum_up(services: "Services") -> bool:
     counts = [count for count in services.timeline.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
-        tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}{problems}")
+        files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""
+        tell(f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}")
     if counts:
         notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())
-        tell(f"{counted(notes, 'note')} in {services.config.vault}")
+        tell(f"{counted(notes, 'note')} in {short_path(services.config.vault)}")
     return bool(counts)
 
 

@@ -17,10 +17,10 @@ from kite_memory import assets
 from kite_memory import config as configuration
 from kite_memory.agents import instructions
 from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
-from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, say, say_json, tell, watched
+from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, backed_up, diff, read_settings
+from kite_memory.cli.console import ask, say, say_json, short_path, tell, tell_as_is, watched
 from kite_memory.cli.help import Command, add, group
-from kite_memory.cli.setup import agents, backups
+from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.wiring.launch import mcp_command, mcp_environment
@@ -133,14 +133,13 @@ def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool,
     for step in todo:
         tell(f"{agent.title}: {step.plan.because}")
         if isinstance(step.plan, Edit) and not brief:
-            tell(diff(step.plan, step.file).rstrip("\n"))
-    if edits and not yes and not ask(f"Change {' and '.join(str(step.file) for step, _ in edits)}?"):
+            tell_as_is(diff(step.plan, step.file).rstrip("\n"))
+    if edits and not yes and not ask(f"Change {' and '.join(short_path(step.file) for step, _ in edits)}?"):
         return False
     for step, edit in edits:
-        backup = apply(edit, step.file, backups(config))
+        change_file(edit, step.file, config)
         if edit.after is None and step.below is not None:
             _remove_empty(step.file.parent, step.below)
-        tell(f"{'removed' if edit.after is None else 'changed'} {step.file}; the version before is kept in {backup}")
     return True
 
 

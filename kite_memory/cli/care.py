@@ -159,13 +159,20 @@ def _nothing(here: "Services") -> str:
     return f"no transcripts to read in {here.config.claude_root}, nor of any other agent"
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    repairs: Annotated[
+        bool, typer.Option("--repair", help="First put `kmem` on the PATH, and correct hooks whose program is gone.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check for problems that keep Kite Memory from working, and suggest fixes.
 
     Example: kmem doctor
     """
-    from kite_memory.cli.examining import examine
+    from kite_memory.cli.examining import examine, repair
 
+    if repairs:
+        repair()
     findings = list(examine())
     if as_json:
         say_json([finding._asdict() for finding in findings])

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from kite_memory.errors import KiteError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
+
+
+_LONG_WORD = 25
 
 
 def say(text: str = "") -> None:
@@ -56,9 +61,26 @@ def say_written_json(text: str) -> None:
         sys.stdout.write(text + "\n")
 
 
+def say_wrapped(text: str) -> None:
+    """Print data for a person: on a terminal, lines that are too long are wrapped between words."""
+    _write(sys.stdout, _wrapped(text, sys.stdout))
+
+
 def tell(text: str) -> None:
-    """Print a message, one line or several."""
+    """Print a message, one line or several. On a terminal, lines that are too long are wrapped between words."""
+    _write(sys.stderr, _wrapped(text, sys.stderr))
+
+
+def tell_as_is(text: str) -> None:
+    """Print a message whose line ends matter, such as a diff."""
     _write(sys.stderr, text)
+
+
+def short_path(path: "Path") -> str:
+    """Return a path with ``~`` for the user's home."""
+    from pathlib import Path
+
+    return str(Path("~") / path.relative_to(Path.home())) if path.is_relative_to(Path.home()) else str(path)
 
 
 def complain(error: KiteError) -> None:
@@ -174,6 +196,38 @@ def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
     if stream is None:  # under pythonw, or after `>&-`
         return
     stream.write(_harmless(text) + end)
+
+
+def cut(line: str, columns: int) -> str:
+    """Return a line of at most so many columns, cut between words unless the last one is very long."""
+    if len(line) <= columns:
+        return line
+    head = line[: columns - 1].rpartition(" ")[0].rstrip()
+    return f"{head} …" if len(head) > columns - _LONG_WORD else f"{line[: columns - 1]}…"
+
+
+def _wrapped(text: str, stream: TextIO | None) -> str:
+    if stream is None or not stream.isatty() or all(len(line) <= width() for line in text.split("\n")):
+        return text
+    import textwrap
+
+    lines: list[str] = []
+    for line in text.split("\n"):
+        start = len(line) - len(line.lstrip(" "))
+        label, gap, _ = line[start:].partition("  ")
+        column = len(line) - len(line[start + len(label) :].lstrip(" "))
+        indent = column if gap and column < width() // 2 else start + 2
+        wrapped = textwrap.wrap(
+            line,
+            width(),
+            subsequent_indent=" " * indent,
+            replace_whitespace=False,
+            expand_tabs=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += wrapped or [line]
+    return "\n".join(lines)
 
 
 def _harmless(text: str) -> str:

@@ -1,5 +1,6 @@
 """Commands for starting, stopping and checking the daemon, and for its page in the browser."""
 
+import itertools
 import json
 import logging
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import time
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,8 +22,8 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.backfilling import choose_model, hook_agents, link_kmem, show_first_notes
-from kite_memory.cli.console import complain, say, tell, watched
+from kite_memory.cli.backfilling import choose_model, first_summary, hook_agents, link_kmem
+from kite_memory.cli.console import complain, cut, say, say_wrapped, short_path, tell, watched, width
 from kite_memory.cli.help import add
 from kite_memory.cli.results import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -115,6 +116,9 @@ def add_web(app: typer.Typer) -> None:
     add(app, web, panel=PANEL)
 
 
+Turns = tuple[tuple[str, str], ...]
+"""What was said in a session: who, and the words."""
+
 _SESSION = "d3300000-0000-4000-8000-{:012d}"
 _START = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 
@@ -147,8 +151,8 @@ _PROMPTS = (
 )
 
 
-def play() -> None:
-    """Print a transcript, its notes and an injection. Nothing is kept."""
+def play(*, brief: bool = False) -> None:
+    """Print a transcript, its notes and an injection; if ``brief``, one of each. Nothing is kept."""
     from kite_memory.distill.scheduler import ChunkHandled
     from kite_memory.wiring.services import open_services
 
@@ -164,10 +168,12 @@ def play() -> None:
             extractor=ExtractorConfig(name="offline"),
             embedder=EmbedderConfig(name="local"),
         )
+        show = _show_beginning if brief else say_wrapped
+        sessions, prompts = ((_FIRST[:2],), _PROMPTS[:1]) if brief else ((_FIRST, _SECOND), _PROMPTS)
         say("1. An agent leaves transcripts behind:")
-        leave_transcripts(config.claude_root, project)
-        for role, text in (*_FIRST, *_SECOND):
-            say(f"   {role:>9}: {text}")
+        leave_transcripts(config.claude_root, project, sessions)
+        for role, text in itertools.chain(*sessions):
+            show(f"   {role:<9}  {text}")
         with open_services(config) as services:
             services.init_vault()
             services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
@@ -175,28 +181,34 @@ def play() -> None:
             services.pipeline.form_chunks()
             while isinstance(services.pipeline.distil(), ChunkHandled):
                 pass
-            say()
+            show("")
             say("2. Notes appear in the vault, each with its evidence:")
             for entry in services.vault.entries():
                 note = services.vault.read(entry.path)
                 if note is not None and note.evidence:
-                    say(f"   {note.path}  ({note.kind}, evidence {note.evidence[0]})")
-            say()
+                    show(f"   {note.path}")
+                    show(f"     {note.kind}, evidence {note.evidence[0]}")
+            show("")
             say("3. Later prompts are given what helps, or nothing:")
-            for prompt in _PROMPTS:
+            for prompt in prompts:
                 answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
-                    say(f"     {line}")
+                    show(f"     {line}")
 
 
-def leave_transcripts(root: Path, project: Path) -> None:
-    """Write transcripts as Claude Code would after two sessions in ``project``."""
-    for number, turns in enumerate((_FIRST, _SECOND)):
+def _show_beginning(line: str) -> None:
+    if line.strip():
+        say(cut(line, width()))
+
+
+def leave_transcripts(root: Path, project: Path, sessions: Sequence[Turns] = (_FIRST, _SECOND)) -> None:
+    """Write transcripts as Claude Code would after these sessions in ``project``."""
+    for number, turns in enumerate(sessions):
         _write(root, project, number, turns)
 
 
-def _write(root: Path, project: Path, number: int, turns: tuple[tuple[str, str], ...]) -> None:
+def _write(root: Path, project: Path, number: int, turns: Turns) -> None:
     session = _SESSION.format(number + 1)
     lines = []
     for turn, (role, text) in enumerate(turns):
@@ -293,30 +305,31 @@ def up(
         if foreground:
             raise DaemonRunning("the daemon is running already", hint="`kmem down` stops it")
         whole = no_hooks or hook_agents(settings, yes=yes)
+        link_kmem()
         if version != __version__:
             tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
             restart(settings)
         tell("the daemon is running")
     else:
         with alone(settings, instead=""), services() as here:
-            whole = _laid_out(here)
-            whole &= no_hooks or hook_agents(settings, yes=yes)
-            if not (chosen := choose_model(here, yes=yes)):
-                _take_in(here, start_at)
-        if chosen:
+            vault_is_ready = _laid_out(here)
+            whole = vault_is_ready & (no_hooks or hook_agents(settings, yes=yes))
+            summary = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
+        if summary is None:
             settings = configuration.load()
             with alone(settings, instead=""), services() as here:
-                _take_in(here, start_at)
+                summary = _take_in(here, start_at, shows=vault_is_ready)
+        link_kmem()
         if foreground:
             from kite_memory.daemon.protocol import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
 
-            tell("watching; Ctrl-C stops")
+            tell("watching; Ctrl-C stops" + summary)
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
 
         start(settings)
-        tell("the daemon is running; `kmem service install` starts it at every log-in")
+        tell("the daemon is running; `kmem service install` starts it at every log-in" + summary)
     if not whole:
         raise typer.Exit(1)
 
@@ -339,28 +352,27 @@ def _laid_out(here: "Services") -> bool:
     except (VaultMissing, VaultReadOnly) as error:
         complain(error)
         return False
-    tell(f"vault: {here.config.vault}")
+    tell(f"vault: {short_path(here.config.vault)}")
     return True
 
 
-def _take_in(here: "Services", since: datetime | None) -> None:
-    if _read_what_is_there(here, since):
-        show_first_notes(here)
-    link_kmem()
+def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
+    """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
+    return f"\n\n{first_summary(here)}" if _read_what_is_there(here, since) and shows else ""
 
 
 def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
-    """Read existing transcripts, and return whether these are the first."""
+    """Read existing transcripts, and return whether none had been read before."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
     first = not any(count.sessions for count in here.timeline.counts())
     backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first
-    tell(f"no transcripts in {here.config.claude_root} yet: notes will come with your agent's first session")
-    tell("meanwhile, `kmem demo` shows what it will be like:")
-    play()
-    return False
+    tell("no transcripts yet: notes will come with your agent's first session")
+    tell("this is what it will be like, shortened; `kmem demo` plays all of it:")
+    play(brief=True)
+    return True
 
 
 def down() -> None:

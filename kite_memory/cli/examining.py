@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import counted, of_the_machine
+from kite_memory.cli.console import complain, counted, of_the_machine, short_path
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
 from kite_memory.vault.notefile import FOLDERS
+from kite_memory.wiring.launch import unreachable_commands
 
 if TYPE_CHECKING:
     from kite_memory.agents.registry import Agent
@@ -52,6 +53,26 @@ def examine() -> Iterator[Finding]:
         yield from _as_far_as_it_goes(part)
 
 
+def repair() -> None:
+    """Put `kmem` on the PATH if it is not there, and correct the hooks of agents that start a program which is gone."""
+    from kite_memory.agents.settings_edit import Edit, read_settings
+    from kite_memory.cli import setup
+    from kite_memory.cli.backfilling import link_kmem
+
+    link_kmem()
+    settings = config.load()
+    for agent in setup.agents(settings):
+        try:
+            hooks = agent.status(read_settings(agent.settings)).hooks
+            if not any(True for hook in hooks for _ in _missing_parts(hook.command)):
+                continue
+            plan = setup.plan_install(agent, settings)
+            if isinstance(plan, Edit):
+                setup.change_file(plan, agent.settings, settings)
+        except KiteError as error:
+            complain(error)
+
+
 def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
     """Yield a check's findings; an error that ends the check is one more finding, and does not stop the others."""
     try:
@@ -74,8 +95,13 @@ def unwritable(vault: Path) -> VaultReadOnly | None:
 
 
 def _machine(settings: Config) -> Iterator[Finding]:
-    yield Finding("ok", f"Python {sys.version.split()[0]} at {sys.executable}")
-    yield Finding("ok", f"configuration: {settings.file}{'' if settings.file.exists() else ' (not there: all defaults)'}")
+    yield Finding("ok", f"Python {sys.version.split()[0]} at {short_path(Path(sys.executable))}")
+    yield Finding(
+        "ok", f"configuration: {short_path(settings.file)}{'' if settings.file.exists() else ' (not there: all defaults)'}"
+    )
+    if settings.vault.is_dir() and (links := unreachable_commands(Path.home())):
+        level: Level = "problem" if any(link.is_symlink() for link in links) else "note"
+        yield Finding(level, "`kmem` is not on your PATH, where agents look for it", "`kmem doctor --repair` links it")
     if not hasattr(socket, "AF_UNIX"):
         yield Finding("note", "no unix sockets here: the daemon listens on 127.0.0.1 with a secret instead")
     if sys.platform == "win32":
@@ -146,11 +172,9 @@ def _agents(settings: Config) -> Iterator[Finding]:
                 "note", f"{agent.title}: no hook on {', '.join(status.missing)}", f"`{setup.install_line(agent.name)}` adds it"
             )
         else:
-            yield Finding("ok", f"{agent.title}: hooks are wired in {agent.settings}")
+            yield Finding("ok", f"{agent.title}: hooks are wired in {short_path(agent.settings)}")
         for gone in sorted({missing for hook in status.hooks for missing in _missing_parts(hook.command)}):
-            yield Finding(
-                "problem", f"{agent.title}: the hook starts {gone}, which is gone", f"`{setup.install_line(agent.name)}` mends it"
-            )
+            yield Finding("problem", f"{agent.title}: the hook starts {gone}, which is gone", "`kmem doctor --repair` corrects it")
 
 
 def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:

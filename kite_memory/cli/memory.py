@@ -409,18 +409,33 @@ def _tell_what_is_left(evidence: list[dict[str, Any]]) -> None:
             tell(f"  {kept}, put aside by `kmem rebuild`, if it is older")
 
 
+_MOST_MUTED = 1_000
+
+
 def mute(
-    note: NoteName, undo: Annotated[bool, typer.Option("--undo", help="Let it be shown again.")] = False, as_json: AsJson = False
+    note: Annotated[
+        str, typer.Argument(metavar="NOTE", help="Id, path or title of a note, or a beginning; without one, lists what is muted.")
+    ] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Let it be shown again.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Never give a note to an agent again. Searching still finds it.
 
     Example: kmem mute "postgres over sqlite"
     """
-    muted = perform("mute", note=note, undo=undo)
+    if not note and undo:
+        raise UsageError("nothing named to give again", hint="`kmem mute` lists what is muted")
+    muted = perform("mute", note=note, undo=undo) if note else perform("notes", status="muted", limit=_MOST_MUTED)["notes"]
     if as_json:
         say_json(muted)
-    else:
+    elif note:
         say(muted["path"])
+        tell("agents may be given it again" if undo else "agents are not given it any more; `kmem mute` lists such notes")
+    else:
+        for each in muted:
+            say(f"{each['path']}  {each['title']}")
+        if not muted:
+            tell("no note is muted")
 
 
 def why(

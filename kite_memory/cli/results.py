@@ -31,15 +31,16 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         say(f"source     {source['provider']}: {read}{files}{behind}{problems}")
     if not used:
         say("source     none: no agent has left transcripts here")
-    kinds = ", ".join(f"{count} {kind}" for kind, count in notes["by_kind"].items() if count)
+    kinds = ", ".join(counted(count, kind).replace("entitys", "entities") for kind, count in notes["by_kind"].items() if count)
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["to_review"]:
         say(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
     if notes["keyed"]:
         say(f"           {notes['keyed']} under a key")
-    stale = f", {index['stale']} to do" if index["stale"] else ""
-    say(f"index      {counted(index['rows'], 'row')}, {index['embedder']}{stale}")
-    say(f"extractor  {extractor['name']}, {counted(extractor['backlog_chunks'], 'chunk')} waiting{_because(extractor)}")
+    stale = f", {index['stale']} not yet" if index["stale"] else ""
+    say(f"search     finds {counted(index['rows'], 'note')}{stale}, by words and meaning (embedder {index['embedder']})")
+    waiting = counted(extractor["backlog_chunks"], "chunk") if extractor["backlog_chunks"] else "nothing"
+    say(f"extractor  {_EXTRACTORS.get(extractor['name'], extractor['name'])}, {waiting} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
         say(f"           {extractor['hint']}")
     if batched := extractor["chunks_in_batches"]:
@@ -54,7 +55,7 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
         reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        say(f"gate       {', '.join(reasons)}")
+        say(f"doubts     {', '.join(reasons)}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
@@ -67,6 +68,12 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         say(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
 
 
+_EXTRACTORS = {
+    "offline": "offline: rules on this machine",
+    "claude-cli": "claude-cli: the `claude` command",
+    "anthropic": "anthropic: a model, with your key",
+    "openai": "openai: a model at the address that you set",
+}
 _REASONS = 4
 """Limit of reasons in a line why notes were not made, or only proposed."""
 
@@ -123,7 +130,7 @@ def _because(extractor: dict[str, Any]) -> str:
 
 
 _TEXT = 160
-_LEAST_TEXT = 24
+_LEAST_TEXT, _READABLE_TEXT = 24, 40
 _AFTER = 60
 _WORD = re.compile(r"[^\W_]{2,}")
 _SESSION = 8
@@ -154,9 +161,13 @@ def tell_what_to_try(found: dict[str, Any], *, project: str, since: str) -> None
 
 def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain: bool) -> None:
     kind, at, text, named = _note(each) if is_note else _passage(each)
+    from kite_memory.recall.rendering import handle
+
     head = f"{kind:<10} {at}  "
     shortened = " ".join(text.split())
     if sys.stdout is not None and sys.stdout.isatty():
+        if is_note and not each.get("team") and width() - len(head) - len(named) < _READABLE_TEXT:
+            named = handle(each["id"]) or named
         most = max(_LEAST_TEXT, width() - len(head) - len(named) - 2)
         shortened = shortened if len(shortened) <= most else shortened[: most - 1].rstrip() + "…"
         said = f"{head}{shortened:<{most}}  {named}"

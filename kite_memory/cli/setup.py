@@ -17,7 +17,7 @@ from kite_memory.agents import registry
 from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
+from kite_memory.cli.console import ask, complain, say, say_json, short_path, tell, tell_as_is, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
@@ -34,13 +34,16 @@ def backups(config: Config) -> Path:
 
 def agents(config: Config) -> tuple[Agent, ...]:
     """Return the agents on this machine: Claude Code always, the others if their folder exists."""
-    codex, gemini, copilot = config.codex_root, config.gemini_root, config.copilot_root
+    codex, gemini, copilot, cursor = config.codex_root, config.gemini_root, config.copilot_root, config.cursor_cli_root
+    cline = cline_folder()
     return registry.agents(
         claude_root=config.claude_root,
         codex_root=codex if codex is not None and codex.is_dir() else None,
         gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
         copilot_root=copilot if copilot is not None and copilot.is_dir() else None,
         opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
+        cursor_root=cursor if cursor is not None and cursor.is_dir() else None,
+        cline_root=cline if cline is not None and cline.parent.is_dir() else None,
     )
 
 
@@ -48,6 +51,11 @@ def opencode_folder() -> Path:
     """Return the folder of OpenCode's settings, whether or not it exists."""
     named = Path(os.environ.get("XDG_CONFIG_HOME") or "")
     return (named if named.is_absolute() else Path.home() / ".config") / "opencode"
+
+
+def cline_folder() -> Path | None:
+    """Return the folder of Cline's hooks, whether or not it exists; ``None`` on Windows, where they are PowerShell scripts."""
+    return None if sys.platform == "win32" else Path.home() / "Documents" / "Cline" / "Hooks"
 
 
 def plan_install(agent: Agent, config: Config) -> Plan:
@@ -92,12 +100,21 @@ def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: boo
         case Edit() as edit:
             tell(f"{agent.title}: {edit.because}")
             if not brief:
-                tell(diff(edit, agent.settings).rstrip("\n"))
-            if not yes and not ask(f"Change {agent.settings}?"):
+                tell_as_is(diff(edit, agent.settings).rstrip("\n"))
+            if not yes and not ask(f"Change {short_path(agent.settings)}?"):
                 return False
-            backup = apply(edit, agent.settings, backups(config))
-            tell(f"{'removed' if edit.after is None else 'changed'} {agent.settings}; the version before is kept in {backup}")
+            change_file(edit, agent.settings, config)
             return True
+
+
+def change_file(edit: Edit, path: Path, config: Config) -> None:
+    """Make a planned change of an agent's file, and print what was done."""
+    backup = short_path(apply(edit, path, backups(config)))
+    if edit.before is None:
+        tell(f"made {short_path(path)}")
+    else:
+        done = "removed" if edit.after is None else "changed"
+        tell(f"{done} {short_path(path)}; the version before is kept in {backup}")
 
 
 _SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -181,7 +198,7 @@ PANEL = "Set-up"
 _BY_THE_PLUGIN = "  the plugin runs the hooks"
 
 AgentName = Annotated[
-    str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli or opencode.")
+    str, typer.Option("--agent", metavar="AGENT", help="claude-code, codex, gemini-cli, copilot-cli, opencode, cursor or cline.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
@@ -224,6 +241,8 @@ def _agent(name: str) -> "tuple[Agent, Config]":
         "gemini_root": settings.gemini_root,
         "copilot_root": settings.copilot_root,
         "opencode_root": opencode_folder(),
+        "cursor_root": settings.cursor_cli_root,
+        "cline_root": cline_folder(),
     }
     return registry.agent(name, claude_root=settings.claude_root, **roots), settings
 

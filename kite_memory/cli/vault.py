@@ -141,7 +141,6 @@ class Format(StrEnum):
     MERMAID = "mermaid"
     DOT = "dot"
     JSON = "json"
-    HTML = "html"
 
 
 def synthesize(
@@ -177,7 +176,7 @@ def synthesize(
 
 def graph(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="Only notes around this one.")] = "",
-    format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot, json or html.")] = Format.MERMAID,
+    format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot or json.")] = Format.MERMAID,
     hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: at most this many links away.")] = 1,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
     limit: Annotated[
@@ -185,9 +184,9 @@ def graph(
     ] = 200,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
-    """Show which notes link to which.
+    """Show which notes link to which. `kmem web` shows it in a browser.
 
-    Example: kmem graph --format html --out memory.html
+    Example: kmem graph --format dot --out memory.dot
     """
     result = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
     if out is None:

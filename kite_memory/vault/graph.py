@@ -1,6 +1,5 @@
 """Links between notes and their centrality, and which names are distinctive enough for a page of their own."""
 
-import html
 import json
 import re
 from collections import Counter
@@ -212,31 +211,7 @@ def as_dot(graph: Graph) -> str:
     return "\n".join([*lines, "}"])
 
 
-def as_html(graph: Graph) -> str:
-    """Return a self-contained page: every note with the notes that link to it and that it links to. No scripts."""
-    titles = {note.path: _html(note.title) for note in graph.notes}
-    names = _names(graph)
-    leads: dict[str, list[str]] = {note.path: [] for note in graph.notes}
-    led: dict[str, list[str]] = {note.path: [] for note in graph.notes}
-    for one, to in graph.arrows:
-        leads[one].append(to)
-        led[to].append(one)
-
-    def listed(word: str, paths: list[str]) -> str:
-        links = ", ".join(f'<a href="#{names[path]}">{titles[path]}</a>' for path in paths)
-        return f"<p>{word} {links}</p>" if links else ""
-
-    order = sorted(graph.notes, key=lambda note: (-len(led[note.path]), note.path))
-    rows = [
-        f'<section id="{names[note.path]}" style="border-color:{_COLOURS[note.kind.value]}"><h2>{titles[note.path]}</h2>'
-        f"<small>{note.kind.value} · {_html(note.project) or 'everywhere'} · {_html(note.path)}</small>"
-        f"{listed('leads to', leads[note.path])}{listed('from', led[note.path])}</section>"
-        for note in order
-    ]
-    return _PAGE.format(count=len(rows), rows="\n".join(rows))
-
-
-FORMATS: Mapping[str, Callable[[Graph], str]] = {"mermaid": as_mermaid, "dot": as_dot, "json": as_json, "html": as_html}
+FORMATS: Mapping[str, Callable[[Graph], str]] = {"mermaid": as_mermaid, "dot": as_dot, "json": as_json}
 
 _COLOURS = {  # those of the vault's own graph view, by kind
     "decision": "#e8c07d",
@@ -247,15 +222,6 @@ _COLOURS = {  # those of the vault's own graph view, by kind
     "journal": "#c9c9c9",
     "entity": "#b7d9cf",
 }
-
-_PAGE = """<!doctype html>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Memory: {count} notes</title>
-<style>body{{font:16px/1.5 sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}}section{{border-left:.4rem solid;
-padding:.2rem 1rem;margin:1rem 0}}h2{{font-size:1rem;margin:0}}p{{margin:.2rem 0}}:target{{background:#8883}}</style>
-{rows}
-"""
 
 
 def _names(graph: Graph) -> dict[str, str]:
@@ -269,10 +235,6 @@ def _label(title: str) -> str:
 def _mermaid(title: str) -> str:
     """Return a title with HTML entities and markdown, which Mermaid would interpret, as plain characters."""
     return "".join(letter if letter.isalnum() or letter in " .,:;-+/()=?!…'" else f"#{ord(letter)};" for letter in _label(title))
-
-
-def _html(text: str) -> str:
-    return html.escape(_label(text)) if text else ""
 
 
 def stem(note: Note) -> str:

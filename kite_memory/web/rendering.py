@@ -143,4 +143,8 @@ def count(number: float, word: str) -> str:
 
 
 def short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    """Return a text of at most so many characters, cut between words unless that leaves less than half of it."""
+    if len(text) <= most:
+        return text
+    whole_words = text[:most].rpartition(" ")[0]
+    return f"{whole_words if 2 * len(whole_words) > most else text[: most - 1].rstrip()}…"

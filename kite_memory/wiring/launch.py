@@ -65,24 +65,32 @@ def link_commands(home: Path) -> tuple[Path, ...]:
 
     A file of another program, and what is found already, are not changed.
     """
-    return tuple(link for link in (_link(home, name) for name in _COMMANDS) if link is not None)
+    links = unreachable_commands(home)
+    for link in links:
+        if link.is_symlink():  # to an environment that is gone
+            link.unlink()
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(_own(link.name))
+    return links
 
 
-def _link(home: Path, name: str) -> Path | None:
-    own = Path(sys.executable).parent / name
-    link = home / ".local" / "bin" / name
-    if sys.platform == "win32" or shutil.which(name) or not own.is_file() or link.exists():
-        return None
-    if link.is_symlink():  # to an environment that is gone
-        link.unlink()
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.symlink_to(own)
-    return link
+def unreachable_commands(home: Path) -> tuple[Path, ...]:
+    """Return the links that `link_commands` would make."""
+    links = (home / ".local" / "bin" / name for name in _COMMANDS)
+    return tuple(
+        link
+        for link in links
+        if sys.platform != "win32" and not shutil.which(link.name) and _own(link.name).is_file() and not link.exists()
+    )
+
+
+def _own(name: str) -> Path:
+    return Path(sys.executable).parent / name
 
 
 def unlink_commands(home: Path) -> tuple[Path, ...]:
     """Remove the links of `link_commands`, and return what was removed."""
-    found = [(home / ".local" / "bin" / name, Path(sys.executable).parent / name) for name in _COMMANDS]
+    found = [(home / ".local" / "bin" / name, _own(name)) for name in _COMMANDS]
     ours = tuple(link for link, own in found if link.is_symlink() and link.readlink() == own)
     for link in ours:
         link.unlink()

@@ -1,14 +1,21 @@
-"""Hooks in the settings of Codex and Gemini CLI: put in, kept up to date, taken out to the byte."""
+"""Hooks in the settings of Codex, Gemini CLI and Cursor, and in Cline's folder: put in, kept up to date, taken out to the byte."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.other_agents import HookDialect
-from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
+from kite_memory.agents.other_agents import CLINE_EVENT, HookDialect, cline_status, plan_cline_install, plan_cline_uninstall
+from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable, apply, read_settings
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"
+ALL = pytest.mark.parametrize(
+    "hooks", [registry.CODEX_HOOKS, registry.GEMINI_HOOKS, registry.CURSOR_HOOKS], ids=lambda hooks: hooks.name
+)
 BOTH = pytest.mark.parametrize("hooks", [registry.CODEX_HOOKS, registry.GEMINI_HOOKS], ids=lambda hooks: hooks.name)
 
 THEIRS = """{
@@ -79,7 +86,7 @@ def test_codex_reads_none() -> None:
         registry.CODEX_HOOKS.plan_install(REMARKED, COMMAND)
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("before", [None, "", "{}", THEIRS])
 def test_with_its_backup_a_file_becomes_what_it_was(hooks: HookDialect, before: str | None) -> None:
     text = installed(hooks, before)
@@ -90,7 +97,7 @@ def test_with_its_backup_a_file_becomes_what_it_was(hooks: HookDialect, before: 
     assert plan.after == before
 
 
-@BOTH
+@ALL
 def test_a_second_time_there_is_nothing_to_do(hooks: HookDialect) -> None:
     text = installed(hooks, THEIRS)
 
@@ -99,7 +106,7 @@ def test_a_second_time_there_is_nothing_to_do(hooks: HookDialect) -> None:
     assert {hook.event for hook in hooks.status(text).hooks} == set(hooks.events)
 
 
-@BOTH
+@ALL
 def test_an_older_command_and_a_wrong_limit_are_brought_up_to_date(hooks: HookDialect) -> None:
     text = installed(hooks, None)
     old = text.replace("/opt/kite_memory", "/old/kite_memory").replace(f'"timeout": {hooks.timeout}', '"timeout": 7')
@@ -107,15 +114,15 @@ def test_an_older_command_and_a_wrong_limit_are_brought_up_to_date(hooks: HookDi
     assert installed(hooks, old) == text
 
 
-@BOTH
+@ALL
 def test_without_our_hooks_there_is_nothing_to_take_out(hooks: HookDialect) -> None:
     assert isinstance(hooks.plan_uninstall(None), Nothing)
     assert isinstance(hooks.plan_uninstall(THEIRS), Nothing)
     assert hooks.status(THEIRS).missing == hooks.events
 
 
-@BOTH
-@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}', '{"hooks": {"AfterTool": 7, "PostToolUse": 7}}'])
+@ALL
+@pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}', '{"hooks": {"AfterTool": 7, "PostToolUse": 7, "sessionStart": 7}}'])
 def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: HookDialect, text: str) -> None:
     with pytest.raises(SettingsUnreadable) as raised:
         hooks.plan_install(text, COMMAND)
@@ -128,3 +135,74 @@ def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: HookDialect
 def test_gemini_gets_nothing_as_a_session_starts() -> None:
     """What its start hook says goes in front of the first prompt, which a resumed client then takes for no prompt."""
     assert "SessionStart" not in registry.GEMINI_HOOKS.events
+
+
+CURSORS = """{
+  "version": 1,
+  "hooks": {
+    "beforeSubmitPrompt": [{"command": "./log.sh"}],
+    "stop": [{"command": "./bell.sh", "timeout": 5}]
+  }
+}
+"""
+
+
+def test_cursor_lists_commands_without_groups() -> None:
+    told = json.loads(installed(registry.CURSOR_HOOKS, None))
+
+    ours = [{"command": f"{COMMAND} --agent cursor"}]
+    assert told == {"version": 1, "hooks": {"sessionStart": ours, "beforeSubmitPrompt": ours}}
+
+
+def test_cursors_other_hooks_stay_to_the_byte() -> None:
+    text = installed(registry.CURSOR_HOOKS, CURSORS)
+
+    plan = registry.CURSOR_HOOKS.plan_uninstall(text)
+
+    assert [each["command"] for each in json.loads(text)["hooks"]["beforeSubmitPrompt"]] == [
+        "./log.sh",
+        f"{COMMAND} --agent cursor",
+    ]
+    assert isinstance(plan, Edit)
+    assert plan.after == CURSORS
+
+
+def test_clines_hook_comes_is_updated_and_goes(tmp_path: Path) -> None:
+    file = tmp_path / "Hooks" / CLINE_EVENT
+    for command in ("kmem-hook", COMMAND):
+        plan = plan_cline_install(read_settings(file), command)
+        assert isinstance(plan, Edit)
+        apply(plan, file, tmp_path / "backups")
+
+    text = read_settings(file)
+
+    assert os.access(file, os.X_OK)
+    assert [hook.command for hook in cline_status(text).hooks] == [f"{COMMAND} --agent cline"]
+    assert cline_status(text).missing == ()
+    assert isinstance(plan_cline_install(text, COMMAND), Nothing)
+    gone = plan_cline_uninstall(text)
+    assert isinstance(gone, Edit)
+    assert gone.after is None
+
+
+def test_a_hook_of_ones_own_stays_in_clines_folder() -> None:
+    theirs = "#!/bin/sh\nexec ./mine\n"
+
+    assert isinstance(plan_cline_install(theirs, COMMAND), Nothing)
+    assert isinstance(plan_cline_uninstall(theirs), Nothing)
+    assert cline_status(theirs).missing == (CLINE_EVENT,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Cline's hooks are shell scripts elsewhere")
+def test_clines_hook_runs_our_command_with_what_cline_gives_it(tmp_path: Path) -> None:
+    client = tmp_path / "kmem-hook"
+    client.write_text('#!/bin/sh\necho "$@"; cat\n', encoding="ascii")
+    client.chmod(0o700)
+    plan = plan_cline_install(None, str(client))
+    assert isinstance(plan, Edit)
+    file = tmp_path / CLINE_EVENT
+    apply(plan, file, tmp_path / "backups")
+
+    ran = subprocess.run([file], input="{}", capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout == "--agent cline\n{}"

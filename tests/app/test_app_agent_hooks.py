@@ -847,6 +847,38 @@ class TestOtherAgents:
         assert "facts/lint.md" in context(late)
         assert json.loads(late)["hookSpecificOutput"]["hookEventName"] == "AfterTool"
 
+    def test_cursor_is_answered_in_its_own_fields(self, rooms: Rooms) -> None:
+        rooms.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        rooms.recall.opening = Injection(block="an opening", hits=(), reason="brief", tokens=10)
+        moments = rooms.moments()
+
+        opened = hook_answer(moments, "sessionStart", "cursor", cursor_version="3.20.17")
+        printed = hook_answer(moments, "beforeSubmitPrompt", "cursor", cursor_version="3.20.17", prompt=ASKS)
+
+        assert json.loads(opened) == {"additional_context": "an opening"}
+        assert json.loads(printed) == {"continue": True, "additional_context": "a sure note"}
+
+    def test_nothing_counts_as_shown_where_cursor_would_drop_it(self, rooms: Rooms) -> None:
+        rooms.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        moments = rooms.moments()
+
+        assert hook_answer(moments, "beforeSubmitPrompt", "cursor", cursor_version="3.19.0", prompt=ASKS) == ""
+        assert rooms.recall.asked is None
+
+    def test_claudes_hooks_are_silent_when_cursor_runs_them_too(self, rooms: Rooms) -> None:
+        rooms.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+
+        assert hook_answer(rooms.moments(), "beforeSubmitPrompt", cursor_version="3.20.17", prompt=ASKS) == ""
+
+    def test_cline_is_given_the_opening_and_the_note_with_its_first_prompt(self, rooms: Rooms) -> None:
+        rooms.recall.sure = Injection(block="a sure note", hits=(), reason="sure", tokens=10)
+        rooms.recall.opening = Injection(block="an opening", hits=(), reason="brief", tokens=10)
+        asked = {"hookName": "UserPromptSubmit", "taskId": SESSION, "workspaceRoots": [CWD], "userPromptSubmit": {"prompt": ASKS}}
+
+        printed = rooms.moments().answer(json.dumps(asked).encode(), "cline")
+
+        assert json.loads(printed) == {"cancel": False, "contextModification": "an opening\na sure note"}
+
     def test_geminis_end_of_a_turn_ends_it(self, rooms: Rooms) -> None:
         moments = rooms.moments()
         hook_answer(moments, "BeforeAgent", "gemini-cli", prompt=ASKS)

@@ -137,12 +137,85 @@ def test_bytes_that_are_no_text_cost_a_letter_and_not_the_prompt() -> None:
 
 @pytest.mark.parametrize(
     ("name", "event"),
-    [("BeforeAgent", "UserPromptSubmit"), ("AfterAgent", "Stop"), ("BeforeTool", "PreToolUse"), ("AfterTool", "PostToolUse")],
+    [
+        ("BeforeAgent", "UserPromptSubmit"),
+        ("AfterAgent", "Stop"),
+        ("BeforeTool", "PreToolUse"),
+        ("AfterTool", "PostToolUse"),
+        ("sessionStart", "SessionStart"),
+    ],
 )
 def test_an_agents_own_name_of_an_event_is_known_and_kept(name: str, event: str) -> None:
     asked = read({"hook_event_name": name})
 
     assert asked == HookInput(event=event, name=name)
+
+
+CURSORS = {
+    "hook_event_name": "beforeSubmitPrompt",
+    "conversation_id": "c1",
+    "generation_id": "g1",
+    "cursor_version": "3.20.17",
+    "workspace_roots": ["/home/ada/orchard", "/home/ada/pump"],
+    "prompt": "which port does the api use?",
+    "attachments": [],
+}
+
+
+def test_cursor_names_the_conversation_and_its_folders() -> None:
+    assert read(CURSORS) == HookInput(
+        event="UserPromptSubmit",
+        name="beforeSubmitPrompt",
+        session="c1",
+        cwd="/home/ada/orchard",
+        prompt="which port does the api use?",
+        from_cursor=True,
+    )
+
+
+@pytest.mark.parametrize(("version", "takes"), [("3.20.0", True), ("4.0.1", True), ("3.19.9", False), ("2.0.77", False)])
+def test_an_older_cursor_passes_on_nothing_with_a_prompt(version: object, takes: bool) -> None:
+    asked = read(CURSORS | {"cursor_version": version})
+    started = read(CURSORS | {"cursor_version": version, "hook_event_name": "sessionStart"})
+
+    assert asked is not None and asked.takes_context is takes
+    assert started is not None and started.takes_context
+
+
+CLINES = {
+    "clineVersion": "4.1.20",
+    "hookName": "UserPromptSubmit",
+    "timestamp": "1774000000000",
+    "taskId": "1774000000000",
+    "workspaceRoots": ["/home/ada/orchard"],
+    "userId": "u1",
+    "userPromptSubmit": {"prompt": "which port does the api use?", "attachments": []},
+}
+
+
+def test_clines_prompt_stands_in_the_field_of_its_event() -> None:
+    assert read(CLINES) == HookInput(
+        event="UserPromptSubmit",
+        name="UserPromptSubmit",
+        session="1774000000000",
+        cwd="/home/ada/orchard",
+        prompt="which port does the api use?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "takes"), [("3.36.0", True), ("4.0.0", False), ("4.1.17", False), ("4.1.18", True), ("", True), (None, True)]
+)
+def test_some_versions_of_cline_drop_the_answer(version: object, takes: bool) -> None:
+    asked = read(CLINES | {"clineVersion": version})
+
+    assert asked is not None and asked.takes_context is takes
+
+
+@pytest.mark.parametrize("field", list(CLINES))
+@pytest.mark.parametrize("value", [None, 7, [], [7], {}, {"prompt": 7}, ""])
+def test_an_odd_value_from_cline_costs_its_field_and_no_more(field: str, value: Any) -> None:
+    read(CLINES | {field: value})
 
 
 @pytest.mark.parametrize("field", ["tool_name", "tool_input", "tool_response", "error", "tool_calls", "is_interrupt"])

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.cli.console import counted, say, say_json, tell
+from kite_memory.cli.console import counted, cut, say, say_json, tell
 from kite_memory.cli.main import app, main
+from kite_memory.cli.results import print_found
 from kite_memory.errors import KiteError, UsageError
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -129,3 +130,75 @@ def test_debug_shows_where_it_comes_from(
 def test_behind_two_dashes_debug_is_a_word_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["edit", "--", "--debug", "x"]) == 2
     assert "unexpected extra argument" in capsys.readouterr().err
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("short enough", "short enough"),
+        ("a message that goes over the end of the line", "a message that goes\n  over the end of\n  the line"),
+        ("  fact  a title that goes on", "  fact  a title that\n        goes on"),
+        ("see /a/path/longer-than-the-line", "see\n  /a/path/longer-than-the-line"),
+        ("one\n\ntwo", "one\n\ntwo"),
+    ],
+)
+def test_a_message_is_wrapped_between_words(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+
+    tell(text)
+
+    assert screen.getvalue() == shown + "\n"
+
+
+def test_a_message_that_goes_into_a_file_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys, "stderr", file := io.StringIO())
+
+    tell("a message that goes over the end of the line")
+
+    assert file.getvalue() == "a message that goes over the end of the line\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("a title that fits into the line", "a title that fits into the line"),
+        ("a title that is cut between two of its words", "a title that is cut between two of its …"),
+        ("evidence 01234567-89ab-cdef-0123-456789abcdef", "evidence 01234567-89ab-cdef-0123-456789…"),
+    ],
+)
+def test_a_line_is_cut_between_words(line: str, shown: str) -> None:
+    assert cut(line, 40) == shown
+
+
+@pytest.mark.parametrize(
+    ("columns", "opened_by"), [(80, "ABC123"), (140, "decisions/a-long-name-of-a-note-for-the-job-queue-mar26.md")]
+)
+def test_on_a_narrow_terminal_a_result_ends_with_the_notes_short_id(
+    columns: int, opened_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hit = {
+        "rank": 1,
+        "kind": "decision",
+        "created": "2026-03-02T09:00:00Z",
+        "title": "PostgreSQL instead of SQLite for the job queue",
+        "snippet": "",
+        "project": "",
+        "status": "accepted",
+        "path": "decisions/a-long-name-of-a-note-for-the-job-queue-mar26.md",
+        "id": "01JD8000000000000000ABC123",
+    }
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys, "stdout", screen := Screen())
+
+    print_found({"query": "queue", "hits": [hit], "events": []}, explain=False, limit=1)
+
+    line = screen.getvalue().replace("\x1b[1m", "").replace("\x1b[0m", "").rstrip("\n")
+    assert "PostgreSQL instead of SQLite for the job" in line
+    assert line.endswith(f"  {opened_by}") and len(line) <= columns

@@ -64,6 +64,51 @@ def test_a_signal_ends_the_daemon_well(machine: Machine, arguments: Sequence[str
     assert not listens(machine)
 
 
+ASKS = "Which database does the job queue use, and why not SQLite?"
+ASKED = {
+    "cursor": {
+        "hook_event_name": "beforeSubmitPrompt",
+        "conversation_id": "c1",
+        "cursor_version": "3.20.17",
+        "workspace_roots": ["/"],
+        "prompt": ASKS,
+    },
+    "cline": {
+        "hookName": "UserPromptSubmit",
+        "clineVersion": "4.1.20",
+        "taskId": "t1",
+        "workspaceRoots": ["/"],
+        "userPromptSubmit": {"prompt": ASKS, "attachments": []},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("agent", "file", "field"),
+    [
+        ("cursor", ".cursor/hooks.json", "additional_context"),
+        ("cline", "Documents/Cline/Hooks/UserPromptSubmit", "contextModification"),
+    ],
+)
+def test_a_hook_answers_in_its_agents_form_and_is_gone_once_removed(machine: Machine, agent: str, file: str, field: str) -> None:
+    settings = machine.home / file
+    (machine.home / file).parent.mkdir(parents=True)
+    assert machine.kmem("up", "--no-hooks").code == 0
+    here(
+        machine, "remember", "The job queue uses PostgreSQL, not SQLite, because it has row locks", "--kind", "decision", "--global"
+    )
+    assert here(machine, "hooks", "install", "--agent", agent, "--yes").code == 0
+    (hook,) = {hook["command"] for each in json.loads(here(machine, "hooks", "status", "--json").out) for hook in each["hooks"]}
+    command = str(settings) if agent == "cline" else hook
+
+    printed = machine.shell(f"echo '{json.dumps(ASKED[agent])}' | {command}", extra={"KMEM_HOOK_DEADLINE_MS": "60000"}).out
+    removed = here(machine, "hooks", "uninstall", "--agent", agent, "--yes")
+
+    assert "row locks" in json.loads(printed)[field]
+    assert removed.code == 0
+    assert not settings.exists()
+
+
 OLD_CLAUDE = """#!/bin/sh
 echo "error: unknown option '--json-schema'" >&2
 exit 1

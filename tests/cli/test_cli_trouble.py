@@ -7,6 +7,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -251,3 +252,34 @@ def test_chunks_that_were_set_aside_are_reported_and_asked_about_again_on_reques
 
     with closing(Outbox(machine.state / "outbox.sqlite")) as outbox:
         assert outbox.aside() == {}
+
+
+def test_doctor_corrects_a_hook_whose_program_is_gone(machine: Machine) -> None:
+    assert kmem(machine, "hooks", "install", "--yes").code == 0
+    settings = machine.home / ".claude" / "settings.json"
+    as_installed = settings.read_text()
+    client = re.search(r"\S*hook_client\.py", as_installed)
+    assert client is not None
+    settings.write_text(as_installed.replace(client[0], "/gone/kite_memory/hook_client.py"))
+
+    found = kmem(machine, "doctor")
+    kmem(machine, "doctor", "--repair")
+
+    assert found.code == 3
+    assert "the hook starts /gone/kite_memory/hook_client.py, which is gone" in found.out
+    assert settings.read_text() == as_installed
+
+
+def test_doctor_links_the_commands_again_where_their_environment_has_moved(machine: Machine, tmp_path: Path) -> None:
+    link = machine.home / ".local" / "bin" / "kmem"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "gone" / "kmem")
+
+    kmem(machine, "remember", "The hedge is cut in March")  # makes the vault
+
+    found = kmem(machine, "doctor", PATH="/usr/bin:/bin")
+    kmem(machine, "doctor", "--repair", PATH="/usr/bin:/bin")
+
+    assert found.code == 3
+    assert "problem  `kmem` is not on your PATH" in found.out
+    assert link.resolve() == Path(sys.executable).parent.resolve() / "kmem"
