@@ -27,12 +27,11 @@ from bench.recall_quality import Pile
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Chunk
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
+from kite_memory.model.note import Chunk, Note, NoteKind
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Situation
@@ -119,12 +118,12 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
             for at, query in enumerate(case["queries"]):
                 wanted = f"{case['id']}-{query['note']}"
                 begun = time.perf_counter()
-                told = recall.answer(
+                answer = recall.answer(
                     Prompt(text=query["text"], session=f"{case['id']}{at}", project="tongues", situation=Situation(position=1))
                 )
                 elapsed.append(time.perf_counter() - begun)
                 served[case["language"]].append(
-                    wanted in (*(name(hit.note) for hit in told.hits), *(pointer.id for pointer in told.pointers))
+                    wanted in (*(name(hit.note) for hit in answer.hits), *(pointer.id for pointer in answer.pointers))
                 )
                 found = recall.search(Query(text=query["text"], project="tongues", limit=2))
                 hits[case["language"]].append(wanted in [name(hit.note) for hit in found])

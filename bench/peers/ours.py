@@ -9,12 +9,10 @@ from pathlib import Path
 
 from bench.peers.interface import serve
 from bench.recall_gold import events_of
-from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.app.searching import ConversationVoices
+from kite_memory.model.event import Cursor, ReadResult, RedactedResult
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 
 
@@ -33,9 +31,9 @@ class Ours:
         cursor = Cursor(position=1, size=1, mtime_ns=1)
         for file in sorted((home / ".claude" / "projects").glob("*/*.jsonl")):
             session, events = events_of(file.parent, file.name)
-            told = replace(session, project=file.parent.name.removeprefix("-home-ada-"))
-            result = ReadResult(path=str(file), session=told, events=tuple(events), problems=(), cursor=cursor)
-            self._timeline.commit([RedactedResult(result)], told.provider)
+            changed = replace(session, project=file.parent.name.removeprefix("-home-ada-"))
+            result = ReadResult(path=str(file), session=changed, events=tuple(events), problems=(), cursor=cursor)
+            self._timeline.commit([RedactedResult(result)], changed.provider)
         while self._timeline.make_cards():
             pass
         for _ in (home / ".claude" / "projects").iterdir():

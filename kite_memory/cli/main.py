@@ -9,21 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import (
-    admin,
-    bridging,
-    care,
-    everyday,
-    help,
-    history,
-    memory,
-    reviewing,
-    setup,
-    syncing,
-    uninstalling,
-    vault,
-    web,
-)
+from kite_memory.cli import bridging, care, everyday, help, history, memory, reviewing, serving, setup, vault
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -38,22 +24,22 @@ app = group(
     example="kmem up",
 )
 
-for section in (
-    everyday,
-    web,
-    memory,
-    history,
-    bridging,
-    admin,
-    vault,
-    syncing,
-    reviewing,
-    setup,
-    uninstalling,
-    care,
-    help,
+for add_section in (
+    everyday.add_to,
+    everyday.add_web,
+    memory.add_to,
+    history.add_to,
+    bridging.add_to,
+    serving.add_to,
+    vault.add_to,
+    vault.add_sync,
+    reviewing.add_to,
+    setup.add_to,
+    care.add_uninstall,
+    care.add_to,
+    help.add_to,
 ):
-    section.add_to(app)
+    add_section(app)
 
 BUG = 70
 INTERRUPTED = 130
@@ -62,8 +48,8 @@ INTERRUPTED = 130
 @app.callback()
 def kmem(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; goes with every command.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; works with every command.")] = False,
 ) -> None:
     if version:
         say(f"kite-memory {__version__}")
@@ -138,7 +124,7 @@ def _run(words: list[str]) -> int:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:
         said = error.format_message().replace("Value error, ", "").rstrip(".")
-        raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how it goes") from error
+        raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how to use it") from error
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except SystemExit as error:

@@ -1,4 +1,4 @@
-"""Commands for the whole vault: its page, its graph, import and export."""
+"""Commands for the whole vault: its page, its graph, import, export, and exchange with a person's other machines."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
 from kite_memory.cli.console import counted, say, say_json, say_written_json, tell
 from kite_memory.cli.help import add
@@ -17,10 +18,121 @@ from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
-    from kite_memory.web.document import Document
+    from kite_memory.web.drawing import ExportedPage
     from kite_memory.wiring.services import Services
 
 PANEL = "Vault"
+
+
+def sync(
+    target: Annotated[str, typer.Argument(metavar="[FOLDER|URL]", help="A folder, or a git repository. It is remembered.")] = "",
+    join: Annotated[
+        str, typer.Option(metavar="KEY", help="Join machines that exchange already, with the key of one of them.")
+    ] = "",
+    encrypt: Annotated[bool, typer.Option("--encrypt", help="Create a folder in which everything is encrypted, with age.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be exchanged.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only show the machines, and how far each was read.")] = False,
+    show_key: Annotated[bool, typer.Option("--key", help="Only print the key, for --join on another machine.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Exchange this memory with your other machines.
+
+    The exchange uses a folder that Syncthing, Dropbox, iCloud or the like synchronises, or a git repository, given by its
+    address. No server is needed. Notes, conversations, deletions and counts are exchanged. If two machines changed the same note
+    independently, both versions are kept. What you forget on one machine is forgotten on all. A file that was not signed with
+    your key is not read.
+
+    Example: kmem sync --status
+    """
+    settings = configuration.load()
+    target = _absolute(target)
+    where = target or settings.sync.target
+    if status or show_key:
+        shown = perform("sync_status", target=where)
+        if not show_key:
+            shown = {name: value for name, value in shown.items() if name != "key"}
+        if as_json:
+            say_json(shown)
+        elif show_key:
+            _say_key(shown)
+        else:
+            _say_status(shown)
+        return
+    if not where:
+        raise UsageError("no folder to exchange through", hint="name one: kmem sync ~/Dropbox/kmem")
+    shown = perform("sync", target=where, join=join, encrypt=encrypt, dry_run=dry_run)
+    if target and not dry_run and target != settings.sync.target:
+        from kite_memory.cli.setup import change
+
+        change("sync.target", target)
+    if as_json:
+        say_json(shown)
+    else:
+        _say_exchange(shown, dry_run=dry_run)
+    if shown["problems"]:
+        raise FoundSomething(
+            f"{counted(len(shown['problems']), 'problem')}; the rest was exchanged", hint="`kmem sync` tries again"
+        )
+
+
+def _absolute(target: str) -> str:
+    """Return a folder's whole path: the daemon, and the next call, are in another folder."""
+    from kite_memory.sync.segments import is_remote
+
+    return target if not target or is_remote(target) else str(Path(target).expanduser().absolute())
+
+
+def _say_key(report: dict[str, Any]) -> None:
+    if not report["key"]:
+        raise UsageError("there is no key yet", hint="`kmem sync FOLDER` makes one")
+    say(report["key"])
+    tell("who has it can read and write this memory; on another machine: kmem sync FOLDER --join KEY")
+
+
+def _say_status(status: dict[str, Any]) -> None:
+    if not status["machine"]:
+        tell("this machine has exchanged nothing yet: `kmem sync FOLDER` begins")
+        return
+    for each in status["machines"]:
+        unread = "this machine" if each["this"] else f"{counted(each['unread'], 'segment')} unread"
+        say(f"{each['machine']}  {counted(each['segments'], 'segment')}, {each['bytes'] / 1e6:.1f} MB, {unread}")
+    tell(f"through {status['target']}")
+    if status["waiting"]:
+        tell(f"{counted(status['waiting'], 'note')} not sent")
+
+
+def _say_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
+    for path in report["copies"]:
+        say(f"both kept   {path}")
+    for path in report["trashed"]:
+        say(f"in .trash   {path}  (changed here, deleted there)")
+    for path in report["held_back"]:
+        say(f"stays here  {path}  (it seems to hold a secret, and nothing is encrypted)")
+    for problem in report["problems"]:
+        tell(f"note: {problem}")
+    came, went = _summary(report["came"]), _summary(report["went"])
+    tell(f"{'would come' if dry_run else 'came'}: {came}; {'would go' if dry_run else 'went'}: {went}")
+    if report["key"]:
+        say(report["key"])
+        tell("this is the key for your other machines: kmem sync FOLDER --join KEY")
+
+
+_NAMES = {
+    "notes": "note",
+    "renamed": "new name",
+    "gone": "deletion",
+    "events": "event",
+    "forgotten": "forgotten line",
+}
+
+
+def _summary(counts: dict[str, int]) -> str:
+    return ", ".join(counted(counts[name], called) for name, called in _NAMES.items() if counts[name]) or "nothing"
+
+
+def add_sync(app: typer.Typer) -> None:
+    add(app, sync, panel=PANEL)
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -33,61 +145,63 @@ class Format(StrEnum):
 
 def synthesize(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 3 if the page is out of date.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Let go what was written between the page's two marks.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Discard what was written between the page's two marks.")] = False,
     polish: Annotated[
         bool | None,
-        typer.Option("--polish/--no-polish", help="Let the model say its sentences better, or have them plain again."),
+        typer.Option("--polish/--no-polish", help="Let a model rephrase its sentences, or restore the plain ones."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite MEMORY.md, the vault on one page. At most 200 lines.
+    """Rewrite MEMORY.md, a summary of the vault on one page of at most 200 lines.
 
-    It says what the notes turn about, current decisions, insights, open questions and preferences. What you write above or
-    under its two marks stays. With --polish a model may rephrase a sentence, within the day's budget, and never add to it: one
-    that is not the same in other words stays. It is asked once about each, and the page stays polished until --no-polish.
+    It lists main topics, current decisions, insights, open questions and preferences. What you write above or below its two marks
+    stays. With --polish a model may rephrase a sentence, within the day's budget; one that does not keep the meaning is
+    discarded. Each sentence is sent once, and the page stays polished until --no-polish.
 
     Example: kmem synthesize
     """
-    told = perform("synthesize", check=check, replace=replace, polish=polish)
+    result = perform("synthesize", check=check, replace=replace, polish=polish)
     if as_json:
-        say_json(told)
+        say_json(result)
     elif not check:
-        say(told["path"])
-        tell("written anew" if told["changed"] else "nothing has changed")
-        for problem in told["problems"]:
+        say(result["path"])
+        tell("written anew" if result["changed"] else "nothing has changed")
+        for problem in result["problems"]:
             tell(f"note: {problem}")
-        if told["refused"]:
-            tell(f"note: {counted(told['refused'], 'sentence')} stayed as it was: the model's would have said something else")
-    if check and told["changed"]:
-        raise FoundSomething(f"{told['path']} is out of date", hint="`kmem synthesize` rewrites it")
+        if result["refused"]:
+            tell(f"note: {counted(result['refused'], 'sentence')} stayed as it was: the model's version changed its meaning")
+    if check and result["changed"]:
+        raise FoundSomething(f"{result['path']} is out of date", hint="`kmem synthesize` rewrites it")
 
 
 def graph(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Only what lies around this note.")] = "",
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="Only notes around this one.")] = "",
     format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot or json.")] = Format.MERMAID,
-    hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: so many links away.")] = 1,
+    hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: at most this many links away.")] = 1,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=20_000, help="The most central ones, at most so many.")] = 200,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=20_000, help="At most this many notes, the most central ones.")
+    ] = 200,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
-    """Show which notes lead to which. `kmem web` shows it in a browser.
+    """Show which notes link to which. `kmem web` shows it in a browser.
 
     Example: kmem graph --format dot --out memory.dot
     """
-    told = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
+    result = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
     if out is None:
-        say(told["text"])
+        say(result["text"])
     else:
         try:
-            out.write_text(told["text"] + "\n", encoding="utf-8")
+            out.write_text(result["text"] + "\n", encoding="utf-8")
         except OSError as error:
             raise KiteError(f"cannot write to {out}: {error.strerror}", hint="name another file with --out") from error
         say(str(out))
-    if told["left_out"]:
-        tell(f"{counted(told['left_out'], 'note')} less central left out: --limit shows more")
+    if result["left_out"]:
+        tell(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
 
 
-class Source(StrEnum):
+class ImportFormat(StrEnum):
     CLAUDE_MEMORY = "claude-memory"
     INSTRUCTIONS = "instructions"
     CLAUDE_MEM = "claude-mem"
@@ -100,21 +214,21 @@ class Source(StrEnum):
 def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
-        Source | None,
-        typer.Option("--from", metavar="SORT", help="What it is, where the path does not tell: " + ", ".join(Source) + "."),
+        ImportFormat | None,
+        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
-    project: Annotated[str, typer.Option(metavar="NAME", help="The project of what names none.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
-        bool, typer.Option("--trust", "--accept", help="It is yours: nothing waits for review, and what it says is yours, is.")
+        bool, typer.Option("--trust", "--accept", help="Trust it: nothing waits for review, and notes keep the author they name.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in another memory, or a folder of notes.
+    """Import another memory, or a folder of notes.
 
-    Known are Claude Code's own memory, CLAUDE.md and its kin, claude-mem, basic-memory, mem0 and plain markdown. All of it waits
-    for review, also what `kmem export` wrote: a file can say of itself whatever it likes. Taking in the same things twice adds
-    nothing.
+    Supported are Claude Code's own memory, CLAUDE.md and similar files, claude-mem, basic-memory, mem0 and plain markdown. All
+    imported notes wait for review, even those that `kmem export` wrote, since a file can claim anything about itself. Importing
+    the same notes twice adds nothing.
 
     Example: kmem import ~/.claude/CLAUDE.md --dry-run
     """
@@ -125,14 +239,14 @@ def take_in(
     passed: Counter[str] = Counter()
     start: int | None = 0
     while start is not None:
-        told = perform(
+        batch = perform(
             "import", path=str(Path(path).absolute()), sort=sort, project=project, accepted=trust, dry_run=dry_run, start=start
         )
-        actions += told["actions"]
-        passed.update({each["reason"]: each["count"] for each in told["passed_over"]})
-        start = told["next"]
+        actions += batch["actions"]
+        passed.update({each["reason"]: each["count"] for each in batch["passed_over"]})
+        start = batch["next"]
     if as_json:
-        say_json({"from": told["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
+        say_json({"from": batch["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
         return
     for action in actions:
         if action["doing"] == "skip":
@@ -158,12 +272,12 @@ def export(
 ) -> None:
     """Write every note into one file that other programs can read.
 
-    A page holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from elsewhere.
-    What cannot be taken along is named, and the exit code is 1 then.
+    The page format holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from
+    elsewhere. Whatever cannot be exported is listed, and the exit code is then 1.
 
     Example: kmem export memory.zip
     """
-    from kite_memory.exchange.exporting import jsonl, zipped
+    from kite_memory.exchange.foreign import jsonl, zipped
 
     html = html or file.suffix == ".html"
     if html and str(file) == "-":
@@ -209,12 +323,12 @@ def export(
         raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
 
 
-def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
+def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
     from kite_memory.recall.rendering import plain, plain_line
-    from kite_memory.web.document import document  # imports Jinja
+    from kite_memory.web.drawing import document  # imports Jinja
 
     sessions = here.operations.perform("timeline", {"project": project, "limit": 300})["sessions"]
-    told = [
+    listed = [
         {
             "id": note.id,
             "path": note.path,
@@ -227,67 +341,71 @@ def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
         }
         for note in notes
     ]
-    return document(told, sessions=sessions, around=here.operations.perform("around", {"limit": 40}), now=datetime.now(UTC))
+    return document(listed, sessions=sessions, around=here.operations.perform("around", {"limit": 40}), now=datetime.now(UTC))
 
 
 def consolidate(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    months: Annotated[int, typer.Option(metavar="N", min=1, max=1_200, help="Journals older than so many are folded.")] = 6,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    months: Annotated[int, typer.Option(metavar="N", min=1, max=1_200, help="Fold journals older than this many months.")] = 6,
     as_json: AsJson = False,
 ) -> None:
-    """Tidy the vault up; `kmem undo` takes it back.
+    """Tidy up the vault; `kmem undo` reverts it.
 
-    Merges what says the same, archives what has had its time, folds old journals, links what speaks of one thing, and asks in
-    review about notes that have become long. Archived notes are said and listed no more, and a search still finds them. Notes that
-    you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same once a day, when nothing else
-    happens.
+    It merges notes that repeat each other, archives outdated ones, folds old journals, links notes about the same thing, and asks
+    in review about notes that have become long. Archived notes are no longer given or listed, but a search still finds them.
+    Notes that you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same once a day when it
+    is idle.
 
     Example: kmem consolidate --dry-run
     """
-    told = perform("consolidate", dry_run=dry_run, months=months)
+    report = perform("consolidate", dry_run=dry_run, months=months)
     if as_json:
-        say_json(told)
+        say_json(report)
         return
-    for step in told["steps"]:
+    for step in report["steps"]:
         say(f"{step['doing']:8} {step['path']}  ({step['why']})")
-    for path in told["left_alone"]:
+    for path in report["left_alone"]:
         tell(f"left alone, since it has just been changed: {path}")
     page = "MEMORY.md is out of date" if dry_run else "MEMORY.md is written anew"
-    if told["page"]:
+    if report["page"]:
         tell(page)
     if dry_run:
-        for each in told["weak"]:
+        for each in report["weak"]:
             say(f"weak     {each['path']}")
-        tell(f"{counted(len(told['steps']), 'step')} would be done")
-        if told["weak"]:
-            tell(f"{counted(len(told['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first")
+        tell(f"{counted(len(report['steps']), 'step')} would be done")
+        if report["weak"]:
+            tell(
+                f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first"
+            )
     else:
-        asks = any(step["doing"] == "split" for step in told["steps"])
+        asks = any(step["doing"] == "split" for step in report["steps"])
         tell(
-            f"{counted(told['done'], 'step')} done"
-            + ("; `kmem undo` takes it back" if told["done"] or told["page"] else "")
+            f"{counted(report['done'], 'step')} done"
+            + ("; `kmem undo` takes it back" if report["done"] or report["page"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
-    if told["git"]:
-        tell(f"git: {told['git']}")
+    if report["git"]:
+        tell(f"git: {report['git']}")
 
 
 def undo(as_json: AsJson = False) -> None:
-    """Take back the last consolidation, except where you have written since.
+    """Revert the last consolidation, except where you have written since.
 
     Example: kmem undo
     """
-    told = perform("undo")
+    report = perform("undo")
     if as_json:
-        say_json(told)
+        say_json(report)
         return
-    for path in told["left_alone"]:
+    for path in report["left_alone"]:
         tell(f"left alone, since it has been changed meanwhile: {path}")
-    if told["page"]:
+    if report["page"]:
         tell("MEMORY.md is as it was")
-    tell(f"{counted(told['undone'], 'step')} taken back" if told["undone"] or told["page"] else "there is nothing to take back")
-    if told["git"]:
-        tell(f"git: {told['git']}")
+    tell(
+        f"{counted(report['undone'], 'step')} taken back" if report["undone"] or report["page"] else "there is nothing to take back"
+    )
+    if report["git"]:
+        tell(f"git: {report['git']}")
 
 
 def add_to(app: typer.Typer) -> None:

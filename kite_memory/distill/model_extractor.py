@@ -1,18 +1,68 @@
-"""Extraction by a model through any back end: build the prompt, and check the answer."""
+"""Extraction by a model through any back end: choose the notes it sees, build the prompt, and check the answer."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
 from kite_memory.distill.condense import Condensed, condense
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.extractor import (
+    Answer,
+    Backend,
+    Busy,
+    Ending,
+    Inquiry,
+    Misconfigured,
+    Outcome,
+    PromptTemplate,
+    Refused,
+    Reply,
+    Usage,
+)
 from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
-from kite_memory.distill.prompts import Prompt
 from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.record import Chunk, Record, Remembered
+from kite_memory.model.event import EventType
+from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Record, Remembered, Scope, Surroundings
+from kite_memory.redaction import drop_private, redact
+
+
+def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
+    """Return notes near to the user's messages or the agent's last one; the nearest to each first."""
+    said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
+    closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
+    found: list[list[Note]] = []
+    for event in (*said[-_MOST_SAID:], *closing):
+        for project in dict.fromkeys((chunk.session.project, "")):
+            asked = Note(
+                id="",
+                path="",
+                kind=NoteKind.FACT,
+                title="",
+                body=event.text[:_SAID],
+                created=event.at,
+                updated=event.at,
+                project=project,
+                scope=Scope.PROJECT if project else Scope.GLOBAL,
+            )
+            found.append([near.note for near in nearest(asked).near])
+    by_rank = (ranked[place] for place in range(MOST_NEAR) for ranked in found if place < len(ranked))
+    return list({note.id: note for note in by_rank}.values())
+
+
+_RULING = (EventType.USER_MESSAGE, EventType.DECISION)
+_MOST_SAID, MOST_HERE, MOST_NEAR = 6, 12, 8
+_SAID, _TERSE = 1_500, 12
+
+
+def may_be_changed(note: Note) -> bool:
+    return note.status is NoteStatus.ACCEPTED and not note.key and note.kind is not NoteKind.ENTITY
+
+
+def as_remembered(note: Note, *, here: bool) -> Remembered:
+    title, body = (redact(drop_private(text)) for text in (note.title, note.body))
+    return Remembered(id=note.id, kind=note.kind.value, title=title, body=body, day=note.created.date(), here=here)
+
 
 NOTHING = Answer(record=Record(topics=()), usage=Usage())
 """Answer for a chunk without any text, for which no call is made."""
@@ -37,7 +87,7 @@ _LEFT_OUT = "the model's answer says nothing of it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class ChunkInPrompt:
     """One chunk in a prompt. ``offered`` maps the names of the notes shown with it to their ids."""
 
     label: str
@@ -51,7 +101,7 @@ class ModelExtractor:
     """Extractor that makes one call for a chunk, or for several short ones; ``seconds`` bounds it."""
 
     backend: Backend
-    prompt: Prompt
+    prompt: PromptTemplate
     seconds: float = 180.0
     limit_chars: int = 60_000
     max_tokens: int = 6_000
@@ -90,7 +140,7 @@ class ModelExtractor:
         endings = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
         return [next(endings) if each.condensed.ids else NOTHING for each in stretches]
 
-    def outcomes(self, ending: Ending, asked: Sequence[Stretch]) -> list[Outcome]:
+    def outcomes(self, ending: Ending, asked: Sequence[ChunkInPrompt]) -> list[Outcome]:
         """Return one outcome for each stretch of a call that ended so. The first one carries the cost of the call."""
         match ending:
             case Reply(text=text, usage=usage, cut=cut):
@@ -102,7 +152,7 @@ class ModelExtractor:
             case _:
                 assert_never(ending)
 
-    def inquiry(self, stretches: Sequence[Stretch]) -> Inquiry:
+    def inquiry(self, stretches: Sequence[ChunkInPrompt]) -> Inquiry:
         return Inquiry(
             system=self.prompt.system,
             user=question(stretches),
@@ -111,11 +161,11 @@ class ModelExtractor:
             seconds=self.seconds,
         )
 
-    def stretches(self, chunks: Sequence[Chunk], *, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
+    def stretches(self, chunks: Sequence[Chunk], *, offered: Sequence[Sequence[str]] | None = None) -> list[ChunkInPrompt]:
         """Return the chunks as they stand in a prompt. ``offered`` are the ids of the notes shown with each, if not its own."""
         return stretches_of(chunks, limit_chars=self.limit_chars, offered=offered)
 
-    def _read(self, text: str, asked: Sequence[Stretch], usage: Usage, *, cut: bool) -> list[Outcome]:
+    def _read(self, text: str, asked: Sequence[ChunkInPrompt], usage: Usage, *, cut: bool) -> list[Outcome]:
         """Parse the outcomes. The first one carries the cost of the call."""
         outcomes: list[Outcome] = []
         for outcome in admitted(text, asked, self.prompt):
@@ -125,26 +175,28 @@ class ModelExtractor:
         return outcomes
 
 
-def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
+def stretches_of(
+    chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence[Sequence[str]] | None = None
+) -> list[ChunkInPrompt]:
     named = 0
-    found: list[Stretch] = []
+    found: list[ChunkInPrompt] = []
     for place, chunk in enumerate(chunks):
         label = chr(ord("A") + place % 26)
         ids = [note.id for note in chunk.remembered] if offered is None else offered[place]
         names = {f"N{named + at}": id for at, id in enumerate(ids, 1)}
         named += len(names)
         condensed = condense(chunk, limit_chars=limit_chars, label=label)
-        found.append(Stretch(label=label, chunk=chunk, condensed=condensed, offered=names))
+        found.append(ChunkInPrompt(label=label, chunk=chunk, condensed=condensed, offered=names))
     return found
 
 
-def question(stretches: Sequence[Stretch]) -> str:
+def question(stretches: Sequence[ChunkInPrompt]) -> str:
     """Return the changing part of a prompt. The task is repeated after the material, so that the last words are trusted ones."""
     parts = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
     return "\n".join(parts) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
 
 
-def _notes(stretch: Stretch) -> str:
+def _notes(stretch: ChunkInPrompt) -> str:
     if not stretch.offered:
         return ""
     lines = "\n".join(_note(name, note) for name, note in zip(stretch.offered, stretch.chunk.remembered, strict=True))
@@ -158,7 +210,7 @@ def _note(name: str, note: Remembered) -> str:
     return f"{name} ({note.day:%Y-%m-%d}, {note.kind}{here}) " + said.replace("<", "‹").replace(">", "›")
 
 
-def admitted(sent: object, asked: Sequence[Stretch], prompt: Prompt) -> Iterator[Answer | Refused]:
+def admitted(sent: object, asked: Sequence[ChunkInPrompt], prompt: PromptTemplate) -> Iterator[Answer | Refused]:
     """Yield the checked outcome of each stretch in ``sent``, which is text, or JSON already parsed.
 
     An answer without any valid form is refused finally, since another call would cost again.

@@ -1,16 +1,19 @@
-"""Parse a model's answer into a record: lenient in form, strict in content."""
+"""Parse a model's answer into a record: lenient in form, strict in content; and the outbox's form, strict both ways."""
 
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypedDict
+from typing import Any, TypedDict
+
+import orjson
 
 from kite_memory.distill.prose import clean, clip, one_line
+from kite_memory.errors import StateDamaged
 from kite_memory.model.event import Event
-from kite_memory.model.record import (
+from kite_memory.model.note import (
     Change,
     Chunk,
     Decision,
@@ -24,6 +27,66 @@ from kite_memory.model.record import (
     Rejected,
     Topic,
 )
+
+_CLASSES: dict[str, Callable[..., RecordItem]] = {
+    "decision": Decision,
+    "insight": Insight,
+    "fact": Fact,
+    "preference": Preference,
+    "question": OpenQuestion,
+}
+_NAMES: dict[object, str] = {kind: name for name, kind in _CLASSES.items()}
+
+
+def to_json(record: Record) -> bytes:
+    return orjson.dumps(
+        {
+            "topics": [
+                {
+                    "name": topic.name,
+                    "summary": topic.summary,
+                    "categories": topic.categories,
+                    "entities": topic.entities,
+                    "items": [{"kind": _NAMES[type(item)], "item": item} for item in topic.items],
+                }
+                for topic in record.topics
+            ],
+            "cross_topic_insights": record.cross_topic_insights,
+            "weighed": record.weighed,
+        }
+    )
+
+
+def from_json(text: bytes) -> Record:
+    """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write."""
+    try:
+        raw = orjson.loads(text)
+        return Record(
+            topics=tuple(
+                Topic(
+                    name=topic["name"],
+                    summary=topic["summary"],
+                    categories=tuple(topic["categories"]),
+                    entities=tuple(topic["entities"]),
+                    items=tuple(_item_from_json(item["kind"], item["item"]) for item in topic["items"]),
+                )
+                for topic in raw["topics"]
+            ),
+            cross_topic_insights=tuple(raw["cross_topic_insights"]),
+            weighed=tuple(raw.get("weighed", ())),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StateDamaged("an answer in the outbox cannot be read", hint="run `kmem verify`") from error
+
+
+def _item_from_json(kind: str, raw: dict[str, Any]) -> RecordItem:
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+    if "rejected" in values:
+        values["rejected"] = tuple(Rejected(**rejected) for rejected in raw["rejected"])
+    if values.get("change") is not None:
+        values["change"] = Change(**raw["change"])
+    return _CLASSES[kind](**values)
+
 
 TITLE_CHARS = 120
 TITLE_WORDS = 12
@@ -56,7 +119,7 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ParsedAnswer:
     """Parsed answer: a record, and one reason for each rejected item."""
 
     record: Record
@@ -65,7 +128,7 @@ class Read:
 
 def read_answer(
     sent: object, chunk: Chunk, ids: Mapping[str, str], *, label: str = "", offered: Mapping[str, str] | None = None
-) -> Read | None:
+) -> ParsedAnswer | None:
     """Parse an answer; ``None`` if nothing in ``sent`` (text, or JSON already parsed) has the form of one.
 
     ``ids`` maps the short ids shown to the model to full ones; only those count as evidence. With a ``label``, other stretches were
@@ -98,7 +161,7 @@ def read_answer(
         if items:
             topics.append(_topic(raw, tuple(items)))
     insights = tuple(_texts(raw_insights, limit=_SYMPTOM_CHARS, most=4)) if topics else ()
-    return Read(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
+    return ParsedAnswer(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
 
 
 def parse(text: str) -> object | None:

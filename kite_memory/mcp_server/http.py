@@ -32,9 +32,9 @@ from kite_memory.mcp_server.auth_middleware import (
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker, NotAllowed
-from kite_memory.tools.wire import Json, Perform
+from kite_memory.tools import declarations
+from kite_memory.tools.declarations import Json, Perform
+from kite_memory.tools.store import Asker, NotAllowed
 
 _KNOWN = (
     ("claude-code", "claude-code"),
@@ -85,7 +85,7 @@ class Certificate:
     key: Path
 
 
-class Waiting:
+class IdleConnections:
     """Connections that have not sent their next request yet. Beyond ``most``, one is closed to make room for the newest.
 
     It is the longest waiting one of the address that has most of them, so a client that opens hundreds displaces only its own.
@@ -120,7 +120,7 @@ class _Impatient(H11Protocol):
     """uvicorn's protocol with a timeout for a request, without which a few hundred idle connections would block the server."""
 
     seconds: float
-    waiting: Waiting
+    waiting: IdleConnections
     _address = ""
     _timer: asyncio.TimerHandle | None = None
 
@@ -181,7 +181,7 @@ async def serve(
     `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own. For
     ``everything`` see `server_over`.
     """
-    waits = Waiting()
+    waits = IdleConnections()
 
     class Impatient(_Impatient):
         seconds = seconds_to_ask
@@ -229,7 +229,7 @@ async def serve(
         await listens.serve(sockets=[listening])
 
 
-def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
+def _metrics(starting: Callable[[], str], waiting: IdleConnections) -> Metrics | None:
     try:
         return Metrics(ready=lambda: not starting(), waiting=lambda: len(waiting))
     except MetricsMissing:
@@ -261,7 +261,7 @@ def audited(perform: Perform, audit: Audit, metrics: Metrics | None = None) -> P
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_json(error)["kind"])
+            outcome = str(declarations.error_json(error)["kind"])
             raise
         finally:
             who = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}

@@ -24,7 +24,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
 from kite_memory.errors import UsageError
-from kite_memory.mcp_server.rendering import refusal
+from kite_memory.mcp_server.server import refusal
 
 _TOO_LONG = "send less: a value has room for 256 kB; of a long transcript send the part that matters, or leave it out"
 _TOO_DEEP = "32 levels are the most that a value may have; give what lies deeper as text"
@@ -190,7 +190,7 @@ _SECONDS_TO_FINISH = 30.0
 Item = SessionMessage | Exception
 
 
-class Lines:
+class InputLines:
     """Lines of a file descriptor; of a line that is too long, only its envelope."""
 
     def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
@@ -293,7 +293,7 @@ async def _read(
     def read() -> None:
         """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
-            for line in Lines(fd, longest):
+            for line in InputLines(fd, longest):
                 if isinstance(line, bytes) and not line.strip():
                     continue
                 asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()

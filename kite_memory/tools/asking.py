@@ -1,4 +1,4 @@
-"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes for listings."""
+"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget, recent_notes for listings; and all tools together."""
 
 import json
 import time
@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.record import Fact
+from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.tools import argument_parsing, local_context, note_view
-from kite_memory.tools.access import Asker
+from kite_memory.tools import argument_parsing, conversations, local_context, local_state, note_view, resuming
 from kite_memory.tools.arguments import (
     A_SESSION,
     AFTER,
@@ -39,12 +37,12 @@ from kite_memory.tools.arguments import (
     TRANSCRIPT,
     Arguments,
 )
-from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
-from kite_memory.tools.conversations import Gate
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.conversations import QualityGate
+from kite_memory.tools.declarations import Json, Tool
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asked, Found, Store
+from kite_memory.tools.store import Asker, FoundNote, NoteQuery, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -76,7 +74,9 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(
+    store: Store, near: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+) -> Mapping[str, Tool]:
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
@@ -89,11 +89,11 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     }
 
 
-def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
     project = local_context.project_named(asker, near, arguments[PROJECT])
-    asked = Asked(
+    asked = NoteQuery(
         text=query,
         project=project or asker.project,
         within=bool(project),
@@ -112,7 +112,7 @@ def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], a
     return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
 
 
-def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> Json:
+def _beside(near: LocalContext, asker: Asker, asked: NoteQuery, found: Sequence[FoundNote]) -> Json:
     """Return conversations and events on the same subject, if they were requested and are available here, and all ranks."""
     if near.passages is None or asked.kinds:
         return {"notes": range(1, len(found) + 1), "events": []}
@@ -154,7 +154,7 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return answer
 
 
-def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
 
     Names that were not found or not visible are listed as missing.
@@ -173,7 +173,7 @@ def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
-def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
     """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
     cited = EvidenceReference.parse(named)
     if cited is None or near.conversation is None or near.timeline is None:
@@ -193,7 +193,7 @@ def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
 def _page(transcript: str, offset: int) -> Json:
     """Return the part of the transcript from ``offset`` that fits in one answer, and in ``next`` where to continue."""
     part = transcript[offset : offset + _PAGE]
-    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.rendering` escapes less
+    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.server` escapes less
         part = part[: len(part) * _PAGE // sent]
     end = offset + len(part)
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}
@@ -252,7 +252,7 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     }
 
 
-def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _recent(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
     project, _ = local_context.around(asker, near, arguments)
     limit = arguments[LONG_LIMIT]
@@ -263,7 +263,7 @@ def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Jso
     return {"notes": notes}
 
 
-def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Arguments) -> Json:
+def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker, arguments: Arguments) -> Json:
     """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
     text = argument_parsing.clean(arguments[TEXT]).strip()
     title = argument_parsing.clean(arguments[TITLE]).strip()
@@ -298,7 +298,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return {"forgotten": True, "note": plain_line(named)}
 
 
-def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _timeline(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.timeline is None:
         raise _elsewhere()
     limit = arguments[LONG_LIMIT]
@@ -324,7 +324,7 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> J
     }
 
 
-def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _resume(near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
     named = arguments[ANOTHER_SESSION]
@@ -401,7 +401,7 @@ def _chosen(timeline: Callable[..., Json], asker: Asker, project: str, named: st
         case []:
             raise _unknown()
         case _:
-            raise UsageError("several sessions begin so", hint="say more of the id")
+            raise UsageError("several sessions begin so", hint="give more of the id")
 
 
 def _session(session: Json) -> Json:
@@ -418,3 +418,22 @@ def _event(event: Mapping[str, Any]) -> Json:
     long = {name: quoted(str(event[name])[:_EVENT_TEXT]) for name in ("text", "command", "path") if event.get(name)}
     fields = {name: event[name] for name in _EVENT_FIELDS if event.get(name) not in ("", None)}
     return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in fields.items()} | long
+
+
+class SavingChecks(conversations.QualityGate, Protocol):
+    """Interface for checking what agents save and for distilling a transcript; see `distill.saving`."""
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
+
+
+def tools_of(
+    store: Store, near: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
+) -> dict[str, Tool]:
+    """Return all tools. ``age`` parses an age or a date as people write it."""
+    return {
+        **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
+        **resuming.memory_tools(store, near, clock=clock),
+        **local_state.tools(store, near, clock=clock),
+        **resuming.tools(store, near, clock=clock),
+        **tools(store, near, gate=saving, age=age, clock=clock),
+    }

@@ -1,7 +1,6 @@
-"""Conversion of a saved conversation into a journal note with all of it, and a note for each decision, finding and open question.
+"""A saved conversation: its transcript parsed into turns, a journal note with all of it, and a note for each finding.
 
-The functions are pure and serve every store. The ids of notes follow from the conversation's owner and uuid and from their subject,
-so that saving again names the same notes, whatever the order of topics.
+The functions are pure and serve every store.
 """
 
 import re
@@ -10,14 +9,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import EvidenceReference, Session, evidence_reference
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import TURNED_DOWN, Chunk, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
-from kite_memory.tools.store import Conversation
+from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Where, evidence_reference
+from kite_memory.model.note import (
+    TURNED_DOWN,
+    Chunk,
+    Decision,
+    Insight,
+    Note,
+    NoteKind,
+    NoteStatus,
+    OpenQuestion,
+    Preference,
+    Record,
+    RecordItem,
+    Scope,
+    Topic,
+)
+from kite_memory.tools.store import SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
+from kite_memory.vault.links import tame, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.taming import tame, tame_line, tame_name
 from kite_memory.vault.wording import note_id, note_stem, shortened, text_block, title_key
 
 RECORD = "record"
@@ -34,18 +46,18 @@ _LENGTHS = ((4_000, 8_000), (600, 2_000), (200, 500), (90, 200))
 _SEPARATOR = " · "
 
 
-def identity(conversation: Conversation, *place: str) -> str:
+def identity(conversation: SavedConversation, *place: str) -> str:
     """Return the id of one of the conversation's notes."""
     whose = (conversation.scope.value, conversation.project, conversation.uuid)
     person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
     return note_id(_NO_TIME, "conversation", *whose, *person, *place)
 
 
-def journal_id(conversation: Conversation) -> str:
+def journal_id(conversation: SavedConversation) -> str:
     return identity(conversation, "journal")
 
 
-def item_id(conversation: Conversation, item: RecordItem) -> str:
+def item_id(conversation: SavedConversation, item: RecordItem) -> str:
     return identity(conversation, *name_of(item))
 
 
@@ -65,7 +77,7 @@ def uuids_of(note: Note) -> frozenset[str]:
     return frozenset(uuid for uuid in (note.session, *(each.session for each in references)) if _UUID.fullmatch(uuid))
 
 
-def without(conversation: Conversation, gone: Collection[str]) -> Record:
+def without(conversation: SavedConversation, gone: Collection[str]) -> Record:
     """Return the record without items whose notes have these ids."""
     record = conversation.record
     topics = (
@@ -75,7 +87,7 @@ def without(conversation: Conversation, gone: Collection[str]) -> Record:
     return replace(record, topics=tuple(topics))
 
 
-def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
+def drafts_of(conversation: SavedConversation, *, everywhere: bool) -> list[Draft]:
     """Return a draft for each item. ``everywhere`` allows preferences to apply beyond their project."""
     session = Session(
         id=conversation.uuid, provider=conversation.source, started=conversation.created, project=conversation.project
@@ -99,7 +111,7 @@ def _kept_in(record: Record) -> Record:
     return replace(record, topics=tuple(replace(topic, items=tuple(map(kept, topic.items))) for topic in record.topics))
 
 
-def journal_of(conversation: Conversation, stems: Sequence[str] = ()) -> Note:
+def journal_of(conversation: SavedConversation, stems: Sequence[str] = ()) -> Note:
     """Return the journal note. ``stems`` are the file names of the notes made from the conversation."""
     topics = conversation.record.topics
     title = title_of(_SEPARATOR.join(topic.name for topic in topics), conversation.overall or "A conversation")
@@ -128,7 +140,7 @@ def related(stems: Sequence[str]) -> str:
     return f"**Related:** {', '.join(map(links.write, stems))}" if stems else ""
 
 
-def journal_body(conversation: Conversation) -> str:
+def journal_body(conversation: SavedConversation) -> str:
     """Return all topics with their items. A long record is shortened item by item, so that no topic is left out."""
     body = ""
     for item, summary in _LENGTHS:
@@ -138,7 +150,7 @@ def journal_body(conversation: Conversation) -> str:
     return tame(body, 2 * _BODY)  # each piece is tame, but its new context may turn it into code
 
 
-def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:
+def _paragraphs(conversation: SavedConversation, item: int, summary: int) -> Iterator[str]:
     record = conversation.record
     yield shortened(tame(conversation.overall), summary)
     for topic in record.topics:
@@ -206,7 +218,7 @@ def name_of(item: RecordItem) -> tuple[str, str]:
     return kind_of(item).value, title_key(title_of(item.title, item.body))
 
 
-def opposite(conversation: Conversation, item: RecordItem) -> str:
+def opposite(conversation: SavedConversation, item: RecordItem) -> str:
     """Return the id of the note with the contrary decision (chosen or rejected); empty for other items."""
     return identity(conversation, *_contrary(item)) if isinstance(item, Decision) else ""
 
@@ -217,7 +229,7 @@ def _contrary(item: RecordItem) -> tuple[str, str]:
     return name_of(replace(item, title=title))
 
 
-def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str]) -> None:
+def refuse_elsewhere(old: SavedConversation, new: SavedConversation, named: Collection[str]) -> None:
     """Raise `UsageError` if a field in ``named`` differs from the place where the conversation is kept."""
     if any(getattr(old, name) != getattr(new, name) for name in named):
         where = f"project {old.project!r}" if old.project else "no project"
@@ -227,7 +239,7 @@ def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str
         )
 
 
-def merged(old: Conversation, new: Conversation) -> Conversation:
+def merged(old: SavedConversation, new: SavedConversation) -> SavedConversation:
     """Return the conversation after a second save: new words where both have an item, and old items that the new record omits.
 
     Its place, source and creation time stay. An old topic is dropped if all its items have moved to other topics, or if each of the
@@ -265,3 +277,79 @@ def _joined(old: Topic | None, new: Topic, replaced: set[tuple[str, str]]) -> To
         categories=new.categories or old.categories,
         entities=tuple(dict.fromkeys((*new.entities, *old.entities))),
     )
+
+
+_SPEAKERS: dict[str, Role] = {
+    "user": "user", "human": "user", "me": "user", "you": "user", "person": "user",
+    "assistant": "assistant", "ai": "assistant", "agent": "assistant", "model": "assistant", "claude": "assistant",
+    "codex": "assistant", "gemini": "assistant", "chatgpt": "assistant", "gpt": "assistant", "cline": "assistant",
+    "roo": "assistant", "copilot": "assistant", "cursor": "assistant", "antigravity": "assistant",
+    "tool": "tool", "system": "system",
+}  # fmt: skip
+_SPEAKER = re.compile(
+    rf"^[ \t]{{0,3}}(?:#{{1,4}} ?|[*_]{{2}}|\[|> ?)?({'|'.join(_SPEAKERS)})(?: code| cli)?(?:\]|[*_]{{2}})?[ \t]?:(?:[*_]{{2}})?"
+    rf"|^[ \t]{{0,3}}#{{1,4}} ?({'|'.join(_SPEAKERS)})(?: code| cli)?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TURNS = 9_000
+_TURN = 60_000
+_TYPES = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
+
+
+def turns(text: str) -> list[tuple[Role, str]]:
+    """Return the turns. Text before the first name, or without any names, is attributed to an assistant."""
+    found: list[tuple[Role, str]] = []
+    role: Role = "assistant"
+    start = 0
+    for named in _SPEAKER.finditer(text):
+        found.append((role, text[start : named.start()].strip()))
+        role, start = _SPEAKERS[(named[1] or named[2]).lower()], named.end()
+        if len(found) == _TURNS:
+            break
+    found.append((role, text[start:].strip()))
+    return [(role, said) for role, said in found if said]
+
+
+def as_text(messages: Sequence[object]) -> str | None:
+    """Return a list of ``{role, content}`` as text that `turns` parses; ``None`` for anything else."""
+    turns: list[str] = []
+    for message in messages:
+        match message:
+            case {"role": str(role), "content": content} | {"role": str(role), "text": content}:
+                speaker = role.capitalize() if role.lower() in _SPEAKERS else "Assistant"
+                turns.append(f"{speaker}: " + "\n".join(_said(content)))
+            case _:
+                return None
+    return "\n\n".join(turns)
+
+
+def _said(content: object) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case {"text": str(text)}:
+            yield text
+        case list():
+            for part in content:
+                if not isinstance(part, list):
+                    yield from _said(part)
+
+
+def chunk_of(uuid: str, source: str, project: str, transcript: str, at: datetime) -> Chunk:
+    """Return the chunk for an extractor. All turns get the same time, since their times are unknown."""
+    session = Session(id=uuid, provider=source, started=at, project=project)
+    events = tuple(
+        Event(
+            id=f"{TURN}{number:04d}",
+            session=uuid,
+            provider=source,
+            ordinal=number,
+            at=at,
+            role=role,
+            type=_TYPES.get(role, EventType.TOOL_RESULT),
+            text=said[:_TURN],
+            where=Where(file="", start=number, end=number),
+        )
+        for number, (role, said) in enumerate(turns(transcript))
+    )
+    return Chunk(id=uuid, session=session, events=events)

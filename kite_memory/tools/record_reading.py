@@ -10,14 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from kite_memory.errors import UsageError
-from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.redaction.cutting import beginning
+from kite_memory.redaction.door import beginning
 from kite_memory.tools.argument_parsing import clean
 from kite_memory.tools.arguments import MOST_TOPICS, OF_A_RECORD, OF_A_TOPIC
-from kite_memory.tools.conversation_notes import RECORD, name_of
+from kite_memory.tools.conversation_notes import RECORD, as_text, name_of
 from kite_memory.tools.local_conversations import MOST_TRANSCRIPT
-from kite_memory.tools.transcripts import as_text
 from kite_memory.vault.wording import one_line, shortened
 
 Json = dict[str, Any]
@@ -49,7 +48,7 @@ _DECISION = 'as in: "decisions": [{"decision": "PostgreSQL for the queue", "reas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ParsedRecord:
     """A parsed record.
 
     ``remarks`` list what was not taken over as given. If the record is empty, the transcript is to be distilled.
@@ -65,7 +64,7 @@ class Given:
     remarks: tuple[str, ...]
 
 
-def read_record(given: Mapping[str, object]) -> Given:
+def read_record(given: Mapping[str, object]) -> ParsedRecord:
     """Parse the arguments. Raises `UsageError` for what cannot be understood."""
     return _Reading().record(given)
 
@@ -94,7 +93,7 @@ class _Reading:
         self._remarks: list[str] = []
         self._seen: set[tuple[str, str]] = set()
 
-    def record(self, given: Mapping[str, object]) -> Given:
+    def record(self, given: Mapping[str, object]) -> ParsedRecord:
         uuid = conversation_uuid(given.get("claude_conversation_uuid"))
         self._ignore(given, _FIELDS, "")
         kind = given.get("conversation_type") or ""
@@ -127,9 +126,9 @@ class _Reading:
         if not topics and not transcript:
             raise UsageError(
                 "there is nothing to save",
-                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it told",
+                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it distilled",
             )
-        return Given(
+        return ParsedRecord(
             uuid=uuid,
             source=source_named(self._text(given.get("source"), "source", 60)),
             project=self._text(given.get("project"), "project", 500),

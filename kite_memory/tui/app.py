@@ -1,4 +1,7 @@
-"""Terminal application: sessions on the left, the events of one on the right. Independent of where these come from."""
+"""Terminal application: sessions on the left, the events of one on the right, and screens over them.
+
+It does not depend on where these come from.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -8,14 +11,15 @@ from rich.style import Style
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Click, Resize
 from textual.geometry import Region, Size
 from textual.markup import escape
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Footer, Input
+from textual.widgets import Footer, Input, Static
 from textual.worker import get_current_worker
 
 from kite_memory.errors import KiteError
@@ -23,7 +27,7 @@ from kite_memory.recall.rendering import plain
 from kite_memory.tui.rows import (
     JUMPS,
     VIEWS,
-    Row,
+    ViewRow,
     following,
     holding,
     in_view,
@@ -34,7 +38,72 @@ from kite_memory.tui.rows import (
     rows,
     session_row,
 )
-from kite_memory.tui.screens import KEYS, NoteScreen, TextScreen
+
+KEYS = """\
+Keys
+  up down, k j    a line
+  pgup pgdn       a page; home and end: the first and the last
+  enter           open a session; unfold a row, fold it again
+  tab             to the other side; escape: back to the list
+  /               in the list: which sessions; in one: its words
+  . ,             the next place that was found, the one before
+  v               talk, failures, files or notes alone, then all
+  e d t p         next error, decision, test, prompt; E D T P back
+  n               the note made of this, or the next that has one
+  f               what became of it: from a failure to its fix
+  y               copy the citation, for kmem why and timeline
+  r               the brief: where this session stood
+  q               leave
+
+Marks
+  you, agent      what was said
+  tool            a call, folded: its command, file and result
+  ERROR, TEST     a failure; what tests came to
+  DECIDED         a choice that was made
+  note            a note that was made of the event above it
+  red             failed
+
+In the list
+  3p 1e 2t        prompts, errors, test runs; red: a test failed
+"""
+
+
+class TextScreen(ModalScreen[str]):
+    """Screen with a text. Returns an empty string."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,b,q,question_mark", "back", "Back")]
+    DEFAULT_CSS = """
+    TextScreen, NoteScreen { align: center middle; }
+    TextScreen > VerticalScroll, NoteScreen > VerticalScroll {
+        width: 100%; max-width: 110; height: 100%; border: round; padding: 0 1;
+    }
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static(plain(self._text), markup=False)
+        yield Footer()
+
+    def action_back(self) -> None:
+        self.dismiss("")
+
+
+class NoteScreen(TextScreen):
+    """Screen with a whole note. Returns the citation to go to, or an empty string."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,e", "evidence", "To the event it rests on")]
+
+    def __init__(self, text: str, evidence: str) -> None:
+        super().__init__(text)
+        self._evidence = evidence
+
+    def action_evidence(self) -> None:
+        self.dismiss(self._evidence)
+
 
 Json = Mapping[str, Any]
 
@@ -55,12 +124,12 @@ _NARROW = 100
 """Columns below which only one side is shown."""
 
 
-def style_of(row: Row) -> Style:
+def style_of(row: ViewRow) -> Style:
     """Return the style of a row by its kind and status."""
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
 
-class Lines(ScrollView, can_focus=True):
+class RowList(ScrollView, can_focus=True):
     """Rows with a cursor, any number of them; only the visible ones are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,21 +143,21 @@ class Lines(ScrollView, can_focus=True):
     ]
 
     class Chosen(Message):
-        def __init__(self, lines: "Lines", row: Row) -> None:
+        def __init__(self, lines: "RowList", row: ViewRow) -> None:
             super().__init__()
             self.lines = lines
             self.row = row
 
         @property
-        def control(self) -> "Lines":
+        def control(self) -> "RowList":
             return self.lines
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.rows: Sequence[Row] = ()
+        self.rows: Sequence[ViewRow] = ()
         self.cursor = 0
 
-    def show(self, rows: Sequence[Row], *, cursor: int = 0) -> None:
+    def show(self, rows: Sequence[ViewRow], *, cursor: int = 0) -> None:
         self.rows = rows
         self.virtual_size = Size(min(_WIDEST, max((len(row.text) for row in rows), default=0)), len(rows))
         self.put(cursor)
@@ -100,7 +169,7 @@ class Lines(ScrollView, can_focus=True):
         self.refresh()
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ViewRow | None:
         return self.rows[self.cursor] if self.rows else None
 
     def render_line(self, y: int) -> Strip:
@@ -207,9 +276,9 @@ class TimelineApp(App[None]):
         with Horizontal():
             with Vertical(id="left"):
                 yield Input(placeholder="filter: words of title, project, agent, date", id="filter", compact=True)
-                yield Lines(id="sessions")
+                yield RowList(id="sessions")
             with Vertical(id="right"):
-                yield Lines(id="timeline")
+                yield RowList(id="timeline")
                 yield Input(placeholder="words in this session", id="search", compact=True)
         yield Footer()
 
@@ -251,8 +320,8 @@ class TimelineApp(App[None]):
             self._read()
 
     @property
-    def timeline(self) -> Lines:
-        return self.query_one("#timeline", Lines)
+    def timeline(self) -> RowList:
+        return self.query_one("#timeline", RowList)
 
     @work(thread=True, group="sessions")
     def _fetch_sessions(self) -> None:
@@ -265,7 +334,7 @@ class TimelineApp(App[None]):
 
     def _show_sessions(self, found: Sequence[Json]) -> None:
         self._sessions = found
-        self.query_one("#sessions", Lines).show([session_row(each) for each in found])
+        self.query_one("#sessions", RowList).show([session_row(each) for each in found])
         if found and not self._named:
             self._open(f"{found[0]['provider']}:{found[0]['id']}")
 
@@ -323,7 +392,7 @@ class TimelineApp(App[None]):
             if self._found:
                 self._go_to_found(self.timeline.cursor - 1)
             return
-        lines = self.query_one("#sessions", Lines)
+        lines = self.query_one("#sessions", RowList)
         before = lines.row.reference if lines.row is not None else ""
         shown = [session_row(each) for each in matching(self._sessions, event.value)]
         place = next((place for place, row in enumerate(shown) if row.reference == before), 0)
@@ -353,7 +422,7 @@ class TimelineApp(App[None]):
     def action_found(self, backwards: bool = False) -> None:
         self._go_to_found(self.timeline.cursor, backwards=backwards)
 
-    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         if event.control.id == "sessions":
             self._open(event.row.reference)
             self._read()
@@ -383,7 +452,7 @@ class TimelineApp(App[None]):
             self.timeline.put(place or 0)
 
     def action_copy(self) -> None:
-        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", Lines)
+        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", RowList)
         if lines.row is not None and lines.row.reference:
             self.copy_to_clipboard(lines.row.reference)
             self.notify(f"copied {lines.row.reference}", markup=False)
@@ -445,7 +514,7 @@ class TimelineApp(App[None]):
             self.action_jump("notes")
 
     @work(thread=True, group="note", exclusive=True)
-    def _show_note(self, row: Row) -> None:
+    def _show_note(self, row: ViewRow) -> None:
         try:
             note = self._note(row.note)
         except KiteError as error:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath
 
 from kite_memory.errors import VaultMissing
+from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
-from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key, words
 
@@ -80,9 +80,9 @@ _EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
 class Listing:
     """Files found in the vault.
 
-    ``apart`` are markdown files that exist but are not listed as notes; nothing is known of what lies below ``unseen``.
+    ``apart`` are markdown files that exist but are not listed as notes; whatever is below ``unseen`` is unknown.
 
-    ``bare``: the folder holds nothing at all; ``marked``: it has been opened with Obsidian, or laid out for it.
+    ``bare``: the folder is empty; ``marked``: it was opened with Obsidian, or prepared for it.
     """
 
     entries: list[Entry] = field(default_factory=list)

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede, Surroundings
-from kite_memory.model.record import Change
+from kite_memory.model.note import Action, Amend, Change, Create, Note, NoteKind, NoteStatus, Scope, Skip, Supersede, Surroundings
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
+from kite_memory.vault.graph import deserves_a_page
 from kite_memory.vault.lifecycle import Relation, Rulings
+from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.pages.entities import deserves_a_page
-from kite_memory.vault.taming import titled
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
 PEOPLE = "people"
@@ -42,7 +40,7 @@ _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class EntityMention:
     """A note that names an entity; ``stem`` is the target of a link to it."""
 
     stem: str
@@ -51,7 +49,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PlanContext:
     """What the vault holds that concerns some drafts; `plan_context.gather` makes it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they were merged into, ``pages`` entity keys to link targets,
@@ -68,7 +66,7 @@ class Known:
     buried_titles: frozenset[tuple[str, str]] = frozenset()
     alike: tuple[Note, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    mentions: Mapping[str, tuple[Mention, ...]] = field(default_factory=dict)
+    mentions: Mapping[str, tuple[EntityMention, ...]] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     unreadable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
@@ -78,7 +76,7 @@ class Known:
     changed: Mapping[str, Note] = field(default_factory=dict)
 
 
-def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
+def plan(drafts: Sequence[Draft], known: PlanContext) -> list[Action]:
     """Return the actions in the order in which they can be carried out.
 
     Planning the same drafts again after that yields only `Skip`.
@@ -87,7 +85,7 @@ def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
 
 
 class _Plan:
-    def __init__(self, drafts: Sequence[Draft], known: Known) -> None:
+    def __init__(self, drafts: Sequence[Draft], known: PlanContext) -> None:
         self._drafts = drafts
         self._known = known
         self._alike = [(one, body_key(one.body)) for one in known.alike]
@@ -273,7 +271,7 @@ class _Plan:
         return stem
 
 
-def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
+def _about(entity: Entity, mentions: Sequence[EntityMention]) -> str:
     """Return the body of an entity's page: links to the notes that define it, decide about it, or mention it.
 
     Empty where no note defines it or decides about it, unless it is a person. No text of a note is copied, so that what is

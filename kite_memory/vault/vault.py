@@ -10,31 +10,40 @@ from types import TracebackType
 from typing import assert_never
 
 from kite_memory.errors import KiteError, NoteNotFound
-from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Contest, Create, Ruling, Skip, Supersede, Surround, Surroundings
-from kite_memory.model.read_result import Problem
-from kite_memory.model.record import Origin
-from kite_memory.system.locks import WriterLock
-from kite_memory.vault import finding, lifecycle, links, planning
-from kite_memory.vault.comparison import Comparison
+from kite_memory.model.event import Problem
+from kite_memory.model.note import (
+    Action,
+    Amend,
+    Contest,
+    Create,
+    Entry,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Origin,
+    Ruling,
+    Scope,
+    Skip,
+    Supersede,
+    Surround,
+    Surroundings,
+)
+from kite_memory.system.private_files import WriterLock
+from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.keyed_notes import KeyedNotes
-from kite_memory.vault.known import KnownNotes
-from kite_memory.vault.layout import init_vault
-from kite_memory.vault.ledger import Known, Ledger, link_key
+from kite_memory.vault.known import KnownNotes, around_each, around_written, as_text, find_note, gather, inside, is_handle, restated
+from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import (
     COPY_REASON,
     listing,
 )
-from kite_memory.vault.made_pages import MadePages
+from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.plan_context import around_each, around_written, gather, restated
-from kite_memory.vault.reading import NoteReader
-from kite_memory.vault.scanning import Scanner
-from kite_memory.vault.shared_files import SharedFiles
+from kite_memory.vault.scanning import Comparison, NoteReader, Scanner
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
 
@@ -43,7 +52,7 @@ from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writ
 class Forgotten:
     """Result of `Vault.forget`.
 
-    ``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
     ``linked_from`` those that still do, since a person has edited them.
     """
 
@@ -181,18 +190,18 @@ class Vault:
 
         Raises `VaultMissing` rather than report that it is gone.
         """
-        name = finding.as_text(name)
+        name = as_text(name)
         known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self._read_where_it_is(known.path) if known is not None else None
 
     def ending(self, ends: str) -> Note | None:
         """Return the only note whose id ends with ``ends``, as lines that point at notes name it."""
-        known = self._ledger.notes.ending_with(finding.as_text(ends).upper()) if finding.is_handle(ends) else []
+        known = self._ledger.notes.ending_with(as_text(ends).upper()) if is_handle(ends) else []
         return self._read_where_it_is(known[0].path) if len(known) == 1 else None
 
     def titled(self, title: str) -> Iterator[Note]:
         """Yield the notes of this title, or of one that differs only in case and punctuation."""
-        for known in self._ledger.notes.by_title(finding.as_text(title)):
+        for known in self._ledger.notes.by_title(as_text(title)):
             if (note := self._read_where_it_is(known.path)) is not None:
                 yield note
 
@@ -208,15 +217,15 @@ class Vault:
             raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="mend it in an editor; we leave it as it is")
         return note
 
-    def _find(self, name: str) -> Known:
-        name = finding.as_text(name)
+    def _find(self, name: str) -> KnownFile:
+        name = as_text(name)
         try:
-            known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
+            known = self._ledger.notes.at(inside(self.root, name)) or find_note(self._ledger.notes, name)
         except NoteNotFound:
             known = None
         if known is None or not self._files.exists(known.path):  # the ledger is out of date
             self.compare()
-            known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
+            known = self._ledger.notes.at(inside(self.root, name)) or find_note(self._ledger.notes, name)
         return known
 
     def plan(
@@ -408,7 +417,7 @@ class Vault:
                 self._ledger.relations.absorb(also_known_as, written.id)
         return self._note_at(path)
 
-    def _remembered_before(self, asked: Note) -> Known | None:
+    def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
@@ -529,5 +538,5 @@ class Vault:
     def _note_at(self, path: str) -> Note:
         note = self.read(path)
         if note is None:
-            raise NoteNotFound(f"{path} is gone", hint="somebody has just moved or deleted it")
+            raise NoteNotFound(f"{path} is gone", hint="it has just been moved or deleted")
         return note

@@ -18,22 +18,22 @@ from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.operations import Operations
-from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.lock import DaemonLock
+from kite_memory.daemon.protocol import DaemonLock
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
-from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedder import Embedder
 from kite_memory.redaction import redact
-from kite_memory.system.checksums import broken
 from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.system.sqlite import broken
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 from kite_memory.wiring.services import open_services, report_error
 
 if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.protocol import Held, Reply, Request
+    from kite_memory.daemon.protocol import HeldReply, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
 
 log = logging.getLogger("kite_memory")
@@ -118,14 +118,14 @@ def _store_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
-    from kite_memory.daemon.protocol import Held, Ok
+def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
+    from kite_memory.daemon.protocol import HeldReply, Ok
 
     match request.name:
         case "hook":
             said, delivery = hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
-            return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
+            return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
             figures = replace(operations.figures(session), took_ms=hooks.took_ms(session))

@@ -12,21 +12,20 @@ from kite_memory.config import Config
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.ages import age
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker
-from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.registry import tools_of
-from kite_memory.tools.store import StoreUnavailable
+from kite_memory.tools import declarations
+from kite_memory.tools.asking import tools_of
+from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from kite_memory.team.postgres import AuditTrail, PostgresStore
-    from kite_memory.tools.wire import Json, Perform
+    from kite_memory.tools.declarations import Json, Perform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
     trail: AuditTrail = postgres.AuditTrail(store.record)
-    bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age))
+    bridge = Bridge(tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age))
 
     def close() -> None:
         keeping.close()
@@ -89,7 +88,7 @@ def team_store(config: Config, store_url: str) -> "PostgresStore":
 
 def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
     """Return the operation with each call noted in the audit: who and what, never what was said."""
-    from kite_memory.team.postgres import Entry
+    from kite_memory.team.postgres import AuditEntry
 
     def performed(tool: str, arguments: "Json", asker: Asker) -> "Json":
         at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
@@ -98,11 +97,11 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_json(error)["kind"])
+            outcome = str(declarations.error_json(error)["kind"])
             raise
         finally:
             trail.note(
-                Entry(
+                AuditEntry(
                     at=at,
                     person=asker.grant.person or "",
                     token=asker.grant.name,

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.agents import instruction_lines
-from kite_memory.agents.connections import Connection, Places, connection, connections
-from kite_memory.agents.mcp_entry import Dialect, Server, is_ours
+from kite_memory.agents import instructions
+from kite_memory.agents.mcp_entry import AgentFolders, Connection, McpDialect, ServerCommand, connection, connections, is_ours
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 from kite_memory.errors import UsageError
 
 HOME = Path("/home/ada")
-PLACES = Places(
+PLACES = AgentFolders(
     home=HOME,
     claude=HOME / ".claude",
     claude_apart=False,
@@ -28,7 +27,9 @@ PLACES = Places(
     vscode=HOME / ".config/Code/User",
     environment={},
 )
-SERVER = Server(command="/opt/kite/bin/python", args=("-P", "/opt/kite_memory/__main__.py", "mcp"), environment={"KMEM_HOME": "/k"})
+SERVER = ServerCommand(
+    command="/opt/kite/bin/python", args=("-P", "/opt/kite_memory/__main__.py", "mcp"), environment={"KMEM_HOME": "/k"}
+)
 ALL = pytest.mark.parametrize("agent", connections(PLACES), ids=lambda agent: agent.name)
 JSONS = [agent for agent in connections(PLACES) if agent.dialect.language == "json"]
 REMARKED = [agent for agent in connections(PLACES) if agent.dialect.language == "jsonc"]
@@ -64,11 +65,11 @@ trust_level = "trusted"
 """
 
 
-def theirs(dialect: Dialect) -> str:
+def theirs(dialect: McpDialect) -> str:
     return THEIR_TOML if dialect.language == "toml" else THEIR_JSON % dialect.key
 
 
-def read(dialect: Dialect, text: str) -> Any:
+def read(dialect: McpDialect, text: str) -> Any:
     return tomllib.loads(text) if dialect.language == "toml" else json.loads(text)
 
 
@@ -80,10 +81,10 @@ def after(plan: Plan) -> str:
 
 @ALL
 def test_the_entry_stands_where_the_agent_reads_it_and_starts_us(agent: Connection) -> None:
-    told = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
+    record = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
 
-    entry = told[agent.dialect.key]["kite-memory"]
-    assert set(told) == {agent.dialect.key} and set(told[agent.dialect.key]) == {"kite-memory"}
+    entry = record[agent.dialect.key]["kite-memory"]
+    assert set(record) == {agent.dialect.key} and set(record[agent.dialect.key]) == {"kite-memory"}
     words = entry["command"] if agent.dialect.whole_command else [entry["command"], *entry["args"]]
     assert words == ["/opt/kite/bin/python", "-P", "/opt/kite_memory/__main__.py", "mcp"]
     assert entry["environment" if agent.name == "opencode" else "env"] == {"KMEM_HOME": "/k"}
@@ -131,7 +132,7 @@ def test_with_its_backup_a_file_becomes_what_it_was(agent: Connection, before: s
 
 @ALL
 def test_again_does_nothing_and_an_older_entry_is_brought_up_to_date(agent: Connection) -> None:
-    older = Server(command="/old/python", args=("-P", "/old/kite_memory/__main__.py", "mcp"))
+    older = ServerCommand(command="/old/python", args=("-P", "/old/kite_memory/__main__.py", "mcp"))
     text = after(agent.dialect.plan_add(theirs(agent.dialect), older))
 
     now = after(agent.dialect.plan_add(text, SERVER))
@@ -153,10 +154,10 @@ def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> N
         said: dict[str, Any] = {"startup_timeout_sec": 2.5, "enabled": False, "tools": {"search notes": {"ask": True}}}
     else:
         said = {"disabled": True, "timeout": 60, "autoApprove": ["search_notes"], "cwd": None}
-        told = json.loads(connected)
-        told[dialect.key]["kite-memory"] |= said
-        chosen = json.dumps(told, indent=4)
-    moved = Server(command="/elsewhere/python", args=SERVER.args)
+        content = json.loads(connected)
+        content[dialect.key]["kite-memory"] |= said
+        chosen = json.dumps(content, indent=4)
+    moved = ServerCommand(command="/elsewhere/python", args=SERVER.args)
 
     again = dialect.plan_add(chosen, SERVER)
     newer = after(dialect.plan_add(chosen, moved))
@@ -237,9 +238,9 @@ def test_toml_in_every_style_keeps_its_meaning(text: str) -> None:
     now = after(dialect.plan_add(text, SERVER))
     removed = after(dialect.plan_remove(now))
 
-    told = tomllib.loads(now)
-    assert told["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
-    assert told == tomllib.loads(text) == tomllib.loads(removed)
+    content = tomllib.loads(now)
+    assert content["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
+    assert content == tomllib.loads(text) == tomllib.loads(removed)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_an_extension_is_met_where_it_has_been(tmp_path: Path) -> None:
     assert agent.settings == older / "settings" / "cline_mcp_settings.json"
 
 
-def test_an_unknown_agent_is_told_which_there_are() -> None:
+def test_an_unknown_agent_learns_which_there_are() -> None:
     with pytest.raises(UsageError) as raised:
         connection("clippy", PLACES)
 
@@ -307,23 +308,23 @@ TEXTS = st.text(alphabet="ab \n\r#<!->", max_size=60)
 
 @given(before=st.none() | TEXTS)
 def test_two_lines_go_in_and_come_out(before: str | None) -> None:
-    plan = instruction_lines.plan_add(before)
+    plan = instructions.plan_add(before)
     text = after(plan)
 
-    back = instruction_lines.plan_remove(text, [before])
-    without = instruction_lines.plan_remove(text)
+    back = instructions.plan_remove(text, [before])
+    without = instructions.plan_remove(text)
 
-    assert text.count(instruction_lines.BLOCK) == 1 and (before or "").strip() in text
+    assert text.count(instructions.BLOCK) == 1 and (before or "").strip() in text
     assert isinstance(back, Edit) and back.after == before
     assert isinstance(without, Edit) and (without.after or "").rstrip() == (before or "").rstrip()
-    assert isinstance(instruction_lines.plan_add(text), Nothing)
+    assert isinstance(instructions.plan_add(text), Nothing)
 
 
 @given(before=TEXTS, later=TEXTS)
 def test_what_a_person_wrote_around_the_lines_stays(before: str, later: str) -> None:
-    text = after(instruction_lines.plan_add(before)) + later
+    text = after(instructions.plan_add(before)) + later
 
-    removed = after(instruction_lines.plan_remove(text))
+    removed = after(instructions.plan_remove(text))
 
     assert removed.startswith(before.rstrip("\n") if before.strip() else "")
     assert removed.endswith(later)
@@ -332,17 +333,17 @@ def test_what_a_person_wrote_around_the_lines_stays(before: str, later: str) -> 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: text.replace(instruction_lines.END, ""),
-        lambda text: text.replace(instruction_lines.BEGIN, ""),
+        lambda text: text.replace(instructions.END, ""),
+        lambda text: text.replace(instructions.BEGIN, ""),
         lambda text: text * 2,
     ],
 )
 def test_lines_with_half_their_marks_are_left_to_the_person(damage: Callable[[str], str]) -> None:
     with pytest.raises(SettingsUnreadable):
-        instruction_lines.plan_add(damage(instruction_lines.BLOCK))
+        instructions.plan_add(damage(instructions.BLOCK))
 
 
 def test_an_older_block_is_brought_up_to_date_where_it_stands() -> None:
-    text = f"# Mine\n\n{instruction_lines.BEGIN}\nold words\n{instruction_lines.END}\n\nmore of mine\n"
+    text = f"# Mine\n\n{instructions.BEGIN}\nold words\n{instructions.END}\n\nmore of mine\n"
 
-    assert after(instruction_lines.plan_add(text)) == f"# Mine\n\n{instruction_lines.BLOCK}\nmore of mine\n"
+    assert after(instructions.plan_add(text)) == f"# Mine\n\n{instructions.BLOCK}\nmore of mine\n"

@@ -17,9 +17,8 @@ from kite_memory import assets
 from kite_memory.app import code_anchors
 from kite_memory.app.code_anchors import CodeAnchors, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note
-from kite_memory.model.record import Chunk, Decision, Fact, Insight, Record, RecordItem, Topic
-from kite_memory.projects.repositories import branch_of, merged
+from kite_memory.model.note import Chunk, Decision, Fact, Insight, Note, Record, RecordItem, Topic
+from kite_memory.projects import branch_of, merged
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
 
@@ -45,7 +44,7 @@ def event(text: str = "", *, path: str = "") -> Event:
 
 def made(
     work: Path,
-    told: Event,
+    event: Event,
     *,
     branch: str = "",
     body: str = "It runs at forty bar.",
@@ -53,8 +52,8 @@ def made(
     now: datetime = NOW,
 ) -> Note:
     session = Session(id="s1", provider="claude-code", started=NOW, project="orchard", cwd=str(work), branch=branch)
-    chunk = Chunk(id="c1", session=session, events=(told,))
-    item = kind(title="The press", body=body, evidence=(told.id,), importance=2, origin="user")
+    chunk = Chunk(id="c1", session=session, events=(event,))
+    item = kind(title="The press", body=body, evidence=(event.id,), importance=2, origin="user")
     record = Record(topics=(Topic(name="the press", summary="", items=(item,)),))
     (drafted,) = anchored(draft(record, chunk), chunk, now)
     return drafted.note
@@ -81,7 +80,7 @@ def test_what_lies_elsewhere_or_is_no_file_is_no_anchor(work: Path, path: str) -
     assert made(work, event(path=path)).anchors == ()
 
 
-def test_of_an_old_session_nobody_knows_what_the_files_said(work: Path) -> None:
+def test_of_an_old_session_no_one_knows_what_the_files_said(work: Path) -> None:
     assert made(work, event(path=str(work / "other.py")), now=NOW + timedelta(days=2)).anchors == ()
 
 
@@ -159,7 +158,7 @@ class Rounds:
         self.sessions.branch = name
 
     def write(self, note: Note) -> str:
-        from kite_memory.model.plan import Create
+        from kite_memory.model.note import Create
 
         self.vault.carry_out([Create(note=note, because="")])
         return note.id
@@ -253,7 +252,7 @@ def test_a_note_that_an_earlier_version_called_drifted_is_put_right(rounds: Roun
     assert 'drifted: ""' in (rounds.vault.root / rounds.vault.find(id).path).read_text()
 
 
-def test_nobody_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:
+def test_no_one_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:
     rounds.write(made(work, event(path=str(work / "other.py"))))
     (work / "other.py").write_text("y\n")
 
@@ -297,7 +296,7 @@ def repository(work: Path) -> Path:
     return work
 
 
-def test_a_branch_is_told_without_asking_git(repository: Path) -> None:
+def test_a_branch_is_reported_without_asking_git(repository: Path) -> None:
     assert branch_of(str(repository / "press")) == "fix/press"
     git(repository, "worktree", "add", str(repository.parent / "tree"), "main")
     assert branch_of(str(repository.parent / "tree")) == "main"

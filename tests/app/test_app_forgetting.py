@@ -1,4 +1,4 @@
-"""What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
+"""What a forgotten note rested on is offered to no one any more, and erased where a person wants that."""
 
 import json
 import sqlite3
@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.spending import Budget
 from kite_memory.errors import NoteNotFound
-from kite_memory.extensions.contract.events import SESSION
+from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
-from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.model.note import Fact, Record, Topic
 from kite_memory.system import sqlite
-from kite_memory.timeline import tombstones
+from kite_memory.timeline import writing
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.access import OWNER, Asker
-from kite_memory.vault.pages import memory_page
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault import memory_page
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.work import Work
@@ -67,7 +67,7 @@ def cited(text: str) -> str:
 
 
 def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
-    told = [
+    listed = [
         "---",
         f"id: {name}",
         f"kind: {kind}",
@@ -75,9 +75,9 @@ def write(house: Services, folder: str, name: str, body: str, *evidence: str, ki
         "project: orchard",
         "created: 2026-03-01T10:00:00Z",
     ]
-    told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
+    listed += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
     (house.vault.root / "projects").mkdir(exist_ok=True)
-    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
+    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(listed))
 
 
 def holding(house: Services, words: bytes) -> set[str]:
@@ -85,8 +85,8 @@ def holding(house: Services, words: bytes) -> set[str]:
 
 
 def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
-    return told
+    content: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+    return content
 
 
 def found(house: Services, query: str) -> list[str]:
@@ -152,22 +152,22 @@ class TestForgetting:
         assert GATE in texts(house)
 
     def test_what_another_note_rests_on_is_still_offered(self, house: Services) -> None:
-        told = perform(house, "forget", note="gate")
+        answer = perform(house, "forget", note="gate")
 
-        assert [(line["lets_go"], line["others"]) for line in told["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
+        assert [(line["lets_go"], line["others"]) for line in answer["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
         assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
 
     def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
-        told = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
+        answer = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
 
-        assert [(line["text"], line["blank"]) for line in told["evidence"]] == [(GATE, True), (SHARED, True)]
+        assert [(line["text"], line["blank"]) for line in answer["evidence"]] == [(GATE, True), (SHARED, True)]
         assert GATE in texts(house)
         assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
 
     def test_a_citation_lets_a_line_go_without_a_note(self, house: Services) -> None:
-        told = perform(house, "forget", note=cited(OTHER))
+        answer = perform(house, "forget", note=cited(OTHER))
 
-        assert told["notes"] == []
+        assert answer["notes"] == []
         assert found(house, "pump oil") == []
 
     def test_no_note_is_made_of_it_later(self, house: Services) -> None:
@@ -205,12 +205,12 @@ class TestErasing:
             page = house.vault.pages.read("MEMORY.md")
             (house.config.state / "consolidated.json").write_text(page)
             before = holding(house, b"zanzib")
-            told = self.erased(house)
+            erased = self.erased(house)
             at_once = holding(house, b"zanzib")
 
         assert {"vault.sqlite-wal", "consolidated.json"} <= before
         assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
-        assert told["problems"] == []
+        assert erased["problems"] == []
         assert at_once == set()
 
     def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: Services) -> None:
@@ -230,13 +230,13 @@ class TestErasing:
         perform(house, "synthesize")
         (house.vault.root / "MEMORY.md").unlink()
 
-        told = self.erased(house)
+        erased = self.erased(house)
 
-        assert told["problems"] == []
+        assert erased["problems"] == []
         assert not (house.vault.root / "MEMORY.md").exists()
         assert holding(house, b"zanzib") == set()
 
-    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_one_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -278,7 +278,7 @@ class TestErasing:
         self.erased(house)
 
         after = texts(house)
-        assert after == [tombstones.BLANK if text in (GATE, SHARED) else text for text in before]
+        assert after == [writing.BLANK if text in (GATE, SHARED) else text for text in before]
 
     def test_the_sessions_title_goes_too_and_stays_away(self, house: Services) -> None:
         self.erased(house)
@@ -309,11 +309,11 @@ class TestErasing:
 
         with closing(Timeline(file)) as anew:
             anew.commit([worked().look()], SESSION.provider)
-            told = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
+            texts = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
             offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
 
-        assert GATE not in told and tombstones.BLANK in told
-        assert SHARED in told and SHARED not in offered
+        assert GATE not in texts and writing.BLANK in texts
+        assert SHARED in texts and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
     def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: Services) -> None:
@@ -321,17 +321,17 @@ class TestErasing:
 
         (piece,) = perform(house, "why", note="quinces")["evidence"]
 
-        assert [each["text"] for each in piece["events"]] == [tombstones.BLANK]
+        assert [each["text"] for each in piece["events"]] == [writing.BLANK]
         assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
 
     def test_it_can_be_repeated(self, house: Services) -> None:
         perform(house, "forget", note=cited(GATE))
         perform(house, "forget", note=cited(GATE), with_evidence=True)
 
-        told = self.erased(house)
+        erased = self.erased(house)
 
         assert GATE not in texts(house)
-        assert [note["id"] for note in told["notes"]] == ["gate"]
+        assert [note["id"] for note in erased["notes"]] == ["gate"]
 
     def test_the_failure_that_it_was_is_forgotten_by_its_signature(self, tmp_path: Path) -> None:
         failed = Work().asked("Run it").ran("make deploy", "Error: the depot at Zanzibar is closed to you", "failed")
@@ -351,7 +351,7 @@ class TestLines:
         [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
     )
     def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
-        assert tombstones.line_of(event) == line
+        assert writing.line_of(event) == line
 
     def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
         one = event(GATE)
@@ -362,8 +362,8 @@ class TestLines:
             timeline.forget_events([one], blank=True)
 
             assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
-                tombstones.BLANK,
-                tombstones.BLANK,
+                writing.BLANK,
+                writing.BLANK,
                 GATE,
             ]
 
@@ -395,11 +395,11 @@ class TestLeavingNothing:
         self.filled(house)
         before = holding(house, b"zanzib")
 
-        told = perform(house, "forget", note="gate", with_evidence=True)
+        answer = perform(house, "forget", note="gate", with_evidence=True)
 
         assert {"outbox.sqlite-wal", "shown.sqlite-wal", "timeline.sqlite-wal"} <= before
         assert holding(house, b"zanzib") == set()
-        assert told["problems"] == []
+        assert answer["problems"] == []
 
     def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: Services) -> None:
         self.filled(house)
@@ -415,9 +415,9 @@ class TestLeavingNothing:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM occasion").fetchall()
 
-            told = perform(house, "forget", note="gate", with_evidence=True)
+            answer = perform(house, "forget", note="gate", with_evidence=True)
 
-        assert [remark.partition(":")[0] for remark in told["problems"]] == ["index may still hold it"]
+        assert [remark.partition(":")[0] for remark in answer["problems"]] == ["index may still hold it"]
 
     def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: Services, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
@@ -440,25 +440,25 @@ class TestLeavingNothing:
 class TestIds:
     def test_every_id_that_a_search_prints_can_be_forgotten(self, house: Services) -> None:
         for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
-            told = perform(house, "search", query=query)
-            ids = [each["id"] for each in (*told["hits"], *told["events"])]
-            ids += [each[name] for each in told["events"] for name in ("session", "reference")]
+            answer = perform(house, "search", query=query)
+            ids = [each["id"] for each in (*answer["hits"], *answer["events"])]
+            ids += [each[name] for each in answer["events"] for name in ("session", "reference")]
 
             for id in ids:
                 rehearsed = perform(house, "forget", note=id, dry_run=True)
                 assert rehearsed["notes"] or rehearsed["evidence"], id
 
     def test_an_events_id_lets_its_line_go(self, house: Services) -> None:
-        told = perform(house, "forget", note=event(OTHER).id)
+        answer = perform(house, "forget", note=event(OTHER).id)
 
-        assert [line["text"] for line in told["evidence"]] == [OTHER]
+        assert [line["text"] for line in answer["evidence"]] == [OTHER]
         assert found(house, "pump oil") == []
 
     def test_a_sessions_id_is_the_sweep_of_it(self, house: Services) -> None:
-        told = perform(house, "forget", note=SESSION.id, dry_run=True)
+        answer = perform(house, "forget", note=SESSION.id, dry_run=True)
 
-        assert {each["id"] for each in told["notes"]} == {"gate", "quinces"}
-        assert told["session"] == SESSION.id
+        assert {each["id"] for each in answer["notes"]} == {"gate", "quinces"}
+        assert answer["session"] == SESSION.id
 
     def test_what_is_no_id_is_not_found(self, house: Services) -> None:
         with pytest.raises(NoteNotFound):

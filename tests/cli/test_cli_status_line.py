@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory import hook_client
-from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import Figures, segment
-from kite_memory.cli.status_line import snippet
+from kite_memory.cli.opening import snippet
 from kite_memory.errors import UsageError
 
 
@@ -29,9 +29,9 @@ def test_the_segment_names_what_there_is(figures: Figures, text: str) -> None:
 
 
 def test_the_session_is_read_from_claude_codes_json() -> None:
-    told = {"session_id": "5e551011", "workspace": {"current_dir": "/orchard"}, "model": {"display_name": "Sonnet"}}
+    fields = {"session_id": "5e551011", "workspace": {"current_dir": "/orchard"}, "model": {"display_name": "Sonnet"}}
 
-    assert session_of(json.dumps(told).encode()) == "5e551011"
+    assert session_of(json.dumps(fields).encode()) == "5e551011"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"session_id": 7}', b'"x"', b"\xff", b"[" * 70_000])
@@ -49,7 +49,7 @@ def test_without_a_daemon_it_prints_nothing(tmp_path: Path, command: list[str]) 
 
 
 def test_it_loads_neither_typer_nor_the_vault() -> None:
-    listed = "import sys; import kite_memory.cli.status_line as s; s._segment(b''); print(*sys.modules)"
+    listed = "import sys; import kite_memory.cli.opening as s; s._segment(b''); print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, timeout=30, check=True).stdout.split()
 

@@ -3,8 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kite_memory.extensions.contract.bad_input_contract import wild_lines
 from kite_memory.extensions.contract.source_contract import FileSourceContract
-from kite_memory.extensions.contract.wild_values import wild_lines
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.cursor.source import CursorApp
 from tests.contract.database_contract import DatabaseSourceContract, Store
@@ -74,7 +74,7 @@ class TestCursorCommandLine(DatabaseSourceContract):
 
 
 class TestCursorExport(FileSourceContract):
-    """No line says when it was said, so that what is read later is told later: it only ever grows, but it is not held to that."""
+    """Lines have no time, so what is read later gets a later time: it only grows, but it is not held to that."""
 
     def make(self, folder: Path) -> Source:
         return CursorApp(folder / "User", folder / "cli", clock=lambda: 4e9)

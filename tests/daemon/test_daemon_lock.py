@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.lock import DaemonLock, holder
+from kite_memory.daemon.protocol import DaemonLock, holder
 from kite_memory.errors import DaemonRunning, KiteError
 
-IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.lock import DaemonLock\n"
+IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.protocol import DaemonLock\n"
 HOLD = IMPORTS + "DaemonLock.take(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
 
 
@@ -22,7 +22,7 @@ def holding_process(state: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_daemon_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:
+def test_a_second_daemon_is_refused_and_learns_who_the_first_is(tmp_path: Path) -> None:
     with holding_process(tmp_path) as first:
         with pytest.raises(DaemonRunning, match=rf"\(pid {first.pid}\)") as refusal:
             DaemonLock.take(tmp_path)
@@ -83,7 +83,7 @@ def test_the_state_folder_is_made_for_it(tmp_path: Path) -> None:
         assert holder(tmp_path / "deep" / "state") == os.getpid()
 
 
-def test_nobody_holds_what_was_never_made(tmp_path: Path) -> None:
+def test_no_one_holds_what_was_never_made(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
 
 

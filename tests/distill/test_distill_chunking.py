@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
-from kite_memory.distill.offline.passages import turns
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.condense import ChunkPolicy, finished, worth_asking
+from kite_memory.distill.offline.wording import turns
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import PLANNING, Event, EventType
 
 SMALL = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0)
@@ -27,7 +27,7 @@ def turn(start: int, size: int) -> list[Event]:
     ]
 
 
-def test_a_story_still_being_told_waits() -> None:
+def test_a_story_still_being_reported_waits() -> None:
     assert list(finished(turn(0, 100), SMALL, quiet_for=59.9)) == []
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bench.extract_gold import live, main
-from kite_memory.distill.chunking import ChunkPolicy
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, answer_to
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.condense import ChunkPolicy
+from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, answer_to, event
 from kite_memory.model.event import EventType
 from tests.sources.transcript import SESSION, Transcript
 
@@ -72,8 +71,8 @@ def test_a_missing_answer_is_counted_and_its_question_kept_until_somebody_answer
 
 
 def test_a_session_as_it_ran_is_cut_where_there_was_silence_and_nothing_is_lost() -> None:
-    told = [event(number, EXPLAINED, EventType.ASSISTANT_MESSAGE) for number in (1, 2, 60, 61, 200)]
+    events = [event(number, EXPLAINED, EventType.ASSISTANT_MESSAGE) for number in (1, 2, 60, 61, 200)]
 
-    spans = list(live(told, ChunkPolicy(idle=10.0)))
+    spans = list(live(events, ChunkPolicy(idle=10.0)))
 
     assert [(span.first, span.last) for span in spans] == [(1, 2), (60, 61), (200, 200)]

@@ -1,10 +1,10 @@
-"""Extractors that do as they are told, and word every answer differently."""
+"""Extractors that do as they are instructed, and word every answer differently."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from kite_memory.distill.extractor import Answer, Outcome, Refused, Usage
-from kite_memory.model.record import Chunk, Decision, Record, Topic
+from kite_memory.model.note import Chunk, Decision, Record, Topic
 
 
 class ScriptedExtractor:

@@ -4,12 +4,12 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kite_memory.team.postgres.objects import ObjectMissing
+from kite_memory.team.postgres.conversations import ObjectMissing
 from kite_memory.tools.store import StoreUnavailable
 
 
 class ObjectShelf:
-    """``down`` makes every call fail, as when nobody answers. ``kept`` is what it holds, by name."""
+    """``down`` makes every call fail, as when no one answers. ``kept`` is what it holds, by name."""
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[bytes, datetime]] = {}

@@ -16,7 +16,7 @@ import anyio
 from kite_memory.mcp_server.auth_middleware import AccessRules, Audit, TokenIssuer
 from kite_memory.mcp_server.http import serve
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.tools.wire import Perform
+from kite_memory.tools.declarations import Perform
 
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
@@ -57,8 +57,8 @@ class Served:
             "POST", self.path, {**HEADERS, "authorization": f"Bearer {token}", **headers}, json.dumps(body).encode()
         )
         assert status == 200, (status, answer)
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        content: dict[str, Any] = json.loads(answer)
+        return content
 
     def audit(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.state / "logs" / "audit.log").read_text().splitlines()]

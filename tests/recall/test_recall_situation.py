@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.recall.select import Situation, situation_of
 
@@ -52,7 +52,7 @@ def test_the_newest_comes_first() -> None:
     assert situation.commands == ("make lint", "make test", "make")
 
 
-def test_what_failed_is_told() -> None:
+def test_what_failed_is_reported() -> None:
     events = [
         event(1, "ladder not found", EventType.TOOL_RESULT, status="failed"),
         event(2, "all well", EventType.TOOL_RESULT, status="ok"),

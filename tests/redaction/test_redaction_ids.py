@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.redaction import redact_event, redact_id
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
@@ -16,9 +16,9 @@ FIELDS = ("id", "session", "parent", "call", "tool")
 def test_a_secret_in_an_id_of_an_event_is_not_kept(field: str) -> None:
     given: dict[str, Any] = {field: f"x {TOKEN}"}
 
-    told = redact_event(replace(event(1, "Prune the pear tree."), **given))
+    redacted = redact_event(replace(event(1, "Prune the pear tree."), **given))
 
-    assert TOKEN not in getattr(told, field)
+    assert TOKEN not in getattr(redacted, field)
 
 
 def test_two_ids_with_secrets_stay_two_and_one_stays_one() -> None:

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
+from kite_memory.model.event import Event, EventType, ReadResult
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
-from kite_memory.sources.droid.source import Droid as DroidSource
-from kite_memory.sources.goose.source import Goose
+from kite_memory.sources.droid import Droid as DroidSource
+from kite_memory.sources.goose import Goose
 from kite_memory.sources.opencode.source import Kilo, OpenCode
-from kite_memory.sources.pi.source import Pi as PiSource
-from kite_memory.sources.qwen_code.source import QwenCode
+from kite_memory.sources.pi import Pi as PiSource
+from kite_memory.sources.qwen_code import QwenCode
 from tests.fakes import opencode_store
 from tests.fakes.goose_store import SESSION, GooseStore, a_morning, request, response
 from tests.fakes.goose_store import text as said
@@ -183,12 +182,12 @@ def test_a_cancelled_call_of_qwen_was_denied(tmp_path: Path) -> None:
 
 
 def test_in_a_sub_agents_session_of_droid_no_person_writes(tmp_path: Path) -> None:
-    called, told = Droid(callingSessionId="0a917070-0000-4000-8000-000000000009"), Droid()
+    called, result = Droid(callingSessionId="0a917070-0000-4000-8000-000000000009"), Droid()
     called.message("user", text("Explore the orchard."))
-    told.message("user", text("# Task Tool Invocation\n\nExplore the orchard."))
-    told.message("user", text("And the meadow."))
+    result.message("user", text("# Task Tool Invocation\n\nExplore the orchard."))
+    result.message("user", text("And the meadow."))
 
-    reads = [droid(tmp_path / "called", called), droid(tmp_path / "told", told)]
+    reads = [droid(tmp_path / "called", called), droid(tmp_path / "told", result)]
 
     assert [persons(read.events) for read in reads] == [[], []]
     assert reads[0].session is not None

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing.exchange import Syncing
-from kite_memory.extensions.contract.events import START, event
-from kite_memory.model.event import Event, Session
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.app.syncing import Syncing
+from kite_memory.extensions.contract.extractor_contract import START, event
+from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -146,9 +145,9 @@ def homes(folder: Path, *names: str) -> Iterator[list[Home]]:
 def settle(*machines: Home) -> None:
     """Let all exchange until nothing goes any more."""
     for _ in range(8):
-        told = [machine.sync() for machine in machines]
-        problems = [problem for each in told for problem in each["problems"]]
+        listed = [machine.sync() for machine in machines]
+        problems = [problem for each in listed for problem in each["problems"]]
         assert not problems, problems
-        if not any(sum(each["went"].values()) or sum(each["came"].values()) for each in told):
+        if not any(sum(each["went"].values()) or sum(each["came"].values()) for each in listed):
             return
-    raise AssertionError(f"they never come to rest: {told}")
+    raise AssertionError(f"they never come to rest: {listed}")

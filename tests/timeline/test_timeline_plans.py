@@ -11,13 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kite_memory.extensions.contract.events import SESSION, START, event
-from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.exchange import Since
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
+from kite_memory.model.event import (
+    Cursor,
+    EventType,
+    EvidenceReference,
+    ReadResult,
+    RedactedResult,
+    Session,
+    Status,
+    evidence_reference,
+)
+from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.rows import Since
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -37,13 +43,13 @@ def _look(events: int, *, session: Session = SESSION) -> RedactedResult:
         (FAILED, EventType.ERROR, "make test", "failed"),
         ("we keep one pool for each worker, it survives a restart", EventType.DECISION, "", ""),
     ]
-    told = []
+    listed = []
     for number in range(events):
         text, type, command, status = kinds[number % len(kinds)]
-        told.append(event(number, text, type, session=session, command=command, status=status))
+        listed.append(event(number, text, type, session=session, command=command, status=status))
     cursor = Cursor(position=1, size=1, mtime_ns=1, identity="i", carry="")
     return RedactedResult(
-        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(listed), problems=(), cursor=cursor)
     )
 
 

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Chunk, Decision, Fact, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import Chunk, Decision, Fact, Note, NoteKind, Record, RecordItem, Rejected, Topic
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.files import Files
@@ -43,8 +42,8 @@ def event(number: int) -> Event:
 
 
 def chunk(name: str = "chunk-1", *, first: int = 0, session: str = SESSION.id) -> Chunk:
-    told = replace(SESSION, id=session)
-    return Chunk(id=name, session=told, events=tuple(event(number) for number in range(first, first + 4)))
+    changed = replace(SESSION, id=session)
+    return Chunk(id=name, session=changed, events=tuple(event(number) for number in range(first, first + 4)))
 
 
 def fact(title: str, body: str = "", *, entities: Iterable[str] = (), evidence: int = 1) -> Fact:

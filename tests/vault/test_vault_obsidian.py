@@ -13,8 +13,7 @@ import pytest
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.model.note import NoteKind
-from kite_memory.model.record import Rejected
+from kite_memory.model.note import NoteKind, Rejected
 from kite_memory.vault.vault import Vault
 from tests.fakes.house import fake_house
 from tests.sources.transcript import Transcript
@@ -49,12 +48,12 @@ def transcripts(home: Path) -> None:
     folder.mkdir(parents=True)
     for number, (asked, answered) in enumerate(SAID):
         session = f"{number}a0a0a0a-0000-4000-8000-000000000001"
-        told = Transcript(session, first=0x0A000001 + (number << 16), cwd="/home/ada/orchard")
-        told.user(asked)
-        told.assistant(answered)
-        told.user("Thanks, and why is that?")
-        told.assistant(f"In short: {answered}")
-        (folder / f"{session}.jsonl").write_bytes(told.bytes)
+        transcript = Transcript(session, first=0x0A000001 + (number << 16), cwd="/home/ada/orchard")
+        transcript.user(asked)
+        transcript.assistant(answered)
+        transcript.user("Thanks, and why is that?")
+        transcript.assistant(f"In short: {answered}")
+        (folder / f"{session}.jsonl").write_bytes(transcript.bytes)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +99,7 @@ def test_what_stands_alone_shares_its_name_with_nothing(opened: Any, made: Path)
         assert not pages & set(opened.front_matter_index[name].get("entities", []))
 
 
-def test_every_note_has_properties_of_the_types_that_obsidian_is_told(opened: Any) -> None:
+def test_every_note_has_properties_of_the_types_that_obsidian_is_reported(opened: Any) -> None:
     types = json.loads((TEMPLATE / ".obsidian" / "types.json").read_text())["types"]
     notes = [front for name, front in opened.front_matter_index.items() if front.get("id")]
 
@@ -226,7 +225,7 @@ def test_folders_may_be_filed_anew_and_what_comes_later_lands_where_the_note_is_
 
 
 def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault, person: Person) -> None:
-    from kite_memory.model.plan import Supersede
+    from kite_memory.model.note import Supersede
     from tests.vault.building import drafts
 
     (path,) = write(vault, fact("Pear"))
@@ -241,7 +240,7 @@ def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault,
 
 
 def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: Vault, person: Person) -> None:
-    from kite_memory.model.plan import Supersede
+    from kite_memory.model.note import Supersede
     from tests.vault.building import drafts
 
     path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)

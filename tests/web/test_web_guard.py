@@ -1,10 +1,10 @@
-"""Who is let in: the browser that opened the link, and nobody else on this machine or behind another page."""
+"""Who is let in: the browser that opened the link, and no one else on this machine or behind another page."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.web.guard import Access, Admit, Enter, Refuse, decide
+from kite_memory.web.server import Access, Admit, Enter, Refuse, decide
 from tests.web.browsing import Site
 
 ACCESS = Access(port=8123)

@@ -10,7 +10,7 @@ import pytest
 from kite_memory.config import Config, ExtractorConfig, JudgeMode
 from kite_memory.distill.extractor import Answer, Misconfigured, Sharing, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.extensions.contract.conversations import about_the_queue, answer_to
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer_to
 from kite_memory.keys import Keys
 from kite_memory.model.hit import Judged
 from kite_memory.wiring.models import extractor_of, judge_of
@@ -88,7 +88,7 @@ def test_a_model_that_was_asked_for_but_has_no_key_answers_nothing_and_says_so(t
     assert judge_of(config, kept, outbox) is None
 
 
-def test_nobody_judges_where_that_is_off(tmp_path: Path, outbox: Outbox) -> None:
+def test_no_one_judges_where_that_is_off(tmp_path: Path, outbox: Outbox) -> None:
     assert judge_of(config_for(tmp_path, judge="off"), keys_with(tmp_path, **ANTHROPIC), outbox) is None
 
 

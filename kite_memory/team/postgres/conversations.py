@@ -1,25 +1,123 @@
-"""Saved conversations: the record, its journal and its notes in one transaction; a long transcript in object storage."""
+"""Saved conversations: the record, its journal and its notes in one transaction; a long transcript in object storage.
+
+Any service that supports S3 will do.
+"""
 
 import contextlib
 import hashlib
+import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.record import RecordItem
-from kite_memory.recall.embedders.embedder import Embedder
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from kite_memory.model.note import Note, NoteKind, RecordItem, Scope
+from kite_memory.recall.embedder import Embedder
 from kite_memory.team.postgres import notes
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, indexed
-from kite_memory.team.postgres.objects import ObjectMissing, Objects
 from kite_memory.team.postgres.rows import aware, clean, encoded, note_row, record_json, record_of
-from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, without
-from kite_memory.tools.store import Conversation, Saved, StoreUnavailable
+from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation, StoreUnavailable
 from kite_memory.vault.lifecycle import standing_until
 from kite_memory.vault.planning import compose
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+_SECONDS: Final = 10
+_STORAGE_HINT: Final = "try again in a moment; see `[team]` in the configuration if it stays so"
+
+
+class ObjectMissing(StoreUnavailable):
+    """A row refers to an object that is missing or differs from what was stored."""
+
+
+class Objects(Protocol):
+    """Interface of object storage. Names are generated and never reused. Raises `StoreUnavailable`."""
+
+    def put(self, tenant: str, content: bytes) -> str:
+        """Store the content and return its name. It can be read once this returns."""
+        ...
+
+    def get(self, name: str) -> bytes: ...
+
+    def remove(self, name: str) -> None:
+        """Delete an object; a missing one is ignored."""
+        ...
+
+    def names(self, tenant: str, *, before: datetime) -> Iterator[str]:
+        """Yield the names of objects stored before a time."""
+        ...
+
+
+class S3Objects:
+    """Object storage over S3. boto3 finds the credentials: in the environment, its own files, or the machine's role."""
+
+    def __init__(self, *, bucket: str, endpoint: str = "", prefix: str = "kite-memory", region: str = "") -> None:
+        self._bucket = bucket
+        self._prefix = prefix.strip("/")
+        self._client: S3Client = boto3.client(
+            "s3",
+            endpoint_url=endpoint or None,
+            region_name=region or None,
+            config=Config(
+                connect_timeout=_SECONDS / 3,
+                read_timeout=_SECONDS,
+                retries={"mode": "standard", "total_max_attempts": 2},
+                request_checksum_calculation="when_required",  # services other than Amazon's do not support the newer checksums
+                response_checksum_validation="when_required",
+            ),
+        )
+
+    def put(self, tenant: str, content: bytes) -> str:
+        name = f"{self._folder(tenant)}{uuid.uuid4().hex}"
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=name, Body=content, ContentType="application/octet-stream")
+        except (BotoCoreError, ClientError) as error:
+            raise _unavailable(error) from error
+        return name
+
+    def get(self, name: str) -> bytes:
+        try:
+            return self._client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+                raise ObjectMissing("the transcript is no longer in object storage", hint="tell who runs it") from error
+            raise _unavailable(error) from error
+        except BotoCoreError as error:
+            raise _unavailable(error) from error
+
+    def remove(self, name: str) -> None:
+        try:
+            self._client.delete_object(Bucket=self._bucket, Key=name)
+        except (BotoCoreError, ClientError) as error:
+            raise _unavailable(error) from error
+
+    def names(self, tenant: str, *, before: datetime) -> Iterator[str]:
+        try:
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=self._folder(tenant)):
+                for found in page.get("Contents", ()):
+                    if found["LastModified"] < before:
+                        yield found["Key"]
+        except (BotoCoreError, ClientError) as error:
+            raise _unavailable(error) from error
+
+    def _folder(self, tenant: str) -> str:
+        """Return a tenant's folder in hexadecimal, so that no tenant's name is a prefix of another's, or a path."""
+        return f"{self._prefix}/{tenant.encode().hex()}/"
+
+
+def _unavailable(error: BotoCoreError | ClientError) -> StoreUnavailable:
+    if isinstance(error, ClientError):
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        return StoreUnavailable(f"object storage refused: {code}", hint=_STORAGE_HINT)
+    return StoreUnavailable("object storage does not answer", hint=_STORAGE_HINT)
+
 
 LONG: Final = 40_000
 """Bytes, about 10,000 tokens; a longer transcript is kept in object storage."""
@@ -44,7 +142,7 @@ _HINT: Final = "set `bucket` in `[team]`, or save the conversation without its t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredTranscript:
     """A transcript in its row, or the name of its object with the expected hash."""
 
     content: bytes | None = None
@@ -62,16 +160,16 @@ class Kept:
         return content.decode("utf-8", "surrogatepass")
 
 
-def ready(conversation: Conversation, objects: Objects | None, tenant: str) -> Kept:
+def ready(conversation: SavedConversation, objects: Objects | None, tenant: str) -> StoredTranscript:
     """Return where the transcript is kept. A long one is uploaded first, before any database lock is held."""
     if not conversation.transcript:
-        return Kept()
+        return StoredTranscript()
     content = conversation.transcript.encode("utf-8", "surrogatepass")
     if len(content) <= LONG:
-        return Kept(content=content)
+        return StoredTranscript(content=content)
     if objects is None:
         raise StoreUnavailable("a transcript this long needs object storage, which is not set up", hint=_HINT)
-    return Kept(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
+    return StoredTranscript(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
 
 
 def take_away(objects: Objects | None, name: str) -> None:
@@ -89,7 +187,7 @@ class Prepared:
     conversation nor its journal may contain.
     """
 
-    conversation: Conversation
+    conversation: SavedConversation
     over: datetime | None
     journal: tuple[Note, Indexed]
     notes: tuple[tuple[Note, Indexed], ...]
@@ -97,7 +195,7 @@ class Prepared:
 
 
 def prepared(
-    conversation: Conversation, old: Conversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
+    conversation: SavedConversation, old: SavedConversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
 ) -> Prepared:
     """Return what to write. ``gone`` are the ids of forgotten notes."""
     over = old.updated if old else None
@@ -117,24 +215,24 @@ def prepared(
     )
 
 
-def telling_less(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
+def prepare_removal(id: str, conversation: SavedConversation, *, embedder: Embedder) -> Prepared:
     """Return the conversation without the note of this id; its other notes do not change."""
     less = prepared(conversation, None, {id}, OWNER, embedder)
     return replace(less, over=conversation.updated, notes=())
 
 
-def note_ids(conversation: Conversation) -> list[str]:
+def note_ids(conversation: SavedConversation) -> list[str]:
     return [id for item in conversation.record.items() for id in _ids(conversation, item)]
 
 
-def _unsaid(conversation: Conversation, gone: Collection[str]) -> Conversation:
+def _unsaid(conversation: SavedConversation, gone: Collection[str]) -> SavedConversation:
     items = {
         item_id(conversation, item) for item in conversation.record.items() if not set(_ids(conversation, item)).isdisjoint(gone)
     }
     return replace(conversation, record=without(conversation, items))
 
 
-def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[Saved, str] | None:
+def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: StoredTranscript) -> tuple[Saved, str] | None:
     """Save the conversation.
 
     Return the result and the name of an object no longer needed; ``None`` if it was amended or forgotten meanwhile.
@@ -165,7 +263,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
     return saved, old["object"] if old and (kept.object or kept.content is not None) else ""
 
 
-def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
+def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, SavedConversation] | None:
     """Return the id of a note by its name, and the conversation it came from, or ``None`` if it came from none."""
     note = notes.called(cursor, grant, tenant, name)
     if note is None or note.kind is NoteKind.JOURNAL:
@@ -186,7 +284,7 @@ def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared 
     if (source[1].updated if source else None) != (less.over if less else None):
         return None
     if less is not None:
-        _write(cursor, tenant, less.conversation, Kept())
+        _write(cursor, tenant, less.conversation, StoredTranscript())
         journal, index = less.journal
         row = note_row(journal, by=less.conversation.created_by, conversation=less.conversation.uuid)
         notes.put(cursor, tenant, row, index)
@@ -197,7 +295,7 @@ def _take_turn(cursor: Cursor, tenant: str, uuid: str) -> None:
     cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s || chr(10) || %s, 0))", (tenant, storable(uuid)))
 
 
-def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
+def _notes(conversation: SavedConversation, *, everywhere: bool) -> Iterator[Note]:
     for draft in drafts_of(conversation, everywhere=everywhere):
         note = draft.note
         lifted = note.scope is not conversation.scope
@@ -212,7 +310,7 @@ def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
         )
 
 
-def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
+def _lifted(conversation: SavedConversation, id: str, scope: Scope) -> str:
     """Return a note's id in another scope than the conversation's.
 
     It differs from the id in the conversation's own place, so that a caller who cannot see that place does not meet it.
@@ -220,7 +318,7 @@ def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
     return identity(conversation, scope.value, *filter(None, [conversation.person]), id)
 
 
-def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conversation:
+def _standing(cursor: Cursor, tenant: str, conversation: SavedConversation) -> SavedConversation:
     """Return the conversation without items whose notes were forgotten, rejected or replaced since."""
     ids = note_ids(conversation)
     rows = cursor.execute(
@@ -231,11 +329,11 @@ def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conver
     return _unsaid(conversation, {row["id"] for row in rows})
 
 
-def _ids(conversation: Conversation, item: RecordItem) -> tuple[str, str]:
+def _ids(conversation: SavedConversation, item: RecordItem) -> tuple[str, str]:
     return item_id(conversation, item), _lifted(conversation, item_id(conversation, item), Scope.GLOBAL)
 
 
-def _write(cursor: Cursor, tenant: str, conversation: Conversation, kept: Kept) -> None:
+def _write(cursor: Cursor, tenant: str, conversation: SavedConversation, kept: StoredTranscript) -> None:
     cursor.execute(
         _WRITE,
         {
@@ -262,18 +360,18 @@ def forgotten(cursor: Cursor, tenant: str, ids: list[str]) -> frozenset[str]:
     return frozenset(row["id"] for row in rows)
 
 
-def saved(cursor: Cursor, tenant: str, uuid: str) -> Conversation | None:
+def saved(cursor: Cursor, tenant: str, uuid: str) -> SavedConversation | None:
     row = _row(cursor, tenant, uuid)
     return _standing(cursor, tenant, _conversation(row)) if row else None
 
 
-def transcript(cursor: Cursor, tenant: str, uuid: str) -> Kept | None:
+def transcript(cursor: Cursor, tenant: str, uuid: str) -> StoredTranscript | None:
     row = cursor.execute(
         "SELECT transcript, object, object_hash FROM kite.conversation WHERE tenant = %s AND uuid = %s"
         " ORDER BY updated DESC LIMIT 1",
         (tenant, storable(uuid)),
     ).fetchone()
-    return Kept(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
+    return StoredTranscript(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
 
 
 def refers(cursor: Cursor, tenant: str, name: str) -> bool:
@@ -290,8 +388,8 @@ def _row(cursor: Cursor, tenant: str, uuid: str) -> Row | None:
     ).fetchone()
 
 
-def _conversation(row: Row) -> Conversation:
-    return Conversation(
+def _conversation(row: Row) -> SavedConversation:
+    return SavedConversation(
         uuid=row["uuid"],
         source=row["source"],
         project=row["project"],
