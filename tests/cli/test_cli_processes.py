@@ -291,7 +291,7 @@ def test_a_bar_is_drawn_where_a_person_watches_and_nowhere_else(machine: Machine
     assert piped.err.splitlines() == [
         piped.err.splitlines()[0],
         "claude-code: 2 sessions, 6 events",
-        f"3 notes in {machine.vault}",
+        "3 notes in ~/.kite/memory",
     ]
 
 
