@@ -84,6 +84,8 @@ _SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
 
 There, one of the twenty questions without an answer in that set gets one.
 """
+_LIKELY_AND_FOUND = 0.91
+"""Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
 """A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
 _COVERED = 0.35
@@ -208,6 +210,12 @@ def answers(about: float, settled: float | None) -> float:
     """
     weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
     return 1 / (1 + math.exp(-weighed))
+
+
+def is_an_answer(likely: float, *, settles: bool, score: float, covered: float) -> bool:
+    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question."""
+    is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
+    return covered >= _COVERED or (is_likely and likely + score >= _LIKELY_AND_FOUND)
 
 
 def rulings_in(said: Sequence[Event]) -> list[str]:
@@ -406,15 +414,16 @@ class QuestionAnswering(TimelineQueries):
             return []
         likely, settle = self._likelihoods(question, hits)
         best = max(range(len(hits)), key=lambda at: (likely[at], hits[at].covered))
-        bar = _SURE_OF_A_CHAT if settle[best] else _SURE_OF_TALK
-        if likely[best] < bar and hits[best].covered < _COVERED:
+        if not is_an_answer(likely[best], settles=settle[best], score=hits[best].score, covered=hits[best].covered):
             return []
         chosen = hits[best]
         newer = [
             hit
             for hit, sure, settles in zip(hits, likely, settle, strict=True)
-            if settles and hit.session.started > chosen.session.started
-            if sure >= _AS_SURE * likely[best] or (chosen.later is not None and chosen.later.session == hit.session.id)
+            if hit.session.started > chosen.session.started
+            if settles or not settle[best]
+            if (settles and sure >= _AS_SURE * likely[best])
+            or (chosen.later is not None and chosen.later.session == hit.session.id)
         ]
         return [*sorted(newer, key=lambda hit: hit.session.started, reverse=True)[:1], chosen]
 

@@ -179,10 +179,11 @@ def read(rows: Rows, before: Read | None) -> Read | None:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """Cosines between one text and bundles. ``events`` are row numbers, in descending order."""
+    """Cosines between one text and bundles. ``events`` are row numbers, in descending order, ``codes`` the bundles' own vectors."""
 
     events: tuple[int, ...]
     cosines: "Vectors"
+    codes: "npt.NDArray[np.int8]"
 
     def best(self, most: int, least: float = _FAINT) -> dict[int, float]:
         import numpy as np
@@ -194,10 +195,23 @@ class Nearness:
         """Return the cosines of those of ``events`` that have a vector."""
         found: dict[int, float] = {}
         for event in events:
-            place = bisect_left(self.events, -event, key=neg)
-            if place < len(self.events) and self.events[place] == event:
+            if (place := self._place(event)) is not None:
                 found[event] = float(self.cosines[place])
         return found
+
+    def between(self, one: int, other: int) -> float:
+        """Return the cosine between two events, 0 if one of them has no vector."""
+        import numpy as np
+
+        places = self._place(one), self._place(other)
+        if places[0] is None or places[1] is None:
+            return 0.0
+        first, second = (self.codes[place].astype(np.float32) for place in places)
+        return float(first @ second) / _SCALE**2
+
+    def _place(self, event: int) -> int | None:
+        place = bisect_left(self.events, -event, key=neg)
+        return place if place < len(self.events) and self.events[place] == event else None
 
 
 def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
@@ -208,7 +222,7 @@ def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
 
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
-    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32))
+    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32), codes=codes)
 
 
 def _day(now: datetime) -> str:
