@@ -114,6 +114,11 @@ _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_foll
 _SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
 _ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
+_SAYS_IT_WILL = re.compile(
+    r"\A\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )", re.IGNORECASE
+)
+"""The beginning of a message's last sentence that announces a next step."""
+_CODE = re.compile(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _TO_DO = re.compile(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
     r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
@@ -154,9 +159,9 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
         *_doing(events),
         *_next(events),
         *_changed(files, made),
-        *_failed(failures, done),
+        *_failed(failures, done, files),
         *_verify(files, done, failures),
-        *_stable_lines(stable, files),
+        *(_stable_lines(stable, files) if stable is not None else _never_stable(done)),
         *_open(events),
     )
     return Brief(
@@ -255,26 +260,30 @@ def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
 
 def _ending(text: str, length: int) -> str:
     """Return the last lines of a message, as far as there is room."""
-    lines = [line for line in _MARKUP.sub("", text[-_READ:]).splitlines() if line.strip()]
-    told = ""
+    lines = [line for line in _MARKUP.sub("", _CODE.sub("", text[-_READ:])).splitlines() if line.strip()]
+    shown = ""
     for line in reversed(lines):
-        if told and len(line) + len(told) > length:
+        if shown and len(line) + len(shown) > length:
             break
-        told = f"{line} {told}"
-    return cut(told, length)
+        shown = f"{line} {shown}"
+    return cut(shown, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
     """Return whether a message announces a next step and no prompt came after it."""
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
-    return not later and _ANNOUNCES.search(said.text[:_READ].strip()) is not None
+    if later or not said.text.strip():
+        return False
+    return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
 
 
 def _next(events: Sequence[Event]) -> Iterator[Line]:
-    """Yield what was in progress at the end, the agent's own list, and the remaining work named in its last messages."""
+    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages."""
     listed = list(_listed(events))
+    yield from listed
     yield from _in_hand(events)
-    yield from listed or _done_last(events)
+    if not listed:
+        yield from _done_last(events)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
@@ -311,8 +320,8 @@ def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
                 Part.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = bare(begun.command) or begun.path or begun.text
-        yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
+        what = cut(bare(begun.command) or begun.path or begun.text, _COMMAND)
+        yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
 
 
 def _done_last(events: Sequence[Event]) -> Iterator[Line]:
@@ -347,18 +356,22 @@ def _by_action(files: Sequence[Changed]) -> list[tuple[str, list[Changed]]]:
     return list(grouped.items())
 
 
-def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
-    """Yield open failures: checks first, then recent ones of other commands."""
+def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Changed]) -> Iterator[Line]:
+    """Yield open failures, checks first, then recent ones of other commands, and what was changed since without a new try."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
-    told = [*(run for run in failures if run.is_check), *others]
-    for run in told[:_FAILURES]:
+    shown = [*(run for run in failures if run.is_check), *others]
+    for run in shown[:_FAILURES]:
         because = f": {why}" if (why := _why(run)) else ""
         parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
         later = next(parts, None)
         partly = f" (only `{_command(later.command)}` has gone well since)" if later else ""
-        events = (run.event, later.event) if later else (run.event,)
-        yield _line(Part.FAILED, f"`{_command(run.command)}` failed{because}{partly}", *events)
+        since = _code(files, since=run.place) if run.is_check else []
+        unverified = f"; unverified: {_named(since, _FILES_CITED)} changed since, run it again" if since else ""
+        cited = (run.event, later.event) if later else (run.event,)
+        evidence = (*map(reference, cited), *(file.evidence for file in since[:1]))
+        text = f"`{_command(run.command)}` failed{because}{partly}{unverified}"
+        yield Line(part=Part.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
 
 
 def _why(run: Run) -> str:
@@ -376,7 +389,7 @@ def _part_of(later: Run, failed: Run) -> bool:
 
 
 def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[Line]:
-    """Yield checks whose result is unknown since something was changed, each with the command to run."""
+    """Yield checks that went well before something was changed, each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
         return
@@ -393,9 +406,6 @@ def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Ru
         since = [file for file in code if file.place > known]
         if run.outcome == "ok" and since:
             what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
-        elif run in failures and since:
-            what = f"run `{_command(run.command)}`: not run since it failed, and these changed"
             yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
         if len(told) >= _CHECKS:
             return
@@ -418,7 +428,7 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...
     """
     well = [at for at, run in enumerate(done) if run.outcome == "ok" and not run.measures]
     tested = [at for at in well if done[at].tested == "ok"]
-    built = [at for at in well if done[at].kinds == {"build"}]
+    built = [at for at in well if {"build"} <= done[at].kinds <= {"build", "types"}]
     if not (tested or built):
         return None
     at = (tested or built)[-1]
@@ -448,9 +458,12 @@ def _code(files: Sequence[Changed], *, since: int) -> list[Changed]:
     return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
-def _stable_lines(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
-    if stable is None:
-        return
+def _never_stable(done: Sequence[Run]) -> Iterator[Line]:
+    if checks := [run for run in done if run.is_check]:
+        yield _line(Part.STABLE, "no test or build was seen to pass", checks[-1].event)
+
+
+def _stable_lines(stable: Stable, files: Sequence[Changed]) -> Iterator[Line]:
     changed = [file for file in files if file.place > stable.place]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
     with_files = f"; {len(stable.files)} {'file' if len(stable.files) == 1 else 'files'} changed by then" if stable.files else ""
@@ -517,9 +530,13 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
 
 def _closing_question(text: str) -> str:
     """Return the last sentence if it is a question."""
-    lines = [line for line in text[-_READ:].splitlines() if line.strip()]
-    last = _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
+    last = _last_sentence(text)
     return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""
+
+
+def _last_sentence(text: str) -> str:
+    lines = [line for line in text[-_READ:].splitlines() if line.strip()]
+    return _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
 
 
 def _files_line(part: Part, what: str, files: Sequence[Changed], *besides: Event, most: int = _FILES_NAMED) -> Line:

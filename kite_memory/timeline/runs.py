@@ -304,11 +304,17 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
         run = done[at]
         if run.outcome != "failed" or not run.purposes:
             continue
-        if any(_is_the_same(run, later) for later in found):
+        if any(_is_the_same(run, later) for later in found) or _tried_without_its_wrapper(run, done[at + 1 :]):
             continue
         if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)
     return found
+
+
+def _tried_without_its_wrapper(run: Run, afterwards: Sequence[Run]) -> bool:
+    """Return whether the same command was run later without the program in front of it, whose failure it then was."""
+    wrapper, _, rest = bare(run.command).partition(" ")
+    return "=" not in wrapper and " " in rest and any(rest in each.command and bare(each.command) == rest for each in afterwards)
 
 
 def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:
