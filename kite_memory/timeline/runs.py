@@ -49,6 +49,9 @@ _RAN_NO_TEST = re.compile(
     r"|^Checked \d+ files?|^Build succeeded"
 )
 _NOT_ONE_FAILED = re.compile(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0)?\s*")
+_ALL_PASSED = re.compile(
+    r"^(?:\W{0,6}0 fail(?:ed|ures?)?\b|(?:=+|\s{0,4}Tests:?) {1,4}\d{1,6} passed\b(?!.{0,80}fail)).{0,200}$", re.MULTILINE
+)
 _OF_A_CHECKER = re.compile(
     r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
     r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
@@ -235,8 +238,18 @@ def _run(told: _Telling, cwd: str) -> Run | None:
         root=root,
         folder=folder,
         tested=tested,
-        said="\n".join(each.text[:_HEAD] for each in results) if outcome == "failed" else event.text[:_HEAD],
+        said="\n".join(_failing(each.text) for each in results) if outcome == "failed" else event.text[:_HEAD],
     )
+
+
+def _failing(text: str) -> str:
+    """Return the beginning of the text, or of what follows the last tests that all passed if the failure stands there.
+
+    What passing tests print may look like a failure: they provoke errors.
+    """
+    passed = [found.end() for found in _ALL_PASSED.finditer(text)]
+    rest = text[passed[-1] :][:_HEAD] if passed else ""
+    return rest if first_failure(rest) else text[:_HEAD]
 
 
 def _ran_no_test(summary: str) -> bool:

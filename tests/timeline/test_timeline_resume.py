@@ -193,6 +193,14 @@ class TestFailed:
 
         assert told(work, Part.FAILED) == ["`make check` failed: src/pear.py:3: error: Name 'quince' is not defined"]
 
+    @pytest.mark.parametrize("passed", [" 12 pass\n 0 fail", "=== 12 passed in 0.3s ===", "Tests:  12 passed, 12 total"])
+    def test_what_passing_tests_print_is_not_the_failure_of_what_comes_after_them(self, passed: str) -> None:
+        said = f"error: a graft that must fail\n{passed}\nsrc/pear.ts(5,3): error TS18046: 'stock' is of type 'unknown'."
+
+        (failed,) = told(Work().ran("git commit -m Graft", said, "failed"), Part.FAILED)
+
+        assert "TS18046" in failed and "must fail" not in failed
+
     def test_of_many_failures_the_first_is_told(self) -> None:
         work = Work().ran(
             "make check", "".join(f"error: no graft for {tree}\n" for tree in ("pear", "plum", "fig", "elm")), "failed"
