@@ -302,7 +302,7 @@ def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 def tier_of(hit: Hit, words: str) -> Literal["note", "nearest"]:
     """Return ``nearest`` for a note that hardly scores and holds none of the words."""
-    is_far = hit.score < _LEAST and stems(words).isdisjoint(stems(f"{hit.note.title} {hit.note.body}"))
+    is_far = hit.score < _LEAST and set(stems(words)).isdisjoint(stems(f"{hit.note.title} {hit.note.body}"))
     return "nearest" if is_far else "note"
 
 
