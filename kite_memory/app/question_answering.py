@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Literal
@@ -108,6 +108,8 @@ class Evidence:
     score: float
     name: str = ""
     by_agent: bool = False
+    rests_on: frozenset[str] = frozenset()
+    """Of a note, the references of its own evidence."""
 
     @property
     def piece(self) -> Piece:
@@ -125,6 +127,7 @@ def of_note(hit: Hit) -> Evidence:
         text=redact(drop_private(prose(note.body)))[:_READ],
         score=hit.score,
         name=name(note),
+        rests_on=frozenset(note.evidence),
     )
 
 
@@ -366,6 +369,8 @@ class QuestionAnswering(TimelineQueries):
         if by == "offline":
             told = self._without_a_model(words, evidence, conversations)
         kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
+        first_of = {evidence[place].reference: place for sentence in reversed(kept) for place in reversed(sentence.rests_on)}
+        kept = [replace(each, rests_on=_once(each.rests_on, evidence, first_of)) for each in kept]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
         return {
@@ -444,10 +449,15 @@ class QuestionAnswering(TimelineQueries):
         ], settle
 
     def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
-        """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
+        """Return sentences of notes, then of a conversation that surely fits, else of single messages.
+
+        A conversation that one of the notes was made of is not quoted again.
+        """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
-        own = told_of(conversations, evidence)
+        noted = {reference for each in of_notes for place in each.rests_on for reference in evidence[place].rests_on}
+        sessions = {parsed.session for each in noted if (parsed := EvidenceReference.parse(each)) is not None}
+        own = told_of([each for each in conversations if _session_of(evidence[each.said]) not in sessions], evidence)
         others = [each for each in said if each not in of_notes] if not own else []
         return [*of_notes, *own, *others][:_TOLD]
 
@@ -464,6 +474,16 @@ class QuestionAnswering(TimelineQueries):
             return self._notes.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
+
+
+def _session_of(piece: Evidence) -> str:
+    reference = EvidenceReference.parse(piece.reference)
+    return reference.session if reference is not None else ""
+
+
+def _once(places: Sequence[int], evidence: Sequence[Evidence], first_of: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the places with one for each reference, the first at which it stands in the answer."""
+    return tuple(dict.fromkeys(first_of[evidence[place].reference] for place in places))
 
 
 def _citation(piece: Evidence, number: int) -> Json:
