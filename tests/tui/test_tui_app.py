@@ -136,7 +136,14 @@ def test_a_call_unfolds_and_folds_again() -> None:
 
 def test_a_click_is_for_the_row_under_it() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
-        for row, name in ((4, "Mow"), (3, "Mow"), (2, "Graft the pear"), (1, "Graft the pear"), (9, "Graft the pear"), (0, "Graft the pear")):
+        for row, name in (
+            (4, "Mow"),
+            (3, "Mow"),
+            (2, "Graft the pear"),
+            (1, "Graft the pear"),
+            (9, "Graft the pear"),
+            (0, "Graft the pear"),
+        ):
             await pilot.click("#sessions", offset=(5, row))
             await settled(app, pilot)
             assert name in app.timeline.rows[0].text
