@@ -115,7 +115,8 @@ _SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
 _ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
 _SAYS_IT_WILL = re.compile(
-    r"\A\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )", re.IGNORECASE
+    r"\A(?:.{1,60} [–—-] )?\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )",
+    re.IGNORECASE,
 )
 """The beginning of a message's last sentence that announces a next step."""
 _CODE = re.compile(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
@@ -278,12 +279,16 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
 
 
 def _next(events: Sequence[Event]) -> Iterator[Line]:
-    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages."""
+    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages.
+
+    A list that is older than the last prompt may be about something else, so what was in progress goes before it.
+    """
     listed = list(_listed(events))
-    yield from listed
-    yield from _in_hand(events)
-    if not listed:
-        yield from _done_last(events)
+    at_hand = list(_in_hand(events)) if listed else [*_in_hand(events), *_done_last(events)]
+    asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
+    changed = max((event.at for event in events if event.tool in TOOLS), default=None)
+    stale = asked is not None and changed is not None and asked.at > changed
+    yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):

@@ -88,6 +88,13 @@ class TestNext:
             "the agent was at",
         ]
 
+    def test_a_list_older_than_the_last_prompt_comes_after_what_the_agent_was_at(self) -> None:
+        work = (
+            Work().called("TodoWrite", "todos:\n[ ] Dig\n[>] Water").asked("Graft the pear first").said("It breaks — let me look.")
+        )
+
+        assert [line.partition(":")[0][:20] for line in told(work, Part.NEXT)] == ["the agent was at", "open on the agent's "]
+
     def test_a_message_may_announce_the_next_step_in_its_last_sentence(self) -> None:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
         asking = Work().asked("Graft").said("It builds. Let me know what to prune.").ran("ls")
