@@ -198,7 +198,7 @@ def _figures(
 
 
 def _columns(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
-    return np.array([[each.nearer, *astuple(each.told)] for each, _ in pairs])
+    return np.array([[each.nearer, *astuple(each.difference)] for each, _ in pairs])
 
 
 def fitted(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:

@@ -68,10 +68,10 @@ def in_claude_code(root: Path) -> bool:
 
 def in_codex(root: Path) -> bool:
     try:
-        told = tomllib.loads(read_settings(root / "config.toml") or "")
+        settings = tomllib.loads(read_settings(root / "config.toml") or "")
     except (SettingsUnreadable, ValueError, RecursionError):
         return False
-    plugins = told.get("plugins")
+    plugins = settings.get("plugins")
     found = plugins.get(_KEY) if isinstance(plugins, dict) else None
     return isinstance(found, dict) and found.get("enabled") is not False
 
@@ -84,15 +84,15 @@ def in_gemini_cli(root: Path) -> bool:
 
 def _object(path: Path) -> Mapping[str, object]:
     try:
-        told = json.loads((read_settings(path) or "{}").removeprefix("\ufeff"))
+        content = json.loads((read_settings(path) or "{}").removeprefix("\ufeff"))
     except (SettingsUnreadable, ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _hooks(plan: Plan) -> str:
     return plan.after or "" if isinstance(plan, Edit) else ""
 
 
-def _json(told: object) -> str:
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+def _json(content: object) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -42,7 +42,7 @@ _PACKAGE = "@anthropic-ai/claude-code"
 
 
 def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Return the version of the ``claude`` that a shell would start; ``None`` where there is none, or it is unknown."""
+    """Return the version of the ``claude`` that a shell would start; ``None`` where none exists, or it is unknown."""
     found = command or shutil.which("claude")
     if not found:
         return None
@@ -58,10 +58,10 @@ def _of_package(program: Path) -> tuple[int, ...] | None:
     for folder in list(program.parents)[:3]:
         try:
             with (folder / "package.json").open("rb") as file:
-                told = json.loads(file.read(_LONGEST_MANIFEST))
+                manifest = json.loads(file.read(_LONGEST_MANIFEST))
         except (OSError, ValueError, RecursionError):
             continue
-        match told:
+        match manifest:
             case {"name": str(name), "version": str(version)} if name.startswith(_PACKAGE):
                 return _version(version)
             case _:

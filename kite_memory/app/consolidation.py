@@ -138,7 +138,7 @@ class Consolidation:
         """
         with self._lock:
             planned = self._planned(max(1, months))
-            told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
+            told = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
                 return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
@@ -151,7 +151,7 @@ class Consolidation:
                     begun = begun or self._begin()
                     self._note(place, found)
                 if found is None or not self._carry_out(step, found):
-                    left.append(consolidation.told(step)[1])
+                    left.append(consolidation.step_key(step)[1])
                     continue
                 done.append(self._as_made(found))
                 if found.made:

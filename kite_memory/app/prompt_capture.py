@@ -50,7 +50,7 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread starts when there is a prompt to read, and ends when there is none."""
+    """Thread-safe. A thread starts when there is a prompt to read, and ends when none exists."""
 
     def __init__(
         self,

@@ -82,8 +82,8 @@ class BatchScheduler:
         if isinstance(step, Asked) or beside is None:
             return step
         times = [each.until for each in (step, beside) if each.until is not None]
-        told = beside if step.until is None else step
-        return replace(told, until=min(times, default=None))
+        merged = beside if step.until is None else step
+        return replace(merged, until=min(times, default=None))
 
     def _send(self, load: Load, now: float) -> Asked | Idle | None:
         """Send a batch; ``None`` if nothing is to be sent or awaited."""
@@ -99,11 +99,11 @@ class BatchScheduler:
             until = min([next_day(now), *checks])  # a batch that is over frees what it has booked too much
             return self._close(until, _ON_ITS_WAY if checks else BUDGET_SPENT, "" if checks else _RAISE)
         sent = planned[:booked]
-        told = self._batches.submit({each.request.id: each.inquiry for each in sent})
-        match told:
+        submitted = self._batches.submit({each.request.id: each.inquiry for each in sent})
+        match submitted:
             case str():
                 self._failures = 0
-                self._outbox.batches.arrived(number, told, check_at=now + _FIRST_CHECK)
+                self._outbox.batches.arrived(number, submitted, check_at=now + _FIRST_CHECK)
                 return Asked(chunk=sent[0].request.id, answered=False)
             case Busy(made="perhaps", reason=reason):
                 self._outbox.batches.check_again(number, at=now + _LISTED_AFTER)
@@ -121,7 +121,7 @@ class BatchScheduler:
                 self._outbox.batches.take_back(number, not_before=now, reason=reason)
                 return self._close(next_day(now), reason, hint)
             case _:
-                assert_never(told)
+                assert_never(submitted)
 
     def _plan(self, load: Load, now: float) -> Iterator[_Planned]:
         """Yield requests about the first marked chunk of each session. A chunk that was asked about before goes alone."""
@@ -170,21 +170,21 @@ class BatchScheduler:
             self._outbox.batches.check_again(batch.number, at=at)
             return None
         if over is not True:
-            self._not_told(batch, over, now)
+            self._without_answers(batch, over, now)
             return None
         requests = self._outbox.batches.requests(batch.number)
         endings = self._batches.endings(batch.remote, {each.id: Usage(dollars=each.reserved) for each in requests})
         if isinstance(endings, Busy | Refused | Misconfigured):
-            self._not_told(batch, endings, now)
+            self._without_answers(batch, endings, now)
             return None
         if requests and not endings and batch.requests == len(requests):
             self._outbox.batches.is_stranger(batch, check_at=now)
             return None
         return self._take(batch, [(each, endings[each.id]) for each in requests if each.id in endings], load, now)
 
-    def _not_told(self, batch: SentBatch, told: Failure | bool, now: float) -> None:
+    def _without_answers(self, batch: SentBatch, answer: Failure | bool, now: float) -> None:
         """Look again later, or give the batch up once no service has it any more."""
-        if now - batch.sent >= _OVER_AFTER and not isinstance(told, Busy):
+        if now - batch.sent >= _OVER_AFTER and not isinstance(answer, Busy):
             self._outbox.batches.close(batch.number, now=now, reason=_LOST, most=MOST_UNKNOWN)
         else:
             self._outbox.batches.check_again(batch.number, at=now + _LONGEST_BETWEEN_CHECKS)
@@ -196,7 +196,7 @@ class BatchScheduler:
             return
         listed = self._batches.listed()
         if isinstance(listed, Busy | Refused | Misconfigured):
-            self._not_told(batch, listed, now)
+            self._without_answers(batch, listed, now)
             return
         if found := self._same(batch, listed):
             self._outbox.batches.arrived(batch.number, found.id, check_at=now)

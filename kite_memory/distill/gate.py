@@ -66,17 +66,17 @@ def passed(
     """
     verdicts: list[str] = []
     borrowed_parts = _foreign_parts(record.items(), provenance)
-    told = _Told(events=tuple(events.values()), foreign=_whole(borrowed_parts), foreign_symptoms=_symptoms(borrowed_parts))
+    sources = _Sources(events=tuple(events.values()), foreign=_whole(borrowed_parts), foreign_symptoms=_symptoms(borrowed_parts))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
         for item in topic.items:
             evidence = [events[id] for id in item.evidence if id in events]
-            honest = replace(item, origin="tool" if id(item) in told.foreign else told.origin(item, evidence))
+            honest = replace(item, origin="tool" if id(item) in sources.foreign else sources.origin(item, evidence))
             borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
             if borrowed:
                 honest = replace(honest, origin="assistant")
-            verdict = judged(honest, evidence, prompt) or told.against(honest)
+            verdict = judged(honest, evidence, prompt) or sources.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
@@ -84,9 +84,9 @@ def passed(
                 doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
-            if told.is_borrowed_symptom(item) or (honest.origin == "assistant" and told.a_tool_ruled_it(item)):
+            if sources.is_borrowed_symptom(item) or (honest.origin == "assistant" and sources.a_tool_ruled_it(item)):
                 doubt = Doubt.NOT_THE_PERSONS_WORD
-            doubt = doubt or told.doubt(honest, evidence)
+            doubt = doubt or sources.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
@@ -97,7 +97,7 @@ def passed(
 
 def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
     """Return the origin of an item that an agent saves without evidence: "tool" if a tool said it first in these ``events``."""
-    return "tool" if id(item) in foreign((item,), provenance) else _Told(events=events).origin(item, ())
+    return "tool" if id(item) in foreign((item,), provenance) else _Sources(events=events).origin(item, ())
 
 
 def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
@@ -164,12 +164,12 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
     """
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
-    told = "\n".join(_texts_of(item))
-    if _ECHO.search(told):
+    content = "\n".join(_texts_of(item))
+    if _ECHO.search(content):
         return Verdict.ECHO
-    if _quotes(told, shingles(said), prompt):
+    if _quotes(content, shingles(said), prompt):
         return Verdict.QUOTES_THE_PROMPT
-    if _HIJACK.search(told) or (item.origin != "user" and _ADDRESSED_TO_AN_AI.search(told)):
+    if _HIJACK.search(content) or (item.origin != "user" and _ADDRESSED_TO_AN_AI.search(content)):
         return Verdict.INSTRUCTION
     if item.origin == "tool" and _orders(item):
         return Verdict.INSTRUCTION
@@ -276,7 +276,7 @@ def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
+class _Sources:
     """Context of the session around its items, computed once for all of them and only if needed."""
 
     events: Sequence[Event]
@@ -452,11 +452,11 @@ def _texts_of(item: RecordItem) -> Iterator[str]:
             yield f"{rejected.alternative}: {rejected.reason}"
 
 
-def _quotes(told: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
+def _quotes(content: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
     """Return whether at least three shingles (seven words in a row, or as much in pieces) are the prompt's and not the
     evidence's.
     """
-    return len((shingles(told) & prompt) - said) >= 3
+    return len((shingles(content) & prompt) - said) >= 3
 
 
 _ECHO = re.compile(

@@ -95,8 +95,8 @@ def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
     ``None`` if nothing in ``text`` has the form of an answer. Invalid parts are dropped; a number named twice gets the lower
     probability.
     """
-    for told in objects_in(text[:_LONGEST_ANSWER]):
-        notes = told.get("notes")
+    for answer in objects_in(text[:_LONGEST_ANSWER]):
+        notes = answer.get("notes")
         if not isinstance(notes, list):
             continue
         found: dict[int, float] = {}
@@ -108,7 +108,7 @@ def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
                 case _:
                     pass
         best = dict(sorted(found.items(), key=lambda one: -one[1])[:MOST_NOTES])
-        anything = _probability(told.get("any"))
+        anything = _probability(answer.get("any"))
         return max(best.values(), default=0.0) if anything is None else anything, best
     return None
 

@@ -87,8 +87,8 @@ class ModelExtractor:
         asked = [each for each in stretches if each.condensed.ids]
         if not asked:
             return [NOTHING for _ in stretches]
-        told = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
-        return [next(told) if each.condensed.ids else NOTHING for each in stretches]
+        endings = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
+        return [next(endings) if each.condensed.ids else NOTHING for each in stretches]
 
     def outcomes(self, ending: Ending, asked: Sequence[Stretch]) -> list[Outcome]:
         """Return one outcome for each stretch of a call that ended so. The first one carries the cost of the call."""
@@ -140,8 +140,8 @@ def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence
 
 def question(stretches: Sequence[Stretch]) -> str:
     """Return the changing part of a prompt. The task is repeated after the material, so that the last words are trusted ones."""
-    told = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
-    return "\n".join(told) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
+    parts = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
+    return "\n".join(parts) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
 
 
 def _notes(stretch: Stretch) -> str:

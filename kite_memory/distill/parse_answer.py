@@ -173,8 +173,8 @@ def _shape(value: object, label: str = "") -> tuple[list[Mapping[object, object]
     An answer of bare items is one topic without a name. Parts without a label are ignored if there were several stretches.
     """
     if isinstance(value, dict) and isinstance(stretches := value.get("stretches"), list):
-        told = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
-        ours = [each for each in told if not label or _text(each.get("stretch"), 20).strip("\"' .").upper() == label]
+        listed = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
+        ours = [each for each in listed if not label or _text(each.get("stretch"), 20).strip("\"' .").upper() == label]
         if stretches and not ours:
             return None
         return list(_by_topic([item for each in ours for item in each["items"]])), None
@@ -397,5 +397,5 @@ def _with_rejected(body: str, rejected: Sequence[Rejected]) -> str:
     """Add rejected alternatives to an insight's body, since an insight has no field for them."""
     if not rejected:
         return body
-    told = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)
-    return clip(f"{body}\nRuled out: {told}.", BODY_CHARS)
+    ruled_out = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)
+    return clip(f"{body}\nRuled out: {ruled_out}.", BODY_CHARS)

@@ -117,8 +117,8 @@ class Polisher:
 
 def asked(lines: Sequence[str]) -> str:
     """Return the prompt's lines, without angle brackets and one line each."""
-    told = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
-    return f"<brief>\n{told}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
+    numbered = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
+    return f"<brief>\n{numbered}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
 
 
 def _shown(line: str) -> str:
@@ -127,8 +127,8 @@ def _shown(line: str) -> str:
 
 def read_polished(text: str, lines: Sequence[str]) -> Polished | None:
     """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Of two versions of a line the first counts."""
-    for told in objects_in(text[:_LONGEST_ANSWER]):
-        answered = told.get("lines")
+    for answer in objects_in(text[:_LONGEST_ANSWER]):
+        answered = answer.get("lines")
         if not isinstance(answered, list):
             continue
         taken: dict[int, str] = {}

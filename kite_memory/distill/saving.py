@@ -60,13 +60,13 @@ class Saving:
 
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
         if self.model is None or self.allowance is None:
-            return None, "told by rules, since there is no model to ask"
+            return None, "made by rules, since there is no model to ask"
         try:
             booking = self.allowance.book(self.model.estimate(chunk))
         except KiteError as error:
-            return None, f"told by rules, since a call cannot be booked: {error}"
+            return None, f"made by rules, since a call cannot be booked: {error}"
         if booking is None:
-            return None, "told by rules, since today's budget is spent"
+            return None, "made by rules, since today's budget is spent"
         outcome = self.model.extract(chunk)
         with suppress(KiteError):  # the booked amount stays spent, to be cautious
             if isinstance(outcome, Answer):
@@ -77,8 +77,8 @@ class Saving:
             case Answer(record=record):
                 return record, ""
             case Busy() | Refused() | Misconfigured() as failed:
-                log.warning("a saved transcript was not told by the model: %s", failed.reason)
-                return None, "told by rules, since the model was of no help"
+                log.warning("a saved transcript was not read by the model: %s", failed.reason)
+                return None, "made by rules, since the model was of no help"
 
 
 def _verdict(text: str) -> Verdict | None:

@@ -116,18 +116,18 @@ def note_of(row: Mapping[str, Any]) -> Note | None:
     """Parse a row written by `as_json`, validated like a note's file; ``None`` for what is no note."""
     if not isinstance(row.get("id"), str) or not ULID.fullmatch(row["id"]) or not isinstance(row.get("body"), str):
         return None
-    told: dict[str, object] = {}
+    kept: dict[str, object] = {}
     for name in {each.name for each in fields(Note)} - _IN_BODY:
         match row.get(name):
             case str(text) if text:
-                told[name] = text
+                kept[name] = text
             case list(texts):
-                told[name] = [each for each in texts if isinstance(each, str)]
+                kept[name] = [each for each in texts if isinstance(each, str)]
             case int(number) if name == "importance":
-                told[name] = properties.Raw(text=str(number))
+                kept[name] = properties.Raw(text=str(number))
             case _:
                 pass
-    front = "\n".join(properties.entry(name, value) for name, value in sorted(told.items()))
+    front = "\n".join(properties.entry(name, value) for name, value in sorted(kept.items()))
     at = datetime.fromtimestamp(0, UTC)
     note = parse(f"---\n{front}\n---\n{row['body']}", "projects/x.md", created=at, updated=at)
     return None if isinstance(note, Unreadable) else placed(note)

@@ -228,8 +228,8 @@ def _kept(note: Note, *, accepted: bool) -> Draft:
     )
 
 
-def _origin(told: Origin, *, accepted: bool) -> Origin:
-    return "tool" if told == "user" and not accepted else told
+def _origin(claimed: Origin, *, accepted: bool) -> Origin:
+    return "tool" if claimed == "user" and not accepted else claimed
 
 
 def references(pieces: Iterable[Kept]) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -203,23 +203,23 @@ def _claude_mem(path: Path) -> Pieces:
     except Unreadable as error:
         raise KiteError(f"{path} cannot be read: {error}", hint="close the program that has it open, and try again") from error
     for row in rows:
-        told = dict(zip(wanted, row, strict=True))
-        kind = _CLAUDE_MEM.get(str(told["type"]))
-        name = str(told["id"])
+        fields = dict(zip(wanted, row, strict=True))
+        kind = _CLAUDE_MEM.get(str(fields["type"]))
+        name = str(fields["id"])
         if kind is None:
-            yield PassedOver(name=name, reason=f"only says what was done ({str(told['type'])[:20]})")
+            yield PassedOver(name=name, reason=f"only says what was done ({str(fields['type'])[:20]})")
             continue
-        facts = "\n".join(f"- {fact}" for fact in _listed(told["facts"]))
-        body = "\n\n".join(filter(None, (str(told["narrative"] or told["text"] or told["subtitle"] or ""), facts)))
+        facts = "\n".join(f"- {fact}" for fact in _listed(fields["facts"]))
+        body = "\n\n".join(filter(None, (str(fields["narrative"] or fields["text"] or fields["subtitle"] or ""), facts)))
         yield Foreign(
             source="claude-mem",
             name=name,
-            title=str(told["title"] or ""),
-            body=body or str(told["title"] or ""),
+            title=str(fields["title"] or ""),
+            body=body or str(fields["title"] or ""),
             kind=kind,
-            created=_epoch(told["created_at_epoch"]),
-            project=str(told["project"] or ""),
-            entities=_listed(told["concepts"]),
+            created=_epoch(fields["created_at_epoch"]),
+            project=str(fields["project"] or ""),
+            entities=_listed(fields["concepts"]),
         )
 
 
@@ -243,12 +243,12 @@ def _basic_memory(path: Path) -> Pieces:
 
 def _mem0(path: Path) -> Pieces:
     """Read the JSON of mem0's ``get_all``, or an export: a list, or one below ``results`` or ``memories``."""
-    told = _json(path)
-    if isinstance(told, dict):
-        told = told.get("results", told.get("memories"))
-    if not isinstance(told, list):
+    content = _json(path)
+    if isinstance(content, dict):
+        content = content.get("results", content.get("memories"))
+    if not isinstance(content, list):
         raise KiteError(f"{path} holds no memories of mem0", hint="name the JSON that `get_all` or an export gave")
-    for number, row in enumerate(told):
+    for number, row in enumerate(content):
         said = row.get("memory", row.get("text")) if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(said, str) or not said.strip():
             yield PassedOver(name=str(number), reason="no memory in it")

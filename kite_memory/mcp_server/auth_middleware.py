@@ -124,14 +124,14 @@ class Audit:
         self._lost = 0
 
     def note(self, *, token: str, address: str, what: str, outcome: str, took_ms: float | None = None) -> None:
-        """Write a line. ``token`` is the token's name, empty if there is none."""
-        told = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
-        told = {name: value[:_LONGEST_WORD] for name, value in {**told, "outcome": outcome}.items()}
+        """Write a line. ``token`` is the token's name, empty if none exists."""
+        entry = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
+        entry = {name: value[:_LONGEST_WORD] for name, value in {**entry, "outcome": outcome}.items()}
         took = {} if took_ms is None else {"took_ms": round(took_ms, 1)}
         with self._lock:
             lost = {"lost_before": self._lost} if self._lost else {}
             try:
-                self._write(json.dumps({**told, **took, **lost}).encode("ascii") + b"\n")
+                self._write(json.dumps({**entry, **took, **lost}).encode("ascii") + b"\n")
                 self._lost = 0
             except OSError:
                 self._lost += 1
@@ -362,10 +362,10 @@ class AuthMiddleware:
         often = Counter(name for name, _ in headers)
         if any(often[name] > 1 for name in _ONCE) or any(len(value) > _longest(name) for name, value in headers if name in _ONCE):
             return refused("headers")
-        told = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
-        if not self._rules.answers_to(told.get(b"host", "").lower()):
+        known = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
+        if not self._rules.answers_to(known.get(b"host", "").lower()):
             return refused("host")
-        origin = told.get(b"origin")
+        origin = known.get(b"origin")
         if origin is not None and origin.lower() not in self._rules.origins:
             return refused("origin")
         measured = scope["path"] == METRICS and scope["method"] == "GET" and self._metrics is not None
@@ -373,11 +373,11 @@ class AuthMiddleware:
             return refused("path")
         if not self._per_address.take(address):
             return refused("too often")
-        if measured and self._rules.private and b"authorization" not in told:
+        if measured and self._rules.private and b"authorization" not in known:
             return Measured()
         if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
-        scheme, _, token = told.get(b"authorization", "").partition(" ")
+        scheme, _, token = known.get(b"authorization", "").partition(" ")
         kept = self._kept(token.strip() if scheme.lower() == "bearer" else "")
         if not isinstance(kept, Kept):
             return refused("token", kept)
@@ -389,7 +389,7 @@ class AuthMiddleware:
             return refused("method", kept.name)
         if self._starting():
             return refused("not ready", kept.name)
-        project = _utf_8_first(told.get(b"kite-project", "")).strip()
+        project = _utf_8_first(known.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
     def _kept(self, token: str) -> Kept | Turned:
@@ -452,8 +452,8 @@ class AuthMiddleware:
             await _tell(405, b"only GET", b"text/plain", send)
             return
         reason = self._starting() or await anyio.to_thread.run_sync(self._health)
-        told = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
-        await _tell(503 if reason else 200, json.dumps(told).encode(), b"application/json", send)
+        health = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
+        await _tell(503 if reason else 200, json.dumps(health).encode(), b"application/json", send)
 
     async def _tell_metrics(self, send: Send) -> None:
         if self._metrics is not None:
@@ -472,8 +472,8 @@ async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:
 def _readable_by(origin: bytes, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            told = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
-            message = {**message, "headers": [*message.get("headers", ()), *told]}
+            allowed = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+            message = {**message, "headers": [*message.get("headers", ()), *allowed]}
         await send(message)
 
     return sent if origin else send

@@ -118,10 +118,10 @@ class IssuerKeys:
             self._fresh_until = now + _FRESH_SECONDS
 
     def _fetched(self) -> dict[str, dict[str, Any]]:
-        told = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-        if not isinstance(told, dict) or told.get("issuer") != self._issuer:
+        metadata = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if not isinstance(metadata, dict) or metadata.get("issuer") != self._issuer:
             raise IssuerUnavailable("its metadata names another issuer")
-        address = told.get("jwks_uri")
+        address = metadata.get("jwks_uri")
         if not isinstance(address, str) or not is_private_address(address):
             raise IssuerUnavailable("its metadata names no https address for the keys")
         answer = self._fetch(address)
@@ -205,22 +205,22 @@ def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
     )
 
 
-def words_of(told: object) -> list[str]:
+def words_of(claim: object) -> list[str]:
     """Return the words of a claim: a list of strings, or a string with spaces as OAuth writes scopes. Anything else has none."""
-    words = told.split() if isinstance(told, str) else told
+    words = claim.split() if isinstance(claim, str) else claim
     return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
 
-def _scopes(told: object) -> frozenset[Scope]:
-    return frozenset(scope for scope in Scope if scope.value in words_of(told))
+def _scopes(claim: object) -> frozenset[Scope]:
+    return frozenset(scope for scope in Scope if scope.value in words_of(claim))
 
 
-def _projects(told: object) -> frozenset[str]:
-    return frozenset(word for word in words_of(told)[:_MOST_PROJECTS] if word and word.isprintable())
+def _projects(claim: object) -> frozenset[str]:
+    return frozenset(word for word in words_of(claim)[:_MOST_PROJECTS] if word and word.isprintable())
 
 
 def is_private_address(address: str) -> bool:
-    """Return whether nobody on the way can change what comes from the address: it is https, or on this machine."""
+    """Return whether what comes from the address cannot be changed on the way: it is https, or on this machine."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -248,13 +248,13 @@ def _listed(values: Collection[str] | None) -> str:
 
 def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None, str]) -> Kept:
     id, name, _, write, scopes, projects, local, created, expires, person = row
-    told_scopes, told_projects = json.loads(scopes), json.loads(projects)
+    scope_names, project_names = json.loads(scopes), json.loads(projects)
     return Kept(
         id=id,
         name=name,
         write=bool(write),
-        scopes=None if told_scopes is None else frozenset(map(Scope, told_scopes)),
-        projects=None if told_projects is None else frozenset(told_projects),
+        scopes=None if scope_names is None else frozenset(map(Scope, scope_names)),
+        projects=None if project_names is None else frozenset(project_names),
         created=datetime.fromtimestamp(created, UTC),
         expires=None if expires is None else datetime.fromtimestamp(expires, UTC),
         local=bool(local),

@@ -67,7 +67,7 @@ def _redacted(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Divide at ends of sentences or lines if there are any, and anywhere if there are none."""
+    """Divide at ends of sentences or lines if there are any, and anywhere if none exist."""
     held: list[str] = []
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):

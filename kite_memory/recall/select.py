@@ -171,7 +171,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if there are none.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if none exist.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the

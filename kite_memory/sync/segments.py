@@ -162,7 +162,7 @@ def _zstd() -> Any:
 
 
 def refuse_nested(root: Path, state: Path) -> None:
-    """Raise `KiteError` if the folder to be shared lies in the state folder, or holds it: databases must not be synchronized."""
+    """Raise `KiteError` if the folder to be shared is inside the state folder, or holds it: databases must not be synchronized."""
     target, home = root.resolve(), state.resolve()
     if target == home or target in home.parents or home in target.parents:
         raise KiteError(f"{root} and the state folder {state} lie in each other", hint="name another folder to share")

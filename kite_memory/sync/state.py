@@ -119,8 +119,8 @@ class SyncState:
 
     @property
     def key(self) -> SyncKey | None:
-        told = self.setting("key")
-        return SyncKey.parse(told) if told else None
+        kept = self.setting("key")
+        return SyncKey.parse(kept) if kept else None
 
     def begin(self, key: SyncKey, machine: str) -> None:
         """Begin with a key, under a new name: everything is to be sent, and all that others have sent is to be read."""
@@ -149,10 +149,10 @@ class SyncState:
         return frozenset(key for (key,) in self._run("SELECT key FROM notes WHERE version ->> 'gone' <> ''"))
 
     def keep(self, held: Held) -> None:
-        told = orjson.dumps(held.version).decode()
+        version = orjson.dumps(held.version).decode()
         self._run(
             "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
-            *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, told),
+            *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, version),
         )
 
     def mark_sent(self, keys: Iterable[str]) -> None:
@@ -185,7 +185,7 @@ class SyncState:
     def published(self, number: int) -> None:
         self._run("DELETE FROM pending WHERE number = ?", number)
 
-    def told_uptake(self) -> Mapping[str, tuple[int, int, int]]:
+    def sent_uptake(self) -> Mapping[str, tuple[int, int, int]]:
         return {note: (shown, used, ignored) for note, shown, used, ignored in self._run("SELECT * FROM uptake")}
 
     def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
@@ -205,7 +205,7 @@ class SyncState:
 
 
 def _held(row: tuple[Any, ...]) -> Held:
-    here, size, mtime_ns, sent, told = row
-    found = orjson.loads(told)
+    here, size, mtime_ns, sent, encoded = row
+    found = orjson.loads(encoded)
     version = Version(**{**found, "titles": tuple(found["titles"])})
     return Held(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=bool(sent))

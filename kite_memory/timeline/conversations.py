@@ -128,11 +128,11 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
                 score -= _FOREIGN
             ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning, covered=match.covered))
     ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
-    told: dict[int, int] = {}
+    taken: dict[int, int] = {}
     chosen = []
     for each in ranked:
-        told[each.match.session] = told.get(each.match.session, 0) + 1
-        if told[each.match.session] <= _OF_A_SESSION:
+        taken[each.match.session] = taken.get(each.match.session, 0) + 1
+        if taken[each.match.session] <= _OF_A_SESSION:
             chosen.append(each)
     return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions, near)[: query.limit]
 
@@ -243,27 +243,27 @@ def _rules(rows: Rows, session: int) -> bool:
 
 def _matter(rows: Rows, match: Match) -> str:
     """Return the text of the card's conversation; of a long session, of the card's turn."""
-    told = turns(rows, match.session)
-    return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
+    talked = turns(rows, match.session)
+    return "\n".join(turn.text for turn in talked if len(talked) <= _TALK or turn.prompt == match.prompt)[:_READ]
 
 
 def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None:
     """Return a summary of the conversation of a card; of a long session, of the turns around the card."""
-    told = turns(rows, session)
-    if (at := next((place for place, turn in enumerate(told) if turn.prompt == prompt), None)) is None:
+    all_turns = turns(rows, session)
+    if (at := next((place for place, turn in enumerate(all_turns) if turn.prompt == prompt), None)) is None:
         return None
-    opening, closing = (told[0], told[-2:]) if len(told) <= _TALK else (told[at], told[at : at + 2])
+    opening, closing = (all_turns[0], all_turns[-2:]) if len(all_turns) <= _TALK else (all_turns[at], all_turns[at : at + 2])
     return Talk(
         opening=cut(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
         last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
-        whole=_rows_of(told if len(told) <= _TALK else closing),
+        whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
         closing=_rows_of(closing),
     )
 
 
-def _rows_of(told: Sequence[Turn]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(row for turn in told for row in (turn.prompt, turn.answer)))
+def _rows_of(shown: Sequence[Turn]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(row for turn in shown for row in (turn.prompt, turn.answer)))
 
 
 def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:

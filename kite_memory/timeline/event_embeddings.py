@@ -112,8 +112,8 @@ def text_of(rows: Rows, event: int) -> str:
         (_SUMMARY, _SAID, event),
     ):
         if type == "user_message":
-            told = errand(rows, event, talk=_TELLING)
-            return told.text if told is not None else ""
+            asked = errand(rows, event, talk=_TELLING)
+            return asked.text if asked is not None else ""
         if len(text) < _TELLING:
             return ""
         match type:

@@ -17,7 +17,7 @@ from kite_memory.timeline.store import Timeline
 _LOOKED_AT = 200
 _FOLLOWING = 60
 """Events after a command in which its outcome is searched for."""
-_TOLD_WITH = 6
+_EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
@@ -74,15 +74,15 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
     hits = timeline.search(
         EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
-    told: dict[str, list[Event]] = {}
+    by_command: dict[str, list[Event]] = {}
     for hit in hits:
         if any((each.program, *each.words)[: len(words)] == tuple(words) for each in invocations(hit.event.command)):
-            told.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
-    if not told:
+            by_command.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
+    if not by_command:
         called = EventQuery(tool=tool, types=frozenset({EventType.TOOL_CALL}), project=project, limit=_LOOKED_AT)
         for hit in timeline.search(called):
-            told.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
-    found = [_use(timeline, what, events) for what, events in told.items()]
+            by_command.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
+    found = [_use(timeline, what, events) for what, events in by_command.items()]
     found.sort(key=lambda use: (use.outcome == "failed", -use.times, -use.at.timestamp()))
     return found[:limit]
 
@@ -126,8 +126,8 @@ def _failed(timeline: Timeline, event: Event) -> bool:
     """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
         return True
-    told = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_TOLD_WITH) if event.call else ()
-    return any(each.call == event.call and each.status == "failed" for each in told)
+    following = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_EVENTS_OF_CALL) if event.call else ()
+    return any(each.call == event.call and each.status == "failed" for each in following)
 
 
 def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
@@ -155,7 +155,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
 def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[Change]:
     """Return changes of a file, newest first. ``path`` is its name with any number of its parent folders."""
     query = EventQuery(file=path, types=frozenset({EventType.FILE_ACTION}), project=project, limit=_LOOKED_AT)
-    told: dict[tuple[str, str, str], list[Event]] = {}
+    by_change: dict[tuple[str, str, str], list[Event]] = {}
     sessions: dict[str, Session] = {}
     prompts: dict[tuple[str, str, str], Event | None] = {}
     for hit in timeline.search(query):
@@ -164,9 +164,9 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
             continue
         prompt = _prompt_before(timeline, event)
         key = (event.session, event.path, prompt.id if prompt is not None else "")
-        told.setdefault(key, []).append(event)
+        by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
-    newest = sorted(told.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
+    newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
     return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
 
 

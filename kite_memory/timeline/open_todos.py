@@ -63,7 +63,7 @@ class Listed:
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
-    """Return the todo list as it stands after these events of one session, given in order; ``None`` if there is none."""
+    """Return the todo list as it stands after these events of one session, given in order; ``None`` if none exists."""
     numbered: dict[str, Item] = {}
     written: tuple[Item, ...] | None = None
     created: dict[str, str] = {}

@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A file with the last action on it. ``path`` is relative to the session's folder if the file lies there."""
+    """A file with the last action on it. ``path`` is relative to the session's folder if the file is inside it."""
 
     path: str
     action: str
@@ -175,9 +175,9 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     )
 
 
-def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Line, ...]:
+def fitted(brief: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Line, ...]:
     """Return as many lines as fit in ``tokens``, in their order: the weightiest of every part first, then the others in turn."""
-    by_part = {part: [line for line in told.lines if line.part is part] for part in _MATTERS}
+    by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
     kept: list[Line] = []
     for line in (line for turn in turns for line in turn):
@@ -185,7 +185,7 @@ def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Li
         if needed <= tokens:
             tokens -= needed
             kept.append(line)
-    return tuple(line for line in told.lines if line in kept)
+    return tuple(line for line in brief.lines if line in kept)
 
 
 def changed_files(events: Sequence[Event], cwd: str) -> tuple[Changed, ...]:
@@ -208,7 +208,7 @@ def is_change(event: Event) -> bool:
 
 
 def inside(path: str, folder: str) -> str:
-    """Return the path relative to the session's folder if it lies there, else only its name."""
+    """Return the path relative to the session's folder if it is inside it, else only its name."""
     for separator in "/\\":
         root = folder.rstrip("/\\") + separator
         if folder and path.startswith(root):
@@ -382,8 +382,8 @@ def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Change
 def _why(run: Run) -> str:
     """Return the reason as printed: the tests that failed, and the first line that says what is wrong."""
     line = cut(run.failure, _FAILURE)
-    tells = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
-    summary = cut(run.event.text, _FAILURE) if tells else ""
+    by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
+    summary = cut(run.event.text, _FAILURE) if by_summary else ""
     if (not line or line in summary) and (placed := _FILE_LINE.search(run.said)):
         line = cut(placed.group(), _FAILURE)
     return "; ".join(part for part in (summary, "" if line in summary else line) if part)
@@ -400,11 +400,11 @@ def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Ru
         return
     checks = [run for run in done[-_NOT_LONG_AGO:] if run.is_check and run.outcome != "unknown"]
     tested = max((run.place for run in checks if run.tested == "ok" and run.outcome == "ok" and not run.is_narrow), default=-1)
-    told: set[str] = set()
+    shown: set[str] = set()
     for run in reversed(checks):
-        if run.purposes <= told or any(later.place > run.place and _says_it_too(later, run) for later in checks):
+        if run.purposes <= shown or any(later.place > run.place and _says_it_too(later, run) for later in checks):
             continue
-        told |= run.purposes
+        shown |= run.purposes
         if not _can_be_typed_again(run.command):
             continue
         known = max(run.place, tested) if run.only_builds else run.place
@@ -412,7 +412,7 @@ def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Ru
         if run.outcome == "ok" and since:
             what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
             yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
-        if len(told) >= _CHECKS:
+        if len(shown) >= _CHECKS:
             return
     if not any(run.is_check for run in done):
         yield _files_line(Part.VERIFY, "nothing has been run that tests", code)

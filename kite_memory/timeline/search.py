@@ -162,7 +162,7 @@ class _Term:
     stem: str
     newest: list[int] = field(default_factory=list)
     about: float = 0.0
-    tells: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(slots=True)
@@ -176,14 +176,14 @@ class _Asked:
     """Prompts that match a file or tool filter only by the events they led to."""
 
     @property
-    def tells(self) -> float:
-        return sum(term.tells for term in self.terms)
+    def weight(self) -> float:
+        return sum(term.weight for term in self.terms)
 
 
 def corrected(rows: Rows, text: str) -> str:
     """Return the text with words that the index does not hold replaced by similar ones that it holds."""
-    told = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
-    plain = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha()]
+    words = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
+    plain = [word for word in words if len(word) > 3 and word.isascii() and word.isalpha()]
     unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
     meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
@@ -227,7 +227,7 @@ def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Aske
         term.newest = _newest(rows, (*within, term.match), _COMMON)
         count = len(term.newest)
         term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
-        term.tells = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
+        term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
     return _Asked(terms=sorted(terms, key=lambda term: term.about))
 
 
@@ -255,7 +255,7 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
     elif common:
         for together in (common, common[:2], common[:1]):
             for event in _newest(rows, (*within, *(term.match for term in together)), _SHORTLIST):
-                held.setdefault(event, sum(term.tells for term in together))
+                held.setdefault(event, sum(term.weight for term in together))
             if len(held) >= _SHORTLIST // 4:
                 break
     for event in (*asked.known, *asked.meant):
@@ -266,7 +266,7 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
 
 def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
     for event in events:
-        held[event] = held.get(event, 0.0) + term.tells
+        held[event] = held.get(event, 0.0) + term.weight
 
 
 def _known_failures(rows: Rows, text: str) -> list[int]:
@@ -313,7 +313,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     best: dict[tuple[str, str], tuple[bool, float, str, int, str]] = {}
 
     def covered(event: int) -> float:
-        return asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
+        return asked.held.get(event, 0.0) / asked.weight if asked.terms else float(not asked.meant)
 
     enough = [event for event in shortlist if event in asked.known or event in asked.meant or covered(event) >= _LEAST]
     nearest = [event for event in shortlist if event not in enough][: 2 * query.limit] if len(enough) < query.limit else []

@@ -84,12 +84,12 @@ def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
     made = draft(record, Chunk(id=conversation.uuid, session=session, events=()))
     ids = {each.note.id: item_id(conversation, item) for each, item in zip(made, record.items(), strict=True)}
 
-    def told(note: Note) -> Note:
+    def in_conversation(note: Note) -> Note:
         scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
         waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # not global without review
         return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
 
-    return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
+    return [replace(each, note=in_conversation(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
 
 
 def _kept_in(record: Record) -> Record:
@@ -146,13 +146,13 @@ def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator
         yield shortened(tame(topic.summary), summary)
         yield _line("Categories", topic.categories)
         yield _list(
-            "Decisions", [_told(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
+            "Decisions", [_item_line(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
         )
         yield _list("Rejected", list(_rejected(topic, item)))
-        yield _list("Insights", [_told(each, item) for each in topic.items if isinstance(each, Insight)])
+        yield _list("Insights", [_item_line(each, item) for each in topic.items if isinstance(each, Insight)])
         others = (each for each in topic.items if not isinstance(each, Decision | Insight | OpenQuestion))
-        yield _list("Noted", [_told(each, item) for each in others])
-        yield _list("Open questions", [_told(each, item) for each in topic.items if isinstance(each, OpenQuestion)])
+        yield _list("Noted", [_item_line(each, item) for each in others])
+        yield _list("Open questions", [_item_line(each, item) for each in topic.items if isinstance(each, OpenQuestion)])
         yield _line("Entities", topic.entities)
     if record.cross_topic_insights:
         yield "## Across topics"
@@ -160,7 +160,7 @@ def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator
 
 
 def turned_down(decision: Decision) -> bool:
-    """Return whether the decision only says what was not chosen."""
+    """Return whether the decision only names what was not chosen."""
     return decision.title.startswith(TURNED_DOWN)
 
 
@@ -172,7 +172,7 @@ def _rejected(topic: Topic, length: int) -> Iterator[str]:
                 yield shortened(f"{alternative}: {reason}" if reason else alternative, length)
 
 
-def _told(item: RecordItem, length: int) -> str:
+def _item_line(item: RecordItem, length: int) -> str:
     """Return the item's text, with its title in front unless the body begins with it."""
     title, body = tame_line(item.title), tame(item.body)
     if isinstance(item, Insight) and item.symptom:
@@ -233,11 +233,11 @@ def merged(old: Conversation, new: Conversation) -> Conversation:
     Its place, source and creation time stay. An old topic is dropped if all its items have moved to other topics, or if each of the
     two conversations has only one topic.
     """
-    told = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
+    replaced = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
     old_topics = {title_key(topic.name): topic for topic in old.record.topics}
-    topics = [_joined(old_topics.pop(title_key(topic.name), None), topic, told) for topic in new.record.topics]
+    topics = [_joined(old_topics.pop(title_key(topic.name), None), topic, replaced) for topic in new.record.topics]
     for topic in old_topics.values():
-        left = tuple(item for item in topic.items if name_of(item) not in told)
+        left = tuple(item for item in topic.items if name_of(item) not in replaced)
         if left or not (topic.items or len(old.record.topics) == len(new.record.topics) == 1):
             topics.append(replace(topic, items=left))
     insights = (*new.record.cross_topic_insights, *old.record.cross_topic_insights)
@@ -255,13 +255,13 @@ def merged(old: Conversation, new: Conversation) -> Conversation:
     )
 
 
-def _joined(old: Topic | None, new: Topic, told: set[tuple[str, str]]) -> Topic:
+def _joined(old: Topic | None, new: Topic, replaced: set[tuple[str, str]]) -> Topic:
     if old is None:
         return new
     return replace(
         new,
         summary=new.summary or old.summary,
-        items=(*new.items, *(item for item in old.items if name_of(item) not in told)),
+        items=(*new.items, *(item for item in old.items if name_of(item) not in replaced)),
         categories=new.categories or old.categories,
         entities=tuple(dict.fromkeys((*new.entities, *old.entities))),
     )

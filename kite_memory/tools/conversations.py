@@ -127,42 +127,42 @@ def _save(
     asker: Asker,
     arguments: Arguments,
 ) -> Json:
-    told = read_record(arguments.told)
-    place = _place(asker, near, told)
+    given = read_record(arguments.raw)
+    place = _place(asker, near, given)
     asker.grant.demand(place.scope, place.project)
     now = clock()
-    source = told.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
-    chunk = chunk_of(told.uuid, source, place.project, told.transcript, now)
-    record, remarks = told.record, list(told.remarks)
+    source = given.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
+    chunk = chunk_of(given.uuid, source, place.project, given.transcript, now)
+    record, remarks = given.record, list(given.remarks)
     if not record.topics:
         record, remark = decompose(chunk)
-        record = _nobodys_own_word(record) if record.topics else _opening(chunk, gate)
+        record = _from_agent(record) if record.topics else _opening(chunk, gate)
         remarks += [remark] if remark else []
     conversation = Conversation(
-        uuid=told.uuid,
+        uuid=given.uuid,
         source=source,
         project=place.project,
         record=record,
-        overall=told.overall,
+        overall=given.overall,
         created=now,
         updated=now,
         scope=place.scope,
-        transcript=told.transcript,
-        has_transcript=bool(told.transcript),
+        transcript=given.transcript,
+        has_transcript=bool(given.transcript),
         created_by=argument_parsing.clean(asker.name),
     )
     heard, known = near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)
     passed, refused = _gated(conversation, gate, chunk, heard, known)
-    if not (passed.record.topics or passed.overall) and told.record.topics and told.transcript:
-        own = _nobodys_own_word(decompose(chunk)[0])
+    if not (passed.record.topics or passed.overall) and given.record.topics and given.transcript:
+        own = _from_agent(decompose(chunk)[0])
         passed, more = _gated(replace(conversation, record=own, overall=""), gate, chunk, heard, known)
         refused += more
-    if not (passed.record.topics or passed.overall) and _is_worth_keeping(told.transcript):
+    if not (passed.record.topics or passed.overall) and _is_worth_keeping(given.transcript):
         count = len(chunk.events)
         passed = replace(passed, overall=f"A conversation of {count} turn{'s' if count > 1 else ''}; its transcript is kept.")
     if not (passed.record.topics or passed.overall):
-        return _nothing_saved(told, refused, remarks)
-    named = [name for name, asked in (("scope", told.scope), ("project", told.project)) if asked]
+        return _nothing_saved(given, refused, remarks)
+    named = [name for name, asked in (("scope", given.scope), ("project", given.project)) if asked]
     saved = store.save_conversation(asker.grant, passed, named=named)
     refused += [_Refused(what=what, why=why) for what, why in saved.refused]
     return {
@@ -173,7 +173,7 @@ def _save(
         "scope": saved.scope.value,
         "journal": saved.journal,
         "notes": list(saved.notes),
-        "refused": [each.told() for each in refused],
+        "refused": [each.as_json() for each in refused],
         "remarks": [plain_line(remark, 400) for remark in remarks],
     }
 
@@ -187,20 +187,20 @@ _WORD = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]{2}")
 _WORDS_OF_A_CONVERSATION = 12
 
 
-def _place(asker: Asker, near: Near, told: Given) -> Place:
+def _place(asker: Asker, near: Near, given: Given) -> Place:
     """Return the project's place if a project is known, else the global one."""
     try:
-        scope = Scope(told.scope) if told.scope else None
+        scope = Scope(given.scope) if given.scope else None
     except ValueError:
-        raise UsageError("scope is none that is known", hint="choose one of: global, project, shared") from None
+        raise UsageError("unknown scope", hint="choose one of: global, project, shared") from None
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
-    project = argument_parsing.line("project", told.project, longest=4_096)
+    project = argument_parsing.line("project", given.project, longest=4_096)
     here = local_context.project_named(asker, near, project) or asker.project
     return local_context.place_in(asker, near, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
 
 
-def _nobodys_own_word(record: Record) -> Record:
+def _from_agent(record: Record) -> Record:
     """Return the record without duplicates, and with the origin ``assistant`` for ``user``, since an agent sent it."""
     seen: set[tuple[str, str]] = set()
 
@@ -228,7 +228,7 @@ class _Refused:
     what: str
     why: str
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         return {"what": plain_line(quoted(plain_line(self.what, 160)), 160), "why": self.why}
 
 
@@ -302,14 +302,14 @@ def _telling(item: RecordItem, conversation: Conversation) -> Event:
     )
 
 
-def _nothing_saved(told: Given, refused: Sequence[_Refused], remarks: Sequence[str]) -> Json:
+def _nothing_saved(given: Given, refused: Sequence[_Refused], remarks: Sequence[str]) -> Json:
     why = "nothing of it passed the quality gate" if refused else "nothing worth a note was found in it"
     return {
         "saved": False,
         "amended": False,
-        "claude_conversation_uuid": told.uuid,
+        "claude_conversation_uuid": given.uuid,
         "journal": "",
         "notes": [],
-        "refused": [each.told() for each in refused],
+        "refused": [each.as_json() for each in refused],
         "remarks": [why, "give topic, summary and decisions to have it saved as you tell it", *remarks],
     }

@@ -20,7 +20,7 @@ def _as_it_is(name: str) -> str:
     return name
 
 
-def _nobody(project: str) -> Provenance | None:
+def _unknown(project: str) -> Provenance | None:
     return None
 
 
@@ -49,7 +49,7 @@ class Near:
     conversation: Callable[[EvidenceReference], str] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
-    known_of: Callable[[str], Provenance | None] = _nobody
+    known_of: Callable[[str], Provenance | None] = _unknown
 
     def provenance(self, grant: Grant, project: str) -> Provenance | None:
         return self.known_of(project) if grant.sees(Scope.PROJECT, project) else None
@@ -66,7 +66,7 @@ def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
 
 
 NOWHERE = "\x7f"
-"""A value that is no project and no session: `argument_parsing.line` refuses it as input."""
+"""A value that is neither a project nor a session: `argument_parsing.line` refuses it as input."""
 
 
 def project_named(asker: Asker, near: Near, name: str) -> str:

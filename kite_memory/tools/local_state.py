@@ -118,7 +118,7 @@ def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker,
     mentioned = {field.name for field in _FIELDS if field in arguments}
     if not mentioned:
         raise UsageError("there is nothing to save", hint="give todos, working_notes or context_summary")
-    return {"saved": True, **told(store.save_state(asker.grant, state, only=mentioned))}
+    return {"saved": True, **state_json(store.save_state(asker.grant, state, only=mentioned))}
 
 
 def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
@@ -126,7 +126,7 @@ def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
     found = _of(states(store, near, asker, session=session, project="" if session else project), ai)
-    return {"found": True, **told(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
+    return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
 def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
@@ -140,11 +140,11 @@ def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: As
     if moved is None:
         seen = next(iter(_of(states(store, near, asker, session=source, project=""), ai)), None)
         if seen is None:
-            hint = "nothing was saved by this AI in that session; ai_state_list tells what there is"
+            hint = "nothing was saved by this AI in that session; ai_state_list lists the saved states"
             return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
         moved = replace(seen, ai=ai, session=target, saved=now, transferred_from=source, transferred_at=now)
         store.save_state(asker.grant, moved)
-    return {"transferred": True, **told(moved)}
+    return {"transferred": True, **state_json(moved)}
 
 
 def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
@@ -171,7 +171,7 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
     """Combine saved states with those seen in transcripts.
 
     Within a session, a transcript's todos replace the saved ones if they are newer. They are matched with the state saved under the
-    same name, or if there is none, under another name of the same AI.
+    same name, or if none exists, under another name of the same AI.
     """
     left = {(state.session, state.project): state for state in shown}
     own = {(state.session, state.ai.casefold()) for state in saved}
@@ -212,7 +212,7 @@ def _agent(name: str) -> str | None:
 
 
 def _of(states: Iterable[State], ai: str) -> list[State]:
-    """Return this AI's states in order: those saved under this name, or if there are none, under its other names."""
+    """Return this AI's states in order: those saved under this name, or if none exist, under its other names."""
     states = list(states)
     return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
 
@@ -258,7 +258,7 @@ def _todo(value: object) -> Todo:
     plain = status.strip().casefold().replace(" ", "_")
     known = _STATUSES.get(plain, plain)
     if known not in _KNOWN:
-        raise UsageError("a todo's status is none that is known", hint=f"one of: {', '.join(sorted(_KNOWN))}")
+        raise UsageError("a todo's status is unknown", hint=f"one of: {', '.join(sorted(_KNOWN))}")
     return Todo(text=" ".join(argument_parsing.clean(text).split()), status=known, named=named, more=tuple(_more(rest)))
 
 
@@ -277,7 +277,7 @@ def _more(given_with: Mapping[object, object]) -> Iterator[tuple[str, str | int 
             )
 
 
-def told(state: State) -> Json:
+def state_json(state: State) -> Json:
     moved = {"transferred_from": state.transferred_from, "transferred_at": _state_moment(state.transferred_at)}
     return {
         **brief(state),
@@ -436,15 +436,15 @@ class LocalState:
 
     def describe(self, id: str, context: Mapping[str, JsonValue]) -> None:
         """Store what was given beside the memory's value when it was last written."""
-        told = json.dumps(context) if context else ""
+        encoded = json.dumps(context) if context else ""
         with self._lock, self._failing_as_ours():
             row = self._database.execute("SELECT context FROM memories WHERE id = ?", (id,)).fetchone()
-            if (row[0] if row else "") == told:
+            if (row[0] if row else "") == encoded:
                 return
             with self._changing() as database:
                 database.execute(
                     "INSERT INTO memories (id, context) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET context = excluded.context",
-                    (id, told),
+                    (id, encoded),
                 )
 
     def forgot(self, id: str) -> None:
@@ -473,8 +473,8 @@ class LocalState:
                 some = ids[start : start + _AT_ONCE]
                 marks = ", ".join("?" * len(some))
                 query = f"SELECT id, created_by, accessed, reads, context FROM memories WHERE id IN ({marks})"  # noqa: S608 - marks alone
-                told = self._database.execute(query, some)
-                rows |= {id: tuple(rest) for id, *rest in told}
+                part = self._database.execute(query, some)
+                rows |= {id: tuple(rest) for id, *rest in part}
             for id in ids:
                 by, accessed, count, context = rows.get(id, ("", "", 0, ""))
                 more, at = self._read.get(id, (0, None))

@@ -75,7 +75,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     pattern = arguments[PATTERN] or "*" if several else arguments[KEY_TO_READ]
     if several or is_pattern(pattern):
         wanted = _wanted(asker, near, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
-        return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
+        return _results_json(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
     if wanted.scope is Scope.SHARED and not arguments[PROJECT]:  # the default scope of write_memory comes first
@@ -87,7 +87,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
 def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[LONG_LIMIT]
     found = store.memories(asker.grant, _wanted(asker, near, arguments, arguments[PATTERN] or "*", limit=limit + 1))
-    told: list[Json] = []
+    entries: list[Json] = []
     room = _ROOM - _BESIDE
     for memory in found[:limit]:
         beginning = {**_without_value(memory), "preview": preview(memory.value)}
@@ -96,9 +96,9 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
         room -= len(written(beginning)) + 1
         if room < 0:
             break
-        told.append(beginning)
+        entries.append(beginning)
     hint = {"hint": "there is no room for all of these; narrow it by pattern, scope or tags"} if room < 0 else {}
-    return {"memories": told, "count": len(told), "more": len(found) > len(told), **hint}
+    return {"memories": entries, "count": len(entries), "more": len(found) > len(entries), **hint}
 
 
 def _delete(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
@@ -123,18 +123,18 @@ def _wanted(asker: Asker, near: Near, arguments: Arguments, pattern: str, *, lim
     )
 
 
-def _told(found: list[Memory], most: int) -> Json:
+def _results_json(found: list[Memory], most: int) -> Json:
     """Return as many values as fit; the others are named."""
     room = _ROOM
     memories: list[Json] = []
     left_out: list[str] = []
     for memory in found:
-        told = _with_value(memory)
-        length = len(written(told))
+        entry = _with_value(memory)
+        length = len(written(entry))
         if length > room:
             left_out.append(memory.key)
         else:
-            memories.append(told)
+            memories.append(entry)
             room -= length
     return {
         "found": bool(found),
@@ -151,7 +151,7 @@ def _with_value(memory: Memory) -> Json:
 
 def _without_value(memory: Memory) -> Json:
     place = memory.place
-    told: Json = {
+    entry: Json = {
         "key": memory.key,
         "scope": place.scope.value,
         "project": place.project,
@@ -167,7 +167,7 @@ def _without_value(memory: Memory) -> Json:
         "expires_at": memory.expires.isoformat() if memory.expires else "",
         "context": dict(memory.context),
     }
-    return {name: value for name, value in told.items() if value not in ("", [], {})}
+    return {name: value for name, value in entry.items() if value not in ("", [], {})}
 
 
 def preview(value: JsonValue) -> str:

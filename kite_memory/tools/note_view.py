@@ -152,7 +152,7 @@ def _of_note(note: Note, grant: Grant, score: float) -> Piece:
     return Piece(
         head=f"## {_flat(note.title, 160)} · {where}",
         lines=tuple(_note_lines(note)),
-        reference={**told(note, grant), "score": score},
+        reference={**note_json(note, grant), "score": score},
     )
 
 
@@ -247,7 +247,7 @@ def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
     )
 
 
-def told(note: Note, grant: Grant) -> Json:
+def note_json(note: Note, grant: Grant) -> Json:
     """Return a note's entry in a list.
 
     The path is shown only to a whole grant, since a number in the file's name reveals another note with the same name.
@@ -270,7 +270,7 @@ def found(hit: Found, grant: Grant, query: str) -> Json:
     if not grant.whole:  # the words found may be the title of a link's target
         line = snippet(note, terms(query))
         why = ", ".join(part for part in why.split(", ") if not part.startswith("words:"))
-    return {**told(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}
+    return {**note_json(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}
 
 
 def framed(about: str, lines: Sequence[str]) -> str:
@@ -290,7 +290,7 @@ def bounded(entries: Sequence[Json], room: int = LONGEST_TEXT) -> tuple[list[Jso
 
 
 def unframed(text: str) -> str:
-    """Return the text of a note from the frame of an answer; empty if there is none."""
+    """Return the text of a note from the frame of an answer; empty if none exists."""
     frame, _, rest = text.partition("\n--- ")
     _, _, body = rest.partition(" ---\n")
     whole = frame.startswith("<vault-context>") and body.endswith("</vault-context>")

@@ -97,7 +97,7 @@ def cost(answer: Json) -> int:
 
 def context(memories: Sequence[Memory]) -> Json:
     return {
-        name: {plain_line(quoted(each.key)): _told(each.value) for each in memories if _namespace(each) == name}
+        name: {plain_line(quoted(each.key)): _safe_value(each.value) for each in memories if _namespace(each) == name}
         for name in sorted(_NAMESPACES)
     }
 
@@ -136,8 +136,8 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or
-    with nothing left to say, are omitted.
+    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or without anything
+    left, are omitted.
     """
     handed_over = {(state.ai, state.transferred_from): state.saved for state in there if state.transferred_from}
     standing = (state for state in there if state.saved > handed_over.get((state.ai, state.session), _NEVER))
@@ -188,7 +188,7 @@ def _namespace(memory: Memory) -> str:
     return memory.key.partition(".")[0]
 
 
-def _told(value: JsonValue) -> JsonValue:
+def _safe_value(value: JsonValue) -> JsonValue:
     """Return the value with its texts quoted, or the beginning of a long one."""
     if not isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) <= _WHOLE_VALUE:
         return _quoted(value)
@@ -223,8 +223,8 @@ def in_words(value: JsonValue) -> str:
     if task or progress:
         said.append(f"{progress} through {task}" if task and progress else task or f"{progress} done")
     for words, names in (("status", _STATUS), ("next", _NEXT), ("blocked by", _BLOCKED)):
-        if (told := take(names)) is not None:
-            said.append(f"{words}: {_flat(told)}")
+        if (taken := take(names)) is not None:
+            said.append(f"{words}: {_flat(taken)}")
     said += [f"{name.replace('_', ' ')}: {_flat(each)}" for name, each in left.items() if each not in (None, "", [], {})]
     return "; ".join(said)
 
@@ -281,16 +281,16 @@ def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
     if not session and not asker.grant.sees(Scope.PROJECT, project):
         return nothing
     try:
-        told = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
+        brief = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
     except KiteError:  # no session there, or an unknown project
         return nothing
-    of = told["session"]
+    of = brief["session"]
     if not asker.grant.sees(Scope.PROJECT, of["project"]):
         return nothing
-    by_part = [[line for line in told["lines"] if line["part"] == part] for part in _MATTERS]
+    by_part = [[line for line in brief["lines"] if line["part"] == part] for part in _MATTERS]
     in_turn = [lines[turn] for turn in range(max(map(len, by_part))) for lines in by_part if turn < len(lines)]
     return Part(
-        heading=f"Last session ({of['provider']}:{of['id'][:8]}, {told['at'][:16].replace('T', ' ')} UTC)",
+        heading=f"Last session ({of['provider']}:{of['id'][:8]}, {brief['at'][:16].replace('T', ' ')} UTC)",
         lines=tuple(f"{_SAID[line['part']]}{_cut(line['text'])}" for line in in_turn),
     )
 

@@ -346,9 +346,9 @@ class TimelineApp(App[None]):
                 self.timeline.focus()
 
     def _draw(self, cursor: int) -> None:
-        told = self._page
+        page = self._page
         width = self.timeline.room
-        found = rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
+        found = rows(page["events"], page["notes"], page["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
         self.timeline.show(in_view(list(found), VIEWS[self._view]), cursor=cursor)
         self.timeline.border_subtitle = "" if not VIEWS[self._view] else f"only {self._view}"
 
@@ -441,11 +441,11 @@ class TimelineApp(App[None]):
     @work(thread=True, group="brief", exclusive=True)
     def _show_brief(self, session: str) -> None:
         try:
-            told = self._brief(session)
+            brief = self._brief(session)
         except KiteError as error:
             self.call_from_thread(self._complain, error)
             return
-        self.call_from_thread(self.push_screen, TextScreen(told["text"]))
+        self.call_from_thread(self.push_screen, TextScreen(brief["text"]))
 
     def action_became(self) -> None:
         row = self.timeline.row
@@ -489,12 +489,12 @@ class TimelineApp(App[None]):
     @work(thread=True, group="note", exclusive=True)
     def _show_note(self, row: Row) -> None:
         try:
-            told = self._note(row.note)
+            note = self._note(row.note)
         except KiteError as error:
             self.call_from_thread(self._complain, error)
             return
-        evidence = next((each for each in told["evidence"] if each != row.reference), row.reference)
-        self.call_from_thread(self.push_screen, NoteScreen(told["text"], evidence), self._back_from_note)
+        evidence = next((each for each in note["evidence"] if each != row.reference), row.reference)
+        self.call_from_thread(self.push_screen, NoteScreen(note["text"], evidence), self._back_from_note)
 
     def _back_from_note(self, evidence: str | None) -> None:
         self.timeline.focus()

@@ -107,7 +107,7 @@ def rows(
             yield Row(kind="note", text=f"{'':{page.indent - 9}}note     {path}", reference=event["reference"], note=path)
 
 
-def place_of(told: Sequence[Row], cited: str) -> int | None:
+def place_of(rows: Sequence[Row], cited: str) -> int | None:
     """Return the place of an event's row; for a folded event, that of its call.
 
     ``cited`` may name its session by the beginning of its id.
@@ -117,15 +117,15 @@ def place_of(told: Sequence[Row], cited: str) -> int | None:
     def is_it(reference: str) -> bool:
         return reference.startswith(session) and reference.endswith(f"#{event}")
 
-    by_itself = (at for at, row in enumerate(told) if row.reference and is_it(row.reference))
-    folded = (at for at, row in enumerate(told) if any(map(is_it, row.holds)))
+    by_itself = (at for at, row in enumerate(rows) if row.reference and is_it(row.reference))
+    folded = (at for at, row in enumerate(rows) if any(map(is_it, row.holds)))
     return next(by_itself, next(folded, None))
 
 
-def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
+def following(rows: Sequence[Row], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
     """Return the place of the next row of these kinds, or ``None``."""
-    places = range(at - 1, -1, -1) if backwards else range(at + 1, len(told))
-    return next((place for place in places if told[place].kind in kinds), None)
+    places = range(at - 1, -1, -1) if backwards else range(at + 1, len(rows))
+    return next((place for place in places if rows[place].kind in kinds), None)
 
 
 def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> Row:
@@ -184,13 +184,13 @@ class _Page:
 _NARROWEST = 20
 
 
-def in_view(told: Sequence[Row], kinds: Collection[str]) -> list[Row]:
+def in_view(rows: Sequence[Row], kinds: Collection[str]) -> list[Row]:
     """Return the rows of these kinds, with the unfolded ones below them; all rows if no kind is given."""
     if not kinds:
-        return list(told)
+        return list(rows)
     kept: list[Row] = []
     shown = False
-    for row in told:
+    for row in rows:
         if row.kind != "more":
             shown = row.kind in kinds or (row.status == "failed" and kinds == _CHECKS)
         if shown:
@@ -208,11 +208,11 @@ def holding(events: Sequence[Json], typed: str) -> frozenset[str]:
     )
 
 
-def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
+def next_holding(rows: Sequence[Row], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
     """Return the place of the next row for one of these events, starting again from the other end if needed."""
     places = [
         place
-        for place, row in enumerate(told)
+        for place, row in enumerate(rows)
         if row.kind != "more" and (row.reference in references or not references.isdisjoint(row.holds))
     ]
     if backwards:

@@ -130,8 +130,8 @@ def claims(title: str, body: str) -> tuple[Claim, ...]:
     for sentence in _SENTENCE.split(body[:_TEXT]):
         if len(found) == _CLAIMS:
             break
-        if len(told := sentence.strip()) >= _SHORTEST:
-            found.setdefault(told)
+        if len(stripped := sentence.strip()) >= _SHORTEST:
+            found.setdefault(stripped)
     return tuple(map(_claim, found))
 
 
@@ -140,15 +140,19 @@ def difference(newer: Sequence[Claim], older: Sequence[Claim]) -> Difference | N
 
     Their first claims, the titles, decide which thing each is about.
     """
-    both = [told for one in newer for other in older if (told := _compared(one, other)).shared]
+    both = [compared for one in newer for other in older if (compared := _compared(one, other)).shared]
     if not both:
         return None
     first = _compared(newer[0], older[0])
     return replace(max(both, key=_comparable), another=first.another, other_code=first.other_code, happened=first.happened)
 
 
-def _comparable(told: Difference) -> float:
-    return 3 * told.shared + (0.5 * (told.value + told.choice) if told.shared > _SOME else 0.0) + told.retires
+def _comparable(difference: Difference) -> float:
+    return (
+        3 * difference.shared
+        + (0.5 * (difference.value + difference.choice) if difference.shared > _SOME else 0.0)
+        + difference.retires
+    )
 
 
 def _claim(sentence: str) -> Claim:

@@ -85,10 +85,10 @@ class KeyedNotes:
         kept = self._kept(known) if known is not None else None
         return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
 
-    def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
+    def at(self, wanted: Sequence[Keyed]) -> list[Kept | None]:
         """Return the notes of these ledger rows; ``None`` for each whose file holds something else by now."""
-        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
-        return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
+        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in wanted])
+        return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in wanted]
 
     def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
         note = self._reader.read_again(keyed.known)

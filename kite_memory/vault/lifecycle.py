@@ -69,19 +69,19 @@ class Likeness:
     """
 
     nearer: float
-    told: Difference
+    difference: Difference
 
     @property
     def likely(self) -> float:
         """Logit of the probability that both are about one thing and the newer contradicts the older."""
-        told = self.told
+        difference = self.difference
         return (
             _NEARER * self.nearer
-            + _VALUE * told.value
-            + _RETIRES * told.retires
-            + _ANOTHER * told.another
-            + _OTHER_CODE * told.other_code
-            + _HAPPENED * told.happened
+            + _VALUE * difference.value
+            + _RETIRES * difference.retires
+            + _ANOTHER * difference.another
+            + _OTHER_CODE * difference.other_code
+            + _HAPPENED * difference.happened
             + _LEVEL
         )
 
@@ -167,10 +167,16 @@ def takes_back(newer: Note, older: Note) -> bool:
         or newer.created <= older.created
     ):
         return False
-    told = differing.difference(_claims(newer), _claims(older))
-    if told is None or told.another or told.other_code or told.happened or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}:
+    difference = differing.difference(_claims(newer), _claims(older))
+    if (
+        difference is None
+        or difference.another
+        or difference.other_code
+        or difference.happened
+        or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}
+    ):
         return False
-    return told.shared >= _SHARED_AT_LEAST and told.retires + told.value >= 1.0
+    return difference.shared >= _SHARED_AT_LEAST and difference.retires + difference.value >= 1.0
 
 
 def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:
@@ -185,8 +191,8 @@ def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, st
 
 def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
     """Return how alike two notes are; ``None`` where they have no word in common."""
-    told = differing.difference(_claims(newer), _claims(older))
-    return Likeness(nearer=nearer, told=told) if told is not None else None
+    difference = differing.difference(_claims(newer), _claims(older))
+    return Likeness(nearer=nearer, difference=difference) if difference is not None else None
 
 
 @lru_cache(maxsize=256)

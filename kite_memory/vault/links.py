@@ -124,14 +124,16 @@ def unlisted(text: str, goes: Callable[[Link], bool]) -> str:
         if len(kept) == len(found):
             return related[0]
         pieces = [related[1][: found[0].start], *(related[1][one.end : other.start] for one, other in pairwise(found))]
-        told = "".join(piece + related[1][link.start : link.end] for piece, link in zip(pieces, found, strict=True) if link in kept)
-        told = f"{told}{related[1][found[-1].end :]}".strip(" ,")
-        return f"{RELATED} {told}{related[2]}" if told else ""
+        kept_links = "".join(
+            piece + related[1][link.start : link.end] for piece, link in zip(pieces, found, strict=True) if link in kept
+        )
+        kept_links = f"{kept_links}{related[1][found[-1].end :]}".strip(" ,")
+        return f"{RELATED} {kept_links}{related[2]}" if kept_links else ""
 
-    told = _LISTED.sub(line, text)
-    if told != text:
-        told = told.rstrip("\n") + text[len(text.rstrip("\n")) :]
-    return unlinked(told, goes)
+    rewritten = _LISTED.sub(line, text)
+    if rewritten != text:
+        rewritten = rewritten.rstrip("\n") + text[len(text.rstrip("\n")) :]
+    return unlinked(rewritten, goes)
 
 
 def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[str]]:

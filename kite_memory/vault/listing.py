@@ -227,8 +227,8 @@ def _is_text(name: str) -> bool:
 def _templates_folder(files: Files) -> str:
     """Return the folder that Obsidian's template plugin is set to use."""
     try:
-        told = json.loads(files.read(".obsidian/templates.json").data)
+        settings = json.loads(files.read(".obsidian/templates.json").data)
     except (OSError, CannotRead, ValueError, RecursionError):
         return _TEMPLATES
-    folder = told.get("folder") if isinstance(told, dict) else None
+    folder = settings.get("folder") if isinstance(settings, dict) else None
     return stem_key(folder.strip("/")) if isinstance(folder, str) and folder.strip("/") else _TEMPLATES

@@ -279,8 +279,8 @@ def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
     Empty where no note defines it or decides about it, unless it is a person. No text of a note is copied, so that what is
     forgotten is gone from here, too.
     """
-    told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
-    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
+    verbs = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
+    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {verbs}", re.IGNORECASE)
     first = [each for each in mentions if is_it.match(each.title)]
     decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
     if not entity.person and not first and not decided:

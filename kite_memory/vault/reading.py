@@ -73,7 +73,7 @@ class NoteReader:
             raise NoteNotFound(f"{path} cannot be read", hint="somebody has just moved or changed it") from error
 
     def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | Unreadable, Stamp] | None:
-        """Read and parse a file; ``None`` where there is none.
+        """Read and parse a file; ``None`` where none exists.
 
         A file that cannot be opened gets a stamp that will not match the next time.
         """

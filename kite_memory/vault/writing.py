@@ -374,7 +374,7 @@ class Writer:
                 titles = (intent.title, *(self._ledger.notes.titles_of(known) if known else ()))
                 self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
             self._ledger.notes.drop(intent.path)
-            self._ledger.set("unmended", "yes")  # should it end before the links are mended, whoever compares mends them
+            self._ledger.set("unmended", "yes")  # after a crash before the links are mended, the next comparison mends them
             self._ledger.done(intent.id)
         return trashed
 

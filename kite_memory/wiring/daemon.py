@@ -47,7 +47,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
     share_heaps()
     _log_to(daemon_log(config), config.daemon.log_level)
     for name in broken(config.state):
-        log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
+        log.warning("%s has changed since it was closed, although nothing was written to it: see `kmem verify`", name)
     since = datetime.now(UTC).isoformat()
 
     def running() -> dict[str, Any]:
@@ -144,19 +144,19 @@ def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", reques
 
 def _arguments(body: bytes) -> dict[str, Any]:
     try:
-        told = orjson.loads(body or b"{}")
+        arguments = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
         raise UsageError(f"not JSON: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(arguments, dict):
         raise UsageError("arguments are a JSON object")
-    return told
+    return arguments
 
 
-def _json(told: Any) -> bytes:
+def _json(value: Any) -> bytes:
     try:
-        return orjson.dumps(told)
+        return orjson.dumps(value)
     except TypeError:  # a path that is not valid text: the slower writer escapes it
-        return json.dumps(told).encode("ascii")
+        return json.dumps(value).encode("ascii")
 
 
 def daemon_log(config: Config) -> Path:

@@ -98,7 +98,7 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_told(error)["kind"])
+            outcome = str(wire.error_json(error)["kind"])
             raise
         finally:
             trail.note(
@@ -120,8 +120,8 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
 
 def _key_of(arguments: "Json", result: "Json") -> str:
     """Return what a call was about, by its name alone: a memory's key, a note's name, or the id of what it made."""
-    told = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
-    return next((each for each in told if isinstance(each, str)), "")
+    names = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
+    return next((each for each in names if isinstance(each, str)), "")
 
 
 @contextmanager
@@ -152,8 +152,8 @@ def _postgres() -> "ModuleType":
         raise UsageError("a team's store needs more packages", hint="install `kite-memory[team]`") from error
 
 
-def _store_url(config: Config, told: str) -> str:
-    url = config.team.store if told == "team" else told
+def _store_url(config: Config, named: str) -> str:
+    url = config.team.store if named == "team" else named
     scheme, is_url, _ = url.partition("://")
     if not is_url:
         raise UsageError("a team's store is named by a URL", hint="as postgresql://user@host/database, or `team` as [team] says")

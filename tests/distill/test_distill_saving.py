@@ -75,7 +75,7 @@ def test_where_the_model_fails_the_rules_tell_it(outbox: Outbox, outcome: Outcom
     assert outbox.spending(TODAY).calls == calls
 
 
-@pytest.mark.parametrize(("full", "told"), [("book_call", "told by rules, since a call cannot be booked"), ("settle_call", "")])
+@pytest.mark.parametrize(("full", "told"), [("book_call", "made by rules, since a call cannot be booked"), ("settle_call", "")])
 def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, told: str
 ) -> None:

@@ -26,7 +26,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.asking import EventsElsewhere
 from kite_memory.tools.local_context import Near
-from kite_memory.tools.wire import error_told
+from kite_memory.tools.wire import error_json
 from kite_memory.vault import Vault
 from tests.counts import examples
 from tests.fakes.memory_store import MemoryStore
@@ -408,7 +408,7 @@ class TestEvents:
             worked.call(tool, session="nobody")
 
         assert "kmem" not in error.value.hint and "timeline" in error.value.hint
-        assert error_told(error.value)["kind"] == "not_found"
+        assert error_json(error.value)["kind"] == "not_found"
 
     def test_a_beginning_is_told_apart_from_what_is_in_sight_alone(self, worked: Conversing) -> None:
         assert worked.call("timeline", by=ORCHARD, session=SESSION.id[:2])["session"]["id"] == SESSION.id

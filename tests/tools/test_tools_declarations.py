@@ -162,7 +162,7 @@ def test_older_names_of_tools_mean_the_same() -> None:
 @pytest.mark.parametrize("tool", EVERY, ids=lambda tool: tool.name)
 def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
     if tool.open:
-        assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).told["sope"] == 1
+        assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).raw["sope"] == 1
         return
 
     with pytest.raises(UsageError, match=f"{tool.name} takes no 'sope'"):
@@ -172,7 +172,7 @@ def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
 def test_null_is_a_value() -> None:
     told = {"key": "a", "value": None, "tags": None}
 
-    assert Bridge({"write_memory": lambda asker, parsed: parsed.told}).perform("write_memory", told, Asker(grant=OWNER)) == {
+    assert Bridge({"write_memory": lambda asker, parsed: parsed.raw}).perform("write_memory", told, Asker(grant=OWNER)) == {
         "key": "a",
         "value": None,
     }

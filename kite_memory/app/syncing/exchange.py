@@ -386,7 +386,7 @@ class Syncing:
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        told = under_way.state.told_uptake()
+        told = under_way.state.sent_uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()

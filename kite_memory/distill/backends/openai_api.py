@@ -153,15 +153,15 @@ class OpenAiBackend:
 
     def _read(self, body: str, inquiry: Inquiry) -> Ending:
         try:
-            told = json.loads(body)
+            content = json.loads(body)
         except (ValueError, RecursionError):
-            told = None
-        match told:
+            content = None
+        match content:
             case {"choices": [{"message": {**message}, **choice}, *_]}:
                 pass
             case _:
                 return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
-        usage = self._usage(told.get("usage"), inquiry)
+        usage = self._usage(content.get("usage"), inquiry)
         stop = choice.get("finish_reason")
         refusal = message.get("refusal")
         if stop == "content_filter" or (isinstance(refusal, str) and refusal):

@@ -62,9 +62,9 @@ class Line:
             reason=f"the connection failed: {brief(type(error).__name__ + ': ' + str(error))}", made="no" if unsent else "perhaps"
         )
 
-    def watch(self, event: str, told: Mapping[str, object]) -> None:
+    def watch(self, event: str, info: Mapping[str, object]) -> None:
         """Keep the socket of each connection that the package reports, plain and again under TLS."""
-        stream = told.get("return_value")
+        stream = info.get("return_value")
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and hasattr(stream, "get_extra_info"):
             found = stream.get_extra_info("socket")
             with self._lock:
@@ -189,6 +189,6 @@ def _bound(response: "Response") -> None:
             self._inner.close()
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise httpx2.ReadError("the response is packed, though nobody asked for that")
+        raise httpx2.ReadError("the response is packed, though that was not requested")
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = Bounded(response.stream)

@@ -1,4 +1,4 @@
-"""What every source promises of input that nobody meant: it costs what it is of, is counted, and ends nothing."""
+"""Contract for malformed input: every source counts it, loses only the damaged part, and keeps running."""
 
 import re
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ class BadInputContract(ABC):
 
     @abstractmethod
     def wildly(self, folder: Path) -> Iterator[Path]:
-        """A transcript written again and again, with what nobody expects in ever another place of it."""
+        """Yield the transcript once for each of its places, with an unexpected value in that place."""
 
     def written(self, folder: Path, content: bytes | None = None) -> Path:
         path = self.place(folder)
@@ -87,9 +87,9 @@ class BadInputContract(ABC):
 
         read_results = self.read_results(source, self.with_clocks_that_jump(tmp_path / "jumping"))
 
-        assert sorted(told(read_results)) == sorted(told(steady))
+        assert sorted(event_texts(read_results)) == sorted(event_texts(steady))
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-            assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(told(steady))
+            assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(event_texts(steady))
             for overview in timeline.overviews():
                 assert brief(overview.session, timeline.events(overview.session.provider, overview.session.id)) is not None
 
@@ -118,7 +118,7 @@ class BadInputContract(ABC):
         assert list(source.transcripts()) == [path]
 
 
-def told(read_results: list[ReadResult]) -> list[tuple[str, str]]:
+def event_texts(read_results: list[ReadResult]) -> list[tuple[str, str]]:
     return [(event.type.value, event.text) for read_result in read_results for event in read_result.events]
 
 

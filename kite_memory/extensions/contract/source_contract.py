@@ -301,7 +301,7 @@ class AppendOnlySourceContract(FileSourceContract):
 
         assert source.read(path, whole.cursor, budget=BUDGET).problems == ()
 
-    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+    def test_an_invalid_cursor_starts_over(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
         path = self.place(tmp_path)
 
@@ -342,7 +342,7 @@ class DocumentSourceContract(FileSourceContract):
         assert cursor is not None
         assert cursor.position == len(self.transcript())
 
-    def test_only_what_is_new_or_changed_is_told_again(self, tmp_path: Path) -> None:
+    def test_only_new_or_changed_events_are_returned(self, tmp_path: Path) -> None:
         source, versions = self.make(tmp_path), self.versions()
         assert len(versions) > 2
         for before, after in itertools.pairwise(versions):
@@ -378,7 +378,7 @@ class DocumentSourceContract(FileSourceContract):
 
         assert len(cursor.identity) + len(cursor.carry) < 8_000
 
-    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+    def test_an_invalid_cursor_starts_over(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
         path = self.written(tmp_path)
         whole = source.read(path, None, budget=BUDGET)

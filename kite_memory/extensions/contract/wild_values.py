@@ -1,4 +1,4 @@
-"""JSON in which one value after another is replaced by what nobody expects there."""
+"""JSON documents in which one value after another is replaced by an unexpected one."""
 
 import json
 import sqlite3

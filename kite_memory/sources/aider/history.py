@@ -189,7 +189,7 @@ class Run:
     started: datetime = _EPOCH
     began: int = 0
     ordinal: int = 0
-    told: bool = False
+    reported: bool = False
     foreign_to: int = -1
     seen: float = 0.0
     place: Place = field(default_factory=Place)
@@ -204,7 +204,7 @@ class Run:
                 "started": self.started,
                 "began": self.began,
                 "ordinal": self.ordinal,
-                "told": self.told,
+                "told": self.reported,
                 "foreign_to": self.foreign_to,
                 "seen": self.seen,
                 "place": [place.in_run, place.marked, place.after_answer, place.gathers],
@@ -225,7 +225,7 @@ class Run:
                 started=datetime.fromisoformat(known["started"]),
                 began=known["began"],
                 ordinal=known["ordinal"],
-                told=known["told"],
+                reported=known["told"],
                 foreign_to=known["foreign_to"],
                 seen=known["seen"],
                 place=Place(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
@@ -239,7 +239,7 @@ _COMMAND = re.compile(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re
 _ADDRESSED = re.compile(r"/(?:ask|code|architect|context|help)\s+\S")
 """Commands with a message to the model; the words after other commands are arguments."""
 _CHOICE = re.compile(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
-_NOBODYS = (
+_AIDERS_OWN = (
     "# Fix any errors below",
     "# Fix any linting errors below",
     "I ran this command:",
@@ -281,7 +281,7 @@ class Reading:
     def session(self) -> Session | None:
         """The run that was read; ``None`` for one without events."""
         run = self.run
-        if not run.told:
+        if not run.reported:
             return None
         return Session(id=run.session, provider=PROVIDER, started=run.started, project=project_of(self._folder), cwd=self._folder)
 
@@ -322,7 +322,7 @@ class Reading:
         if block.start < run.foreign_to:
             builder.events[known:] = map(_as_document, builder.events[known:])
         run.ordinal = builder.ordinal
-        run.told = run.told or bool(builder.events)
+        run.reported = run.reported or bool(builder.events)
 
     def _text(self, block: Block) -> str:
         data = b"\n".join(block.lines)
@@ -360,7 +360,7 @@ class Reading:
     def _said(self, text: str) -> None:
         text = text.strip()
         self.run.calls.by_name.clear()
-        if not text or text == "<blank>" or text.startswith(_NOBODYS) or _CHOICE.search(text[-200:]):
+        if not text or text == "<blank>" or text.startswith(_AIDERS_OWN) or _CHOICE.search(text[-200:]):
             return
         if text[0] in "/!":
             command = _COMMAND.match(text)

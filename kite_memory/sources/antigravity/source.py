@@ -385,16 +385,16 @@ class Antigravity:
 
     def transcripts(self) -> Iterator[Path]:
         for program in self._programs:
-            told: set[str] = set()
+            names: set[str] = set()
             for name in names_in(program / "brain"):
                 logs = (program / "brain" / name).joinpath(*_LOGS)
                 found = next((path for path in (logs / _FULL, logs / _PLAIN) if self.owns(path) and is_file(path)), None)
                 if found is not None:
-                    told.add(name)
+                    names.add(name)
                     yield found
             for name in names_in(program / "conversations"):
                 path = program / "conversations" / name
-                if path.stem not in told and self.owns(path):
+                if path.stem not in names and self.owns(path):
                     yield path
 
     def owns(self, path: Path) -> bool:

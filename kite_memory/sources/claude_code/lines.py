@@ -162,8 +162,8 @@ class ClaudeCodeInterpreter:
             self._add_passage(text)
             return
         if self._sub_agent or row.get("isSidechain") is True:
-            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
         elif row.get("isCompactSummary") is True:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
@@ -196,8 +196,8 @@ class ClaudeCodeInterpreter:
                 self._add_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
                 self._add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
-            case Continued(summary=told):
-                self._add(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
+            case Continued(summary=summary):
+                self._add(EventType.RESUME_POINT, "system", tools.kept(summary, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
                 self._add(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
             case Notified():
@@ -216,15 +216,19 @@ class ClaudeCodeInterpreter:
             self._utterance(utterance, "")
         return True
 
-    def _background_result(self, told: Notified) -> None:
+    def _background_result(self, notification: Notified) -> None:
         """Add a background result once, identified by task and text: it is in the queue, in its own line, or in both."""
-        name = digest(f"{told.task}\n{told.result}".encode())
+        name = digest(f"{notification.task}\n{notification.result}".encode())
         if not self._thread.new_notification(name):
             return
         at_line = self._id, self._told_of_line
         self._id, self._told_of_line = name, 0
-        call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
-        self._add_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
+        call = self._thread.calls.get(notification.call) or OpenCall(event="", tool=tools.AGENT, detail="")
+        self._add_result(
+            results.Result(text=notification.result, status=results.BACKGROUND_STATUS.get(notification.status, "")),
+            call,
+            notification.call,
+        )
         self._id, self._told_of_line = at_line
 
     def _queue_operation(self) -> None:
@@ -257,8 +261,8 @@ class ClaudeCodeInterpreter:
         for block in content_of(row):
             match block:
                 case {"type": "text", "text": str(text)}:
-                    if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                        self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
+                    if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                        self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent, whole=text)
                     self._add_passage("\n".join(texts_in(block.get("citations"))))
                 case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
                     self._call(short(tool), block, parent)
@@ -367,8 +371,8 @@ class ClaudeCodeInterpreter:
         text = content if isinstance(content, str) else ""
         match subtype:
             case "away_summary":
-                if told := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
-                    self._add(EventType.RESUME_POINT, "assistant", told, parent=self._line_before())
+                if recap := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
+                    self._add(EventType.RESUME_POINT, "assistant", recap, parent=self._line_before())
             case "local_command":
                 for utterance in utterances(text):
                     self._utterance(utterance, self._line_before())
@@ -397,13 +401,13 @@ class ClaudeCodeInterpreter:
         """Add a message sent during a turn: from the user to the agent, or from the agent to its sub-agent."""
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
-            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
             return
         for utterance in utterances(text):
             match utterance:
                 case Said(text=said):
-                    if self._thread.queue.met(said, attached=True) != "told":
+                    if self._thread.queue.met(said, attached=True) != "reported":
                         self._add(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
                 case _:
                     self._utterance(utterance, parent)

@@ -23,7 +23,7 @@ class Stage(StrEnum):
     WAITING = "w"
     STARTING = "s"
     HANDED_OVER = "h"
-    TOLD = "t"
+    REPORTED = "t"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class PromptQueue:
         self._entries.append(entry)
         forgotten = self._entries[:-_LONGEST_QUEUE]
         del self._entries[:-_LONGEST_QUEUE]
-        return [entry for entry in forgotten if entry.text and entry.stage is not Stage.TOLD]
+        return [entry for entry in forgotten if entry.text and entry.stage is not Stage.REPORTED]
 
     def dequeue(self, text: str) -> None:
         if entry := self._leaving(text):
@@ -134,18 +134,18 @@ class PromptQueue:
             if entry.stage is not Stage.WAITING or not entry.text or (back and _plain(entry.text) not in back)
         ]
 
-    def met(self, text: str, *, attached: bool) -> Literal["new", "queued", "told"]:
-        """Match a user's message in the transcript with the queue: ``told`` if its event was created from the queue already.
+    def met(self, text: str, *, attached: bool) -> Literal["new", "queued", "reported"]:
+        """Match a user's message in the transcript with the queue: ``reported`` if its event was created from the queue already.
 
         Only an attachment can repeat a message; a user may well type the same words again.
         """
         for entry in self._entries:
-            told = entry.stage is Stage.TOLD
-            if entry.text and (attached or not told) and _same(entry.text, text):
+            reported = entry.stage is Stage.REPORTED
+            if entry.text and (attached or not reported) and _same(entry.text, text):
                 self._entries.remove(entry)
                 if entry.stage is Stage.WAITING:
                     self._ahead = min(self._ahead + 1, _LONGEST_QUEUE)
-                return "told" if told else "queued"
+                return "reported" if reported else "queued"
         return "new"
 
     def passed(self) -> list[Queued]:
@@ -164,7 +164,7 @@ class PromptQueue:
             entry.passed_by += entry.stage is Stage.WAITING
             if entry.passed_by >= 2:
                 left.append(entry)
-            elif entry.stage is not Stage.TOLD:
+            elif entry.stage is not Stage.REPORTED:
                 staying.append(entry)
         self._entries = staying
         return [entry for entry in left if entry.text]
@@ -174,12 +174,12 @@ class PromptQueue:
 
         Compared by time, since lines are written out of order: an answer can follow a prompt that it did not know of.
         """
-        told = [
+        waiting = [
             entry for entry in self._entries if entry.stage is Stage.HANDED_OVER and entry.handed_over and entry.handed_over < at
         ]
-        for entry in told:
-            entry.stage = Stage.TOLD
-        return told
+        for entry in waiting:
+            entry.stage = Stage.REPORTED
+        return waiting
 
 
 def _plain(text: str) -> str:

@@ -191,8 +191,8 @@ def _id_of(path: Path) -> str:
 
 def _unpacked(identity: str, known: str) -> int:
     """Return the unpacked position appended to a file's identity."""
-    told = identity.removeprefix(known).removeprefix("@")
-    return int(told) if told.isdecimal() and len(told) < 20 else 0
+    size = identity.removeprefix(known).removeprefix("@")
+    return int(size) if size.isdecimal() and len(size) < 20 else 0
 
 
 def _session(thread: Thread) -> Session | None:

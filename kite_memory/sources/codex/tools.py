@@ -61,8 +61,12 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
                 return _patch(name, text, cwd)
             return Asked(tool=name[:128], given={"input": text}, files=patched(text, cwd))
         case _:
-            told = item.get("name")
-            tool = told[:128] if isinstance(told, str) and told else scalar(item.get("type")).removesuffix("_call")[:128]
+            given_name = item.get("name")
+            tool = (
+                given_name[:128]
+                if isinstance(given_name, str) and given_name
+                else scalar(item.get("type")).removesuffix("_call")[:128]
+            )
             given = arguments(item.get("arguments", item.get("input")))
             if tool in COMMANDS:
                 return _command(tool, given, cwd)
@@ -75,13 +79,13 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
             return Asked(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
 
 
-def arguments(told: object) -> Mapping[str, Any]:
-    if isinstance(told, str):
+def arguments(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
         try:
-            told = orjson.loads(told)
+            value = orjson.loads(value)
         except orjson.JSONDecodeError:
-            return {"input": told} if told else {}
-    return told if isinstance(told, dict) else {}
+            return {"input": value} if value else {}
+    return value if isinstance(value, dict) else {}
 
 
 def command_line(command: object) -> str:
@@ -201,17 +205,17 @@ _DENIED = re.compile(
 _INTERRUPTED = re.compile(r"aborted(?: by user)?\b|interrupted\b|Script (?:terminated|aborted)", re.IGNORECASE)
 
 
-def output_of(told: object) -> Output:
+def output_of(value: object) -> Output:
     """Parse the ``output`` of a result in all formats used so far."""
     said_so: bool | None = None
-    match told:
+    match value:
         case {"content": content, "success": bool(success)}:
-            told, said_so = content, success
+            value, said_so = content, success
         case {"content": content} | {"output": content}:
-            told = content
+            value = content
         case _:
             pass
-    text, code = _of_json(text_of(told))
+    text, code = _of_json(text_of(value))
     if not text.startswith(_DRESS):
         return Output(text=text.strip(), status=_status(code, said_so, text))
     header, _, body = text.partition("Output:\n")
@@ -244,10 +248,10 @@ def _of_json(text: str) -> tuple[str, int | None]:
     if not text.startswith("{"):
         return text, None
     try:
-        told = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text, None
-    match told:
+    match value:
         case {"output": str(output), "metadata": {"exit_code": int(code)}}:
             return output, code
         case {"output": str(output), "metadata": dict()}:

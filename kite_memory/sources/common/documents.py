@@ -98,16 +98,16 @@ def read_rewritten(
         return unread(path, cursor, "file cannot be read", amends=True)
     seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
     before = Known.resumed(unmoved.carry)
-    told = "half-written document" if document.value is None else parse(document.value, before.note)
-    if isinstance(told, str):
-        return unread(path, seen, told, amends=True)
-    events, known = only_changed(told.events, before)
+    result = "half-written document" if document.value is None else parse(document.value, before.note)
+    if isinstance(result, str):
+        return unread(path, seen, result, amends=True)
+    events, known = only_changed(result.events, before)
     return ReadResult(
         path=str(path),
-        session=told.session,
+        session=result.session,
         events=events,
-        problems=tuple(problem for problem in told.problems if problem.position >= before.seen),
-        cursor=replace(seen, position=document.size, carry=replace(known, seen=told.messages, note=told.note).carried()),
+        problems=tuple(problem for problem in result.problems if problem.position >= before.seen),
+        cursor=replace(seen, position=document.size, carry=replace(known, seen=result.messages, note=result.note).carried()),
         amends=True,
     )
 
@@ -118,14 +118,14 @@ def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, 
     marks = [_mark(repr(message), 6) for message in messages]
     same = known.head if len(marks) >= known.head and _mark("".join(marks[: known.head]), 8) == known.together else 0
     tail = known.tail if same or not known.head else ()
-    told = [
+    changed = [
         event
         for index, (mark, message) in enumerate(zip(marks, messages, strict=True))
         if index >= same and not (index - same < len(tail) and tail[index - same] == mark)
         for event in message
     ]
     head = max(0, len(marks) - _TAIL)
-    return tuple(told), Known(head=head, together=_mark("".join(marks[:head]), 8), tail=tuple(marks[head:]))
+    return tuple(changed), Known(head=head, together=_mark("".join(marks[:head]), 8), tail=tuple(marks[head:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

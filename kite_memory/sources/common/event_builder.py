@@ -241,13 +241,13 @@ class EventBuilder:
                 assert_never(utterance)
 
     def resume_point(self, text: str, *, status: Status = "", parent: str = "") -> None:
-        if told := kept(text, SUMMARY_LIMIT).strip():
-            self.add(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
+        if summary := kept(text, SUMMARY_LIMIT).strip():
+            self.add(EventType.RESUME_POINT, "system", summary, status=status, parent=parent)
 
     def answered(self, text: str, *, parent: str = "") -> str:
         """Add the agent's message; return the id of its event, or ``parent`` if it is empty."""
-        told = kept(text, MESSAGE_LIMIT).strip()
-        return self.add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
+        answer = kept(text, MESSAGE_LIMIT).strip()
+        return self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent) if answer else parent
 
     def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
         """Add a call of ``tool`` and keep it open under ``name``."""

@@ -1,4 +1,4 @@
-"""Base class for agents that append JSON lines to one file per session: a source then only says what each line means."""
+"""Base class for agents that append JSON lines to one file per session: a source only defines what each line means."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -82,7 +82,7 @@ class Progress:
 
 
 class Line:
-    """The line being read. Its methods say what happened; whatever they are given is checked and bounded."""
+    """The line being read. Its methods record what happened; their arguments are checked and bounded."""
 
     def __init__(self, *, provider: str, file: str, session: str, tools: Toolbox, progress: Progress) -> None:
         self._progress = progress
@@ -131,7 +131,7 @@ class Line:
 
     @property
     def note(self) -> str:
-        """What the source keeps in mind for later lines of the session; short, since every cursor holds it."""
+        """Keep a short note for later lines of the session; every cursor holds it."""
         return self._progress.note
 
     def keep(self, note: str) -> None:
@@ -147,8 +147,8 @@ class Line:
 
     def ran(self, command: object) -> None:
         """Add a command that the person ran without the agent."""
-        if isinstance(command, str) and (told := kept(command, COMMAND_LIMIT).strip()):
-            self._builder.add(EventType.COMMAND, "user", told, command=told)
+        if isinstance(command, str) and (bounded := kept(command, COMMAND_LIMIT).strip()):
+            self._builder.add(EventType.COMMAND, "user", bounded, command=bounded)
 
     def interrupted(self) -> None:
         """Record that the person stopped the agent."""
@@ -198,10 +198,10 @@ class LineSource(ABC):
 
     @abstractmethod
     def line(self, row: Mapping[str, Any], line: Line) -> None:
-        """Say what one object of the transcript means. Must not raise, whatever ``row`` holds: match its shape."""
+        """Parse one object of the transcript. Must not raise, whatever ``row`` holds: match its shape."""
 
     def time_of(self, row: Mapping[str, Any]) -> datetime | None:
-        """Return when the line was written; ``None`` if it does not say."""
+        """Return when the line was written; ``None`` if it has no time."""
         return moment(row.get("timestamp"))
 
     def id_of(self, row: Mapping[str, Any]) -> str:

@@ -108,7 +108,7 @@ def verdict_of_tests(command: str, output: str) -> Verdict | None:
     tests = _of_tests(window, ran) if testing or (_UNMISTAKABLE.search(window) and not _only_shows(command)) else None
     if tests is not None and tests.status == "failed":
         return tests
-    checks = _of_checks(ran, window, testing=testing, told=tests is not None)
+    checks = _of_checks(ran, window, testing=testing, reported=tests is not None)
     if tests is None or checks is None or checks.status == "ok":
         return tests or checks
     return Verdict(status="failed", summary="\n".join([checks.summary, *tests.summary.splitlines()[-2:]]))
@@ -230,14 +230,14 @@ _CHECK_FAILED = re.compile(
 _JSON_COUNT = re.compile(r'"errorCount": ?[1-9]\d*')
 
 
-def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict | None:
+def _of_checks(ran: str, window: str, *, testing: bool, reported: bool) -> Verdict | None:
     """Return what a checker found wrong, with its summary; ``None`` if it printed nothing.
 
-    For a command that is ``testing``, it is what kept the tests from running, unless their result is known (``told``).
+    For a command that is ``testing``, it is what kept the tests from running, unless their result was ``reported``.
     """
     checking = bool(_CHECK_COMMAND.search(ran))
     patterns = [_TASK_FAILED] if checking or testing else []
-    if checking or (not told and (testing or _BUILD_COMMAND.search(ran))):
+    if checking or (not reported and (testing or _BUILD_COMMAND.search(ran))):
         patterns.append(_MISBUILT)
     if not patterns:
         return None
@@ -320,10 +320,10 @@ def _bare(line: str) -> str:
 def _of_go(line: str) -> str:
     """Return the line that «go test» would print without «-json»."""
     try:
-        told = orjson.loads(line)
+        row = orjson.loads(line)
     except orjson.JSONDecodeError:  # cut off, or not written by go
         return ""
-    match told:
+    match row:
         case {"Action": "output" | "build-output", "Output": str(text)}:
             return text.strip()
         case {"Action": "fail", "Package": str(package), "Test": str(test)}:

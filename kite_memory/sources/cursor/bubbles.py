@@ -78,7 +78,7 @@ TOOLS = Toolbox(
 )
 _ASKING = frozenset({"ask_question", "AskQuestion"})
 _PLANNING = frozenset({"create_plan", "CreatePlan"})
-_TOLD_BY = ("output", "contents", "content", "result", "text", "error", "message")
+_TEXT_FIELDS = ("output", "contents", "content", "result", "text", "error", "message")
 _FAILED = re.compile(r"\s*(?:Exit code: |Command failed with exit code )(-?[1-9]\d{0,9})\b")
 _REFUSED = ("Rejected:", "User rejected", "The user rejected", "User chose to skip", "User declined")
 
@@ -267,7 +267,7 @@ def outcome_of(result: object) -> tuple[str, Status]:
     """Return the text of a result and its status, as far as the result shows it."""
     found = object_in(result) if isinstance(result, str) and result[:1] == "{" else result
     if isinstance(found, dict):
-        text = next((found[key] for key in _TOLD_BY if isinstance(found.get(key), str) and found[key]), "")
+        text = next((found[key] for key in _TEXT_FIELDS if isinstance(found.get(key), str) and found[key]), "")
         text = text or (compact(found) if found else "")
         code = next((found[key] for key in ("exitCodeV2", "exitCode") if isinstance(found.get(key), int)), 0)
         if found.get("rejected") is True:

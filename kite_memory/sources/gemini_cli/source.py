@@ -233,10 +233,10 @@ def _small_text(path: Path, within: Path) -> str:
 def _projects(text: str) -> dict[str, str]:
     """Return ``{folder: name}``."""
     try:
-        told = orjson.loads(text)
+        content = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    match told:
+    match content:
         case {"projects": dict(projects)}:
             return {folder: name for folder, name in projects.items() if isinstance(name, str)}
         case _:

@@ -201,8 +201,8 @@ class _MessageReader:
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
             return digest(f"{self._provider}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
-        told = content.get("callID") if content.get("type") == "tool" else content.get("text")
-        words = told.strip()[:80] if isinstance(told, str) else ""
+        identity = content.get("callID") if content.get("type") == "tool" else content.get("text")
+        words = identity.strip()[:80] if isinstance(identity, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{self._provider}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))
@@ -225,8 +225,8 @@ class _MessageReader:
         if self._may_go_on and not ended and self._now - part.changed < _ABANDONED:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
-            if told := kept(text, SUMMARY_LIMIT).strip():
-                self._builder.add(EventType.RESUME_POINT, "system", told)
+            if summary := kept(text, SUMMARY_LIMIT).strip():
+                self._builder.add(EventType.RESUME_POINT, "system", summary)
         else:
             self._answer = self._builder.answered(text)
 

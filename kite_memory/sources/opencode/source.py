@@ -136,15 +136,15 @@ class _Looking:
         sessions = self._touched()
         for row in sessions:
             try:
-                told = self._session(row, budget)
+                part = self._session(row, budget)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
                 self._problem(row, reason_of(error))
-                told = None
-            if told is None:
+                part = None
+            if part is None:
                 continue
-            conversation, events, said = told
+            conversation, events, said = part
             more = bool(said) or next(sessions, 0) > 0
             sweep = replace(self._sweep, after=self._sweep.after if said else row, said=said)
             return ReadResult(
@@ -199,12 +199,12 @@ class _Looking:
         names: set[str] = set()
         query = select("id", "session", f"WHERE {self._known('session', 'time_updated')} > ?")
         names.update(name for (name,) in database.rows(query, (mark.at,), limit=_SESSIONS))
-        for table, told in (("message", mark.message), ("part", mark.part)):
+        for table, seen in (("message", mark.message), ("part", mark.part)):
             by_message = "(SELECT session_id FROM message WHERE message.id = message_id)"
             session = "session_id" if "session_id" in self._columns[table] else by_message
-            anew = f"(rowid > :told OR {self._known(table, 'time_updated')} > :at)"
+            anew = f"(rowid > :seen OR {self._known(table, 'time_updated')} > :at)"
             query = select(f"DISTINCT {session}", table, f"WHERE rowid > :low AND {anew}")
-            values = {"low": told - _RECENT, "told": told, "at": mark.at}
+            values = {"low": seen - _RECENT, "seen": seen, "at": mark.at}
             names.update(name for (name,) in database.rows(query, values, limit=_SESSIONS))
         rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
         return sorted(row for row in rows if row > self._sweep.after)
@@ -231,13 +231,13 @@ class _Looking:
         self._read = size
         if not messages:
             return None
-        told = conversation(info, [message.info for message in messages], provider=self._provider)
-        if told is None:
+        built = conversation(info, [message.info for message in messages], provider=self._provider)
+        if built is None:
             self._problem(row, "session without a name")
             return None
-        builder = build_events(told, messages, file=self._file, last=last, now=self._now)
+        builder = build_events(built, messages, file=self._file, last=last, now=self._now)
         self._problems.extend(builder.problems)
-        return (told, builder.events, said) if builder.events or said else None
+        return (built, builder.events, said) if builder.events or said else None
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
         """Return the changed messages in order, and the name of the session's last message."""
@@ -345,14 +345,14 @@ def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, 
     for _, name, content, parts in sorted(found, key=lambda each: each[:2]):
         messages.append(Message(name=name, info=content, parts=parts, place=before))
         before += len(parts)
-    told = conversation(info, [message.info for message in messages], provider=provider)
+    built = conversation(info, [message.info for message in messages], provider=provider)
     events: list[Event] = []
-    if told is not None:
-        builder = build_events(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
+    if built is not None:
+        builder = build_events(built, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
         events, problems = builder.events, [*problems, *builder.problems]
     return ReadResult(
         path=str(session),
-        session=told.session if told else None,
+        session=built.session if built else None,
         events=tuple(events),
         problems=tuple(problems),
         cursor=Cursor(position=size, size=size, mtime_ns=mtime_ns),

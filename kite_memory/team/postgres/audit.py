@@ -164,7 +164,7 @@ class AuditTrail:
             taken, lost = self._waiting, self._lost
             self._waiting, self._lost = [], 0
         if lost:
-            taken = [*taken, _told_lost(taken[-1], lost)]
+            taken = [*taken, _lost_entry(taken[-1], lost)]
         try:
             if taken:
                 self._write(taken)
@@ -178,7 +178,7 @@ class AuditTrail:
             log.exception("the audit could not be written: a bug of ours")
 
 
-def _told_lost(last: Entry, count: int) -> Entry:
+def _lost_entry(last: Entry, count: int) -> Entry:
     return Entry(
         at=last.at, person="", token="", ai="", project="", tool="", key="", outcome=f"{count} calls not recorded", took_ms=0.0
     )

@@ -55,7 +55,7 @@ class Kept:
         if not self.object:
             return None if self.content is None else self.content.decode("utf-8", "surrogatepass")
         if objects is None:
-            raise StoreUnavailable("this transcript lies in object storage, which is not set up here", hint="see `[team]`")
+            raise StoreUnavailable("this transcript is in object storage, which is not set up here", hint="see `[team]`")
         content = objects.get(self.object)
         if hashlib.sha256(content).hexdigest() != self.hash:
             raise ObjectMissing("the transcript in object storage is not what was put there", hint="tell who runs it")
@@ -175,15 +175,15 @@ def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str
         " (SELECT conversation FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s)",
         {"tenant": tenant, "id": note.id},
     ).fetchall()
-    return next(((note.id, told) for told in map(_conversation, rows) if note.id in note_ids(told)), None)
+    return next(((note.id, conversation) for conversation in map(_conversation, rows) if note.id in note_ids(conversation)), None)
 
 
 def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared | None) -> tuple[bool, str] | None:
     """Do what `notes.forget` does. ``less`` is the note's conversation without it. ``None`` if ``less`` is out of date."""
     if less is not None:
         _take_turn(cursor, tenant, less.conversation.uuid)
-    told = source_of(cursor, grant, tenant, name)
-    if (told[1].updated if told else None) != (less.over if less else None):
+    source = source_of(cursor, grant, tenant, name)
+    if (source[1].updated if source else None) != (less.over if less else None):
         return None
     if less is not None:
         _write(cursor, tenant, less.conversation, Kept())

@@ -74,8 +74,8 @@ def write(
     if row is None:
         there = cursor.execute(f"SELECT version FROM kite.note WHERE {_HERE} AND {_STANDING}", asked).fetchone()  # noqa: S608 - ours
         version = int(there["version"]) if there else 0
-        told = f"is at version {version}" if version else "is no longer there"
-        raise Conflict(f"{note['key']!r} {told}", version=version, hint="read it again, and write over what it says now")
+        state = f"is at version {version}" if version else "is no longer there"
+        raise Conflict(f"{note['key']!r} {state}", version=version, hint="read it again, and write over what it says now")
     put_index(cursor, tenant, row, index)
     return memory_of(row)
 

@@ -111,8 +111,8 @@ def _as_json(value: Any) -> JsonValue:
         case str():
             return one_line(value)
         case _:
-            told: JsonValue = value
-            return told
+            encoded: JsonValue = value
+            return encoded
 
 
 def _meant(value: Any) -> Any:
@@ -232,7 +232,7 @@ def record_of(held: dict[str, Any]) -> Record:
 
 
 def _item_json(item: RecordItem) -> JsonValue:
-    told: dict[str, JsonValue] = {
+    encoded: dict[str, JsonValue] = {
         "kind": next(name for name, kind in _ITEMS.items() if type(item) is kind),
         "title": item.title,
         "body": item.body,
@@ -244,14 +244,14 @@ def _item_json(item: RecordItem) -> JsonValue:
     }
     match item:
         case Decision():
-            told["rejected"] = [[each.alternative, each.reason] for each in item.rejected]
+            encoded["rejected"] = [[each.alternative, each.reason] for each in item.rejected]
         case Insight():
-            told["symptom"] = item.symptom
+            encoded["symptom"] = item.symptom
         case Preference():
-            told["everywhere"] = item.everywhere
+            encoded["everywhere"] = item.everywhere
         case Fact() | OpenQuestion():
             pass
-    return told
+    return encoded
 
 
 def _item_of(held: dict[str, Any]) -> RecordItem:

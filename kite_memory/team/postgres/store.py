@@ -331,8 +331,8 @@ class PostgresStore:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         for _ in range(_AMENDED_MEANWHILE):
-            told = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
-            less = conversations.telling_less(*told, embedder=self._embedder) if told else None
+            source = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
+            less = conversations.telling_less(*source, embedder=self._embedder) if source else None
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:
                 gone, object = found
@@ -407,9 +407,11 @@ class PostgresStore:
         return self._connections.run(EVERYBODY, partial(audit.usage, tenant=self._tenant, since=since))
 
     def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> trash.Deleted:
-        """Bring back a deleted memory or note by its key, id, path or title, whoever deleted it. For who runs the server.
+        """Bring back a deleted memory or note by its key, id, path or title, no matter who deleted it.
 
-        Raises `UsageError` if there is none, or more than one, or if another memory has its key by now.
+        For administrators of the server.
+
+        Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
         """
         asked = partial(trash.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
@@ -440,12 +442,12 @@ class PostgresStore:
         return backup.restore(self._connections, file)
 
     def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
-        def told(cursor: Cursor) -> _T:
+        def changed(cursor: Cursor) -> _T:
             result = work(cursor)
             self._tell(cursor)
             return result
 
-        return self._connections.run(grant, told)
+        return self._connections.run(grant, changed)
 
     def _tell(self, cursor: Cursor) -> None:
         """Notify that something changed, but not what: any client of the database can listen to every channel."""

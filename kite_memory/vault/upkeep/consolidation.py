@@ -148,7 +148,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
             marked = with_properties(texts[note.path], {split.PROPERTY: split.ASKED}) or ""
             return _both(Change(path=note.path, before=texts[note.path], after=marked))
         case Fold(note=note, archive=archive):
-            said = f"## {titled(_stem(note), note.title)}\n\n{_told(note)}"
+            said = f"## {titled(_stem(note), note.title)}\n\n{_body_of(note)}"
             short = Change(path=note.path, before=texts[note.path], after=_summarized(texts[note.path], archive))
             if before := texts.get(archive.path, ""):
                 return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), short)
@@ -169,7 +169,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
             assert_never(step)
 
 
-def told(step: Step) -> tuple[str, str, str]:
+def step_key(step: Step) -> tuple[str, str, str]:
     """Return what is done, to which file, and why or with what."""
     match step:
         case Merge(keep=keep, drop=drop):
@@ -392,7 +392,7 @@ def _summarized(text: str, archive: Note) -> str:
     return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _told(note: Note) -> str:
+def _body_of(note: Note) -> str:
     """Return a body for use within another: its headings go one level down."""
     lines = (f"#{line}" if line.startswith("#") and not line.startswith("######") else line for line in note.body.split("\n"))
     return "\n".join(lines)

@@ -55,7 +55,7 @@ class Division:
 
 
 def division(body: str) -> Division | None:
-    """Split a body at the highest level with several headings; ``None`` where there is none, or too many.
+    """Split a body at the highest level with several headings; ``None`` where none exists, or too many.
 
     A heading with nothing below it begins no note: it stays with what stands before it.
     """
