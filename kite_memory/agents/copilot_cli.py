@@ -33,7 +33,7 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan
 
 
 def status(text: str | None) -> Status:
-    """Return our hooks; none for a file in which anything else stands too."""
+    """Return our hooks; none for a file that also holds anything else."""
     hooks = _hooks(text or "")
     wired = {hook.event for hook in hooks}
     return Status(hooks=hooks, missing=tuple(event for event in EVENTS if event not in wired))

@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerCommand:
     """How the agent starts our server."""
 
     command: str
@@ -30,7 +30,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class McpDialect:
     """How one agent stores MCP servers.
 
     ``key`` is the property that holds them. ``jsonc`` is JSON with comments. ``extra`` are further properties of an entry.
@@ -44,7 +44,7 @@ class Dialect:
     environment: str = "env"
     whole_command: bool = False
 
-    def entry(self, server: Server) -> dict[str, Value]:
+    def entry(self, server: ServerCommand) -> dict[str, Value]:
         command: dict[str, Value] = (
             {"command": [server.command, *server.args]}
             if self.whole_command
@@ -53,7 +53,7 @@ class Dialect:
         environment: dict[str, Value] = {self.environment: dict(server.environment)} if server.environment else {}
         return {**self.extra, **command, **environment}
 
-    def plan_add(self, text: str | None, server: Server) -> Plan:
+    def plan_add(self, text: str | None, server: ServerCommand) -> Plan:
         """Plan to add our entry.
 
         Raises `SettingsUnreadable` for what is not understood, and for an entry of our name that is not ours.
@@ -84,7 +84,7 @@ class Dialect:
     def connected(self, text: str | None) -> bool:
         return text is not None and is_ours(self._entry_in(text))
 
-    def _with(self, text: str | None, server: Server) -> str:
+    def _with(self, text: str | None, server: ServerCommand) -> str:
         entry = self.entry(server)
         existing = None if text is None else self._entry_in(text)
         if existing is not None and not is_ours(existing):
@@ -106,7 +106,7 @@ class Dialect:
     def _without(self, text: str) -> str:
         return self._removed_toml(text) if self.language == "toml" else self._removed_json(text)
 
-    def _became(self, old: str | None, text: str, server: Server) -> bool:
+    def _became(self, old: str | None, text: str, server: ServerCommand) -> bool:
         try:
             return not self.connected(old) and self._with(old, server) == text
         except SettingsUnreadable:
@@ -237,7 +237,7 @@ def _toml_name(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _server_of(entry: object, environment: str) -> Server | None:
+def _server_of(entry: object, environment: str) -> ServerCommand | None:
     match entry:
         case {"command": [str(command), *args], **rest}:
             pass
@@ -246,7 +246,7 @@ def _server_of(entry: object, environment: str) -> Server | None:
         case _:
             return None
     variables = rest.get(environment, {})
-    return Server(
+    return ServerCommand(
         command=command,
         args=tuple(str(each) for each in args),
         environment={str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},

@@ -11,7 +11,7 @@ from pathlib import Path
 from kite_memory import __version__
 from kite_memory.agents import claude_code, opencode
 from kite_memory.agents.hook_command import BY_NAME
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import HookDialect
 from kite_memory.agents.mcp_entry import NAME
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, read_settings
 
@@ -22,7 +22,7 @@ _KEY = f"{NAME}@{_MARKETPLACE}"
 _START = 'PATH="$PATH:$HOME/.local/bin" exec kmem mcp'
 
 
-def files(codex: Dialect, gemini: Dialect) -> Mapping[str, str]:
+def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
     """Return the plugins' files that are made from code, by their path in the hooks folder."""
     about = {"name": NAME, "description": _DESCRIPTION, "version": __version__, "author": _AUTHOR, "license": "MIT"}
     server = {"command": "sh", "args": ["-c", _START]}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
 from kite_memory.agents.claude_code import Status
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import HookDialect
 from kite_memory.agents.settings_edit import Plan
 from kite_memory.errors import UsageError
 
-GEMINI_HOOKS = Dialect(
+GEMINI_HOOKS = HookDialect(
     name="gemini-cli",
     title="Gemini CLI",
     file="settings.json",
@@ -26,7 +26,7 @@ GEMINI_HOOKS = Dialect(
 prompt that begins so for one of its own and drops it. The output of `BeforeAgent` stands behind the prompt."""
 
 
-CODEX_HOOKS = Dialect(
+CODEX_HOOKS = HookDialect(
     name="codex",
     title="Codex",
     file="hooks.json",
@@ -122,7 +122,7 @@ def agents(
     )
 
 
-def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
+def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,

@@ -45,7 +45,7 @@ Reply = Ok | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldReply:
     """Reply that the client acknowledges. One of both is called, once: ``arrived`` after that, ``lost`` without it."""
 
     reply: Reply

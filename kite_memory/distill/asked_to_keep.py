@@ -130,7 +130,7 @@ _POINTS_BACK = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class KeepRequest:
     """A request to remember. ``text`` is the person's, without the request itself. ``everywhere``: it applies to more than one
     project.
     """
@@ -145,7 +145,7 @@ def may_ask(prompt: str) -> bool:
     return len(prompt) <= 4 * _TYPED and _CUE.search(prompt) is not None
 
 
-def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
+def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
     """Return the requests in the order of the prompt, each once. None for a slash command, which has its own tool."""
     if prompt.lstrip().startswith("/") or not may_ask(prompt):
         return ()
@@ -153,7 +153,7 @@ def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
     if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
         return ()
     all_sentences = list(_sentences_of(said))
-    found: dict[str, Asked] = {}
+    found: dict[str, KeepRequest] = {}
     alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in all_sentences)
     for at, each in enumerate(all_sentences):
         asked = _asks(each, all_sentences[at - 1].text if at else "") or (_bare(each) if alone else None)
@@ -374,7 +374,7 @@ _IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{VERB}"
 _WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
 
 
-def _asks(sentence: _Sentence, before: str) -> Asked | None:
+def _asks(sentence: _Sentence, before: str) -> KeepRequest | None:
     """Return the request in a sentence that names memory or the future."""
     said = sentence.text
     if _WOULD_YOU.match(said):
@@ -399,7 +399,7 @@ def _asks(sentence: _Sentence, before: str) -> Asked | None:
     return None
 
 
-def _bare(sentence: _Sentence) -> Asked | None:
+def _bare(sentence: _Sentence) -> KeepRequest | None:
     """Return a rule without any duration; it counts if the prompt contains nothing else, so that it is no part of a task."""
     said = sentence.text
     if not said or said.endswith("?") or _OF_A_PLACE.search(said):
@@ -409,7 +409,7 @@ def _bare(sentence: _Sentence) -> Asked | None:
     return _made(statement, None if minded else "preference") if len(stems(statement)) >= _FEWEST_STEMS else None
 
 
-def _made(statement: str, kind: Literal["preference", "fact"] | None) -> Asked | None:
+def _made(statement: str, kind: Literal["preference", "fact"] | None) -> KeepRequest | None:
     text = statement.strip(" ,;:—–-")
     bare = _CODE.sub("code", text)
     if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
@@ -425,4 +425,6 @@ def _made(statement: str, kind: Literal["preference", "fact"] | None) -> Asked |
         kind = "preference" if rule else "fact"
     if not text.startswith("`"):
         text = text[:1].upper() + text[1:]
-    return Asked(kind=kind, text=text if text.endswith((".", "!", "…")) else f"{text}.", everywhere=bool(_EVERYWHERE.search(text)))
+    return KeepRequest(
+        kind=kind, text=text if text.endswith((".", "!", "…")) else f"{text}.", everywhere=bool(_EVERYWHERE.search(text))
+    )

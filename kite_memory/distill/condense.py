@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import bounded, clean, clip, one_line, telling_lines
+from kite_memory.distill.prose import bounded, clean, clip, key_lines, one_line
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Chunk
 
@@ -230,7 +230,7 @@ def _event_line(event: Event, bounds: _Bounds, *, closes: bool) -> str:
         case EventType.DECISION:
             return f"DECIDED BY THE PERSON: {_shortened_prose(text, bounds.decided)}"
         case EventType.ASSISTANT_MESSAGE:
-            if not closes and len(text) < _IN_PASSING and not _TELLS.search(text):
+            if not closes and len(text) < _IN_PASSING and not _INFORMATIVE.search(text):
                 return ""
             room = bounds.prose if closes else bounds.aside
             return f"AGENT: {prose}" if (prose := _shortened_prose(_without_code(text), room)) else ""
@@ -241,8 +241,8 @@ def _event_line(event: Event, bounds: _Bounds, *, closes: bool) -> str:
             return f"PERSON RAN: {clip(one_line(event.command or text), bounds.person)}"
         case EventType.TEST_RESULT:
             if event.status == "failed":
-                return f"TESTS FAILED: {telling_lines(text, bounds.result)}"
-            return f"tests: {telling_lines(text, 100, lines=1)}"
+                return f"TESTS FAILED: {key_lines(text, bounds.result)}"
+            return f"tests: {key_lines(text, 100, lines=1)}"
         case EventType.ERROR | EventType.TOOL_RESULT | EventType.COMMAND | EventType.FILE_ACTION | EventType.TOOL_CALL:
             return _result_line(event, text, bounds)
 
@@ -254,9 +254,9 @@ def _result_line(event: Event, text: str, bounds: _Bounds) -> str:
         case "interrupted":
             return f"INTERRUPTED {event.tool}"
         case "failed":
-            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+            return f"FAILED {event.tool}: {key_lines(text, bounds.result)}"
         case _ if event.type is EventType.ERROR:
-            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+            return f"FAILED {event.tool}: {key_lines(text, bounds.result)}"
         case _ if event.tool.lower() in _ASKING_TOOLS and not text.startswith(_LAUNCHED):
             return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.report)}"
         case _:
@@ -279,7 +279,7 @@ _REPEATED = 60
 """Characters from which a text that is repeated word for word is left out: a short one may answer another question each time."""
 
 _IN_PASSING = 140
-_TELLS = re.compile(
+_INFORMATIVE = re.compile(
     r"because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
     r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
     re.IGNORECASE,

@@ -20,7 +20,7 @@ from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     QUOTES_THE_PROMPT = "quotes the prompt"
     PLAY_BY_PLAY = "play-by-play"
     TRIVIAL = "trivial"
@@ -158,7 +158,7 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
     )
 
 
-def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> Verdict | None:
+def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> GateVerdict | None:
     """Return why an item is refused, or ``None``. ``terse``: it was saved explicitly, so few words are enough if they are
     specific.
     """
@@ -166,25 +166,25 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
     said = "\n".join(_said(event) for event in evidence)
     content = "\n".join(_texts_of(item))
     if _ECHO.search(content):
-        return Verdict.ECHO
+        return GateVerdict.ECHO
     if _quotes(content, shingles(said), prompt):
-        return Verdict.QUOTES_THE_PROMPT
+        return GateVerdict.QUOTES_THE_PROMPT
     if _HIJACK.search(content) or (item.origin != "user" and _ADDRESSED_TO_AN_AI.search(content)):
-        return Verdict.INSTRUCTION
+        return GateVerdict.INSTRUCTION
     if item.origin == "tool" and _orders(item):
-        return Verdict.INSTRUCTION
+        return GateVerdict.INSTRUCTION
     if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
-        return Verdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
+        return GateVerdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
     said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
     telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
-        return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
+        return GateVerdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if _support(item, said) < _NOT_SUPPORTED:
-        return Verdict.UNSUPPORTED
+        return GateVerdict.UNSUPPORTED
     if item.origin != "user" and (_HEADLINE.match(item.title) or not stems(_CODE.sub(" ", item.body))):
-        return Verdict.RESTATES
+        return GateVerdict.RESTATES
     if item.origin == "assistant" and _orders(item) and _only_a_tool_says(item, evidence):
-        return Verdict.INSTRUCTION
+        return GateVerdict.INSTRUCTION
     return None
 
 
@@ -332,7 +332,7 @@ class _Sources:
                 looked_at = _IMAGE.search(event.text) is not None
             elif event.role == "user":
                 looked_at = False
-            if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+            if event.role != "tool" or (not_failing and _reports_failure(event)):
                 if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                     first = True  # text in an image cannot be compared
                 before = max(before, share)
@@ -360,12 +360,12 @@ class _Sources:
         for place in (self._places[id] for id in item.evidence if id in self._places):
             yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
 
-    def against(self, item: RecordItem) -> Verdict | None:
+    def against(self, item: RecordItem) -> GateVerdict | None:
         own = stems(item.body)
         if item.origin != "user" and own and any(len(own & commit) >= _SAME_AS_A_COMMIT * len(own) for commit in self._commits):
-            return Verdict.RESTATES
+            return GateVerdict.RESTATES
         if _is_a_theory(item) and withdrawn(f"{item.title} {item.body}", self._last(item), self._taken_back, surely=True):
-            return Verdict.WITHDRAWN
+            return GateVerdict.WITHDRAWN
         return None
 
     def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
@@ -399,7 +399,7 @@ wrote, 3 have seven tenths of their words in a tool's output before anybody said
 """
 
 
-def _tells_of_failure(event: Event) -> bool:
+def _reports_failure(event: Event) -> bool:
     return event.status == "failed" or event.type in (EventType.ERROR, EventType.TEST_RESULT)
 
 

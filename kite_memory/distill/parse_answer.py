@@ -56,7 +56,7 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ParsedAnswer:
     """Parsed answer: a record, and one reason for each rejected item."""
 
     record: Record
@@ -65,7 +65,7 @@ class Read:
 
 def read_answer(
     sent: object, chunk: Chunk, ids: Mapping[str, str], *, label: str = "", offered: Mapping[str, str] | None = None
-) -> Read | None:
+) -> ParsedAnswer | None:
     """Parse an answer; ``None`` if nothing in ``sent`` (text, or JSON already parsed) has the form of one.
 
     ``ids`` maps the short ids shown to the model to full ones; only those count as evidence. With a ``label``, other stretches were
@@ -98,7 +98,7 @@ def read_answer(
         if items:
             topics.append(_topic(raw, tuple(items)))
     insights = tuple(_texts(raw_insights, limit=_SYMPTOM_CHARS, most=4)) if topics else ()
-    return Read(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
+    return ParsedAnswer(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
 
 
 def parse(text: str) -> object | None:

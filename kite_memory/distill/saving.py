@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
-from kite_memory.distill.gate import Verdict, judged, whose
+from kite_memory.distill.gate import GateVerdict, judged, whose
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event
 from kite_memory.model.provenance import Provenance
@@ -15,7 +15,7 @@ from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
 
 log = logging.getLogger("kite_memory.distill.saving")
 
-_DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
+_DANGEROUS = frozenset({GateVerdict.ECHO, GateVerdict.INSTRUCTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Saving:
     def says_nothing(self, text: str) -> str:
         """Return why a text is too trivial to keep; empty if it is not."""
         verdict = _verdict(text)
-        return verdict if verdict is Verdict.TRIVIAL else ""
+        return verdict if verdict is GateVerdict.TRIVIAL else ""
 
     def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
         """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
@@ -81,5 +81,5 @@ class Saving:
                 return None, "made by rules, since the model was of no help"
 
 
-def _verdict(text: str) -> Verdict | None:
+def _verdict(text: str) -> GateVerdict | None:
     return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)

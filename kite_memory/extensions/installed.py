@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the entry points' groups. A change that breaks extensions makes a new one; the old groups are then no longer read."""
+"""Version of the entry points' groups. A change that breaks extensions increases it; older groups are then no longer read."""
 
 Kind = Literal["source", "extractor", "embedder", "contract"]
 KINDS: tuple[Kind, ...] = ("source", "extractor", "embedder", "contract")

@@ -17,7 +17,7 @@ import anyio
 
 from kite_memory import __version__
 from kite_memory.mcp_server.stdio import Envelope, Unfit, read, too_long
-from kite_memory.mcp_server.tokens import PREFIX, Kept, Tokens, Turned
+from kite_memory.mcp_server.tokens import PREFIX, StoredToken, Tokens, Turned
 from kite_memory.system.private_files import make_private_folder
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -241,13 +241,13 @@ class AccessRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    kept: Kept
+    kept: StoredToken
     address: str
     project: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedRequest:
     """A refused request. ``detail`` is for the log only."""
 
     why: Why
@@ -270,7 +270,7 @@ class Preflight:
 class TokenIssuer(Protocol):
     """Another issuer whose tokens are accepted beside ours."""
 
-    def find(self, token: str) -> Kept | Turned: ...
+    def find(self, token: str) -> StoredToken | Turned: ...
 
 
 class AuthMiddleware:
@@ -323,15 +323,15 @@ class AuthMiddleware:
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._at_once > _MOST_AT_ONCE:
-            judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
+            judged: Judged = RefusedRequest(why="busy", address=self._address(scope, scope["headers"]))
         else:
             judged = await anyio.to_thread.run_sync(self.judge, scope)  # reading the tokens blocks on the disk
         if self._metrics is not None:
-            self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
+            self._metrics.request(judged.why if isinstance(judged, RefusedRequest) else "ok")
         if isinstance(judged, Preflight):
             await _agree(judged, send)
             return
-        if isinstance(judged, Refused):
+        if isinstance(judged, RefusedRequest):
             await self._refuse(judged, send)
             return
         if isinstance(judged, Measured):
@@ -339,7 +339,7 @@ class AuthMiddleware:
             return
         body = await _body(receive)
         if not isinstance(body, bytes | Envelope):
-            await self._refuse(Refused(why=body, address=judged.address, detail=judged.kept.name), send)
+            await self._refuse(RefusedRequest(why=body, address=judged.address, detail=judged.kept.name), send)
             return
         try:
             text = await _fit(body)
@@ -356,8 +356,8 @@ class AuthMiddleware:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         address = self._address(scope, headers)
 
-        def refused(why: Why, detail: str = "") -> Refused:
-            return Refused(why=why, address=address, detail=detail)
+        def refused(why: Why, detail: str = "") -> RefusedRequest:
+            return RefusedRequest(why=why, address=address, detail=detail)
 
         often = Counter(name for name, _ in headers)
         if any(often[name] > 1 for name in _ONCE) or any(len(value) > _longest(name) for name, value in headers if name in _ONCE):
@@ -379,7 +379,7 @@ class AuthMiddleware:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
         scheme, _, token = known.get(b"authorization", "").partition(" ")
         kept = self._kept(token.strip() if scheme.lower() == "bearer" else "")
-        if not isinstance(kept, Kept):
+        if not isinstance(kept, StoredToken):
             return refused("token", kept)
         if not self._per_token.take(kept.id):
             return refused("too often", kept.name)
@@ -392,7 +392,7 @@ class AuthMiddleware:
         project = _utf_8_first(known.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
-    def _kept(self, token: str) -> Kept | Turned:
+    def _kept(self, token: str) -> StoredToken | Turned:
         if self._issuer is not None and token and not token.startswith(PREFIX):
             return self._issuer.find(token)
         return self._tokens.find(token, loopback=self._rules.private)
@@ -419,7 +419,7 @@ class AuthMiddleware:
         except ValueError:
             return address
 
-    async def _refuse(self, refused: Refused, send: Send) -> None:
+    async def _refuse(self, refused: RefusedRequest, send: Send) -> None:
         """Send a refusal.
 
         An address with many failures gets 429 and no longer fills the log. A valid token is limited by its own rate only: clients
@@ -460,7 +460,7 @@ class AuthMiddleware:
             await _tell(200, self._metrics.text(), self._metrics.content_type.encode(), send)
 
 
-Judged = Admitted | Preflight | Measured | Refused
+Judged = Admitted | Preflight | Measured | RefusedRequest
 
 
 async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:

@@ -85,7 +85,7 @@ class Certificate:
     key: Path
 
 
-class Waiting:
+class IdleConnections:
     """Connections that have not sent their next request yet. Beyond ``most``, one is closed to make room for the newest.
 
     It is the longest waiting one of the address that has most of them, so a client that opens hundreds displaces only its own.
@@ -120,7 +120,7 @@ class _Impatient(H11Protocol):
     """uvicorn's protocol with a timeout for a request, without which a few hundred idle connections would block the server."""
 
     seconds: float
-    waiting: Waiting
+    waiting: IdleConnections
     _address = ""
     _timer: asyncio.TimerHandle | None = None
 
@@ -181,7 +181,7 @@ async def serve(
     `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own. For
     ``everything`` see `server_over`.
     """
-    waits = Waiting()
+    waits = IdleConnections()
 
     class Impatient(_Impatient):
         seconds = seconds_to_ask
@@ -229,7 +229,7 @@ async def serve(
         await listens.serve(sockets=[listening])
 
 
-def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
+def _metrics(starting: Callable[[], str], waiting: IdleConnections) -> Metrics | None:
     try:
         return Metrics(ready=lambda: not starting(), waiting=lambda: len(waiting))
     except MetricsMissing:

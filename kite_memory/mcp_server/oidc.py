@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from kite_memory.mcp_server.tokens import Kept, Turned
+from kite_memory.mcp_server.tokens import StoredToken, Turned
 from kite_memory.model.note import Scope
 
 ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
@@ -146,7 +146,7 @@ class Issuer:
         self._keys = keys or IssuerKeys(rules.issuer)
         self._jwt = jwt.PyJWT({"enforce_minimum_key_length": True})
 
-    def find(self, token: str) -> Kept | Turned:
+    def find(self, token: str) -> StoredToken | Turned:
         """Return what a token grants, or why it is refused."""
         if len(token) > LONGEST or not token.isascii():
             return "malformed"
@@ -179,7 +179,7 @@ class Issuer:
         return granted(claims, self._rules) or "no grant"
 
 
-def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
+def granted(claims: Mapping[str, Any], rules: OidcRules) -> StoredToken | None:
     """Return what verified claims grant, or ``None`` if they name no person or no scope.
 
     An ``email`` counts as a person only if the issuer has verified it.
@@ -193,7 +193,7 @@ def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
     projects = _projects(claims["kmem_projects"]) if "kmem_projects" in claims else rules.projects
     if not scopes or person != person.strip() or claims.get("kmem_read_only", False) not in (True, False):
         return None
-    return Kept(
+    return StoredToken(
         id="oidc:" + hashlib.sha256(person.encode()).hexdigest()[:16],
         name=person,
         write=not claims.get("kmem_read_only", False),

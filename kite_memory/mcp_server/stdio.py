@@ -190,7 +190,7 @@ _SECONDS_TO_FINISH = 30.0
 Item = SessionMessage | Exception
 
 
-class Lines:
+class InputLines:
     """Lines of a file descriptor; of a line that is too long, only its envelope."""
 
     def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
@@ -293,7 +293,7 @@ async def _read(
     def read() -> None:
         """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
-            for line in Lines(fd, longest):
+            for line in InputLines(fd, longest):
                 if isinstance(line, bytes) and not line.strip():
                     continue
                 asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()

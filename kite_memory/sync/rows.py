@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import orjson
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.sync.versions import PATH_KEY, Clock, Gone, Version
+from kite_memory.sync.versions import PATH_KEY, Clock, Gone, NoteVersion
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Malformed(Exception):
 class NoteRow:
     """A version of a note with its content; ``text`` is empty if it is gone."""
 
-    version: Version
+    version: NoteVersion
     text: str
 
 
@@ -136,7 +136,7 @@ def _note(found: Mapping[str, Any]) -> NoteRow:
         raise Malformed("a note that is not what it says")
     if key.startswith(PATH_KEY) and key != PATH_KEY + path:
         raise Malformed("a file that is not what it is called")
-    version = Version(
+    version = NoteVersion(
         key=key,
         path=path,
         path_at=_moment(found.get("path_at")),

@@ -55,12 +55,12 @@ class Team:
         if not is_one:
             raise not_one
         if parts.scheme == "http" and host not in _HERE:
-            raise UsageError("the team's address does not begin with https", hint="a token would be sent for anybody to read")
+            raise UsageError("the team's address does not begin with https", hint="a token would be sent in the open")
         if not self.token.isascii() or not self.token.isprintable():
             raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
 
 
-class Line:
+class TeamConnection:
     """One connection to the team's server for the calls of one query. ``seconds`` limits each step.
 
     TLS is verified, by the system's certificate authorities unless ``trusted`` is given. Redirects are not followed.
@@ -136,7 +136,7 @@ class Asking:
         return [] if self._thread.is_alive() else hits_of(self._answer)
 
     def _ask(self, team: Team, arguments: dict[str, Any], seconds: float) -> None:
-        line = Line(team, seconds=seconds)
+        line = TeamConnection(team, seconds=seconds)
         try:
             self._answer = line.call("search_notes", arguments)
         finally:

@@ -145,7 +145,7 @@ def _only_looks(words: list[str]) -> bool:
 Ending = Literal["reported", "shown", "hidden"]
 """How much a line's exit status reveals about its programs.
 
-``told``: the same as the status. ``shown``: only what they print. ``hidden``: nothing, since their output was transformed.
+``reported``: the same as the status. ``shown``: only what they print. ``hidden``: nothing, since their output was transformed.
 """
 
 _PASSES_ON = frozenset({"cat", "head", "less", "more", "tail", "tee"})

@@ -57,7 +57,7 @@ SMALL = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class CardTurn:
     """A prompt and the answer that closes it, by their rows. ``answer`` is the prompt itself where the session ended with it."""
 
     prompt: int
@@ -117,9 +117,9 @@ def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_
     return looked_at
 
 
-def turns(rows: Rows, session: int) -> list[Turn]:
+def turns(rows: Rows, session: int) -> list[CardTurn]:
     """Return the session's turns that have a result and were not forgotten, oldest first."""
-    found: list[Turn] = []
+    found: list[CardTurn] = []
     opened: tuple[int, str] | None = None
     closed: tuple[int, str] | None = None
 
@@ -128,9 +128,11 @@ def turns(rows: Rows, session: int) -> list[Turn]:
             return
         long_enough = len(opened[1].split()) >= _LEAST_WORD
         if closed is not None and (long_enough or len(closed[1]) >= _LEAST_ANSWER):
-            found.append(Turn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER)))
+            found.append(
+                CardTurn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER))
+            )
         elif last and long_enough:
-            found.append(Turn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
+            found.append(CardTurn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
 
     for seq, opens, text in rows(
         f"SELECT e.seq, {OPENS.format('e')}, SUBSTR(e.text, 1, {_READ}) FROM events AS e WHERE e.session = ?"  # noqa: S608 - ours

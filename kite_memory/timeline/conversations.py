@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kite_memory.timeline import cards
-from kite_memory.timeline.cards import SMALL, Match, Turn, turns
+from kite_memory.timeline.cards import SMALL, CardTurn, Match, turns
 from kite_memory.timeline.event_embeddings import Nearness
 from kite_memory.timeline.resume import cut
 
@@ -262,11 +262,11 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
     )
 
 
-def _rows_of(shown: Sequence[Turn]) -> tuple[int, ...]:
+def _rows_of(shown: Sequence[CardTurn]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(row for turn in shown for row in (turn.prompt, turn.answer)))
 
 
-def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
+def _ended(closing: Sequence[CardTurn], besides: str, most: int) -> str:
     """Return the closing turns in at most ``most`` characters. Prompts count more than answers, so they are cut last."""
     room = most - sum(min(len(turn.asked), most // 2) for turn in closing if turn.asked != besides)
     answers = [turn.answered for turn in closing if turn.answered]

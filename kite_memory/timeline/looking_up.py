@@ -28,7 +28,7 @@ _ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class ToolUse:
     """A command as it was typed, or the input of a tool. ``outcome`` and ``failure`` are those of the last use, ``at`` its time."""
 
     what: str
@@ -53,7 +53,7 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileChange:
     """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
 
     session: Session
@@ -66,7 +66,7 @@ class Change:
     commit: Commit | None
 
 
-def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[Use]:
+def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[ToolUse]:
     """Return uses of a program, with its first words if given («git rebase»), or of an agent's tool; successful ones first."""
     words = tool.split()
     if not words:
@@ -87,12 +87,12 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
     return found[:limit]
 
 
-def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> Use:
+def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
     last = max(events, key=lambda event: event.at)
     after = timeline.events(last.provider, last.session, after=last.ordinal - 1, limit=_FOLLOWING)
     ended = next((run for run in runs([event for event in after if event.call == last.call])), None) if last.call else None
     failed = ended is not None and ended.outcome == "failed"
-    return Use(
+    return ToolUse(
         what=what,
         times=len(events),
         at=last.at,
@@ -152,7 +152,7 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
     )
 
 
-def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[Change]:
+def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[FileChange]:
     """Return changes of a file, newest first. ``path`` is its name with any number of its parent folders."""
     query = EventQuery(file=path, types=frozenset({EventType.FILE_ACTION}), project=project, limit=_LOOKED_AT)
     by_change: dict[tuple[str, str, str], list[Event]] = {}
@@ -170,10 +170,10 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
     return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
 
 
-def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> Change:
+def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events(last.provider, last.session, after=last.ordinal, limit=_AFTER)
-    return Change(
+    return FileChange(
         session=session,
         path=last.path,
         action=last.text.partition(",")[0].strip()[:20] or "changed",
@@ -197,7 +197,7 @@ def became(timeline: Timeline, event: Event) -> Iterator[str]:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
             yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
         else:
-            yield "not seen to go away in its session"
+            yield "no fix is known in its session"
     elif is_change(event):
         query = EventQuery(file=event.path, types=frozenset({EventType.FILE_ACTION}), since=event.at, limit=_LOOKED_AT)
         later = [hit.event for hit in timeline.search(query) if is_change(hit.event) and hit.event.at > event.at]

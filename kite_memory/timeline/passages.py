@@ -89,7 +89,7 @@ def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PassageLookup:
     """A lookup of what was said in one project, and in sessions without a project."""
 
     rows: Rows

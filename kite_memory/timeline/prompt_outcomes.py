@@ -52,7 +52,7 @@ class PromptOutcome:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
+def prompt_outcome(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
     """Return what came of the prompt, or ``None``.
 
     ``None`` is returned if the row is not a prompt, or if nothing was changed, checked or committed after it and no failure has a

@@ -165,7 +165,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class _Telling:
+class _RunParts:
     command: str = ""
     result: Event | None = None
     tests: Event | None = None
@@ -178,31 +178,31 @@ def runs(events: Sequence[Event], cwd: str = "") -> list[Run]:
 
     ``cwd`` is the folder that commands run in, unless they change it.
     """
-    telling: dict[str, _Telling] = {}
+    parts_of: dict[str, _RunParts] = {}
     for place, event in enumerate(events):
         key = event.call or event.parent or event.id
         match event.type:
             case EventType.COMMAND:
-                telling.setdefault(key, _Telling()).command = event.command
-            case EventType.TOOL_RESULT if key in telling:
-                telling[key].result = event
+                parts_of.setdefault(key, _RunParts()).command = event.command
+            case EventType.TOOL_RESULT if key in parts_of:
+                parts_of[key].result = event
             case EventType.TEST_RESULT:
-                parts = telling.setdefault(key, _Telling())
+                parts = parts_of.setdefault(key, _RunParts())
                 if parts.tests is None or event.status == "failed":
                     parts.tests = event
                 parts.command = parts.command or event.command
-            case EventType.ERROR if key in telling or event.command:
-                parts = telling.setdefault(key, _Telling())
+            case EventType.ERROR if key in parts_of or event.command:
+                parts = parts_of.setdefault(key, _RunParts())
                 parts.error = event
                 parts.command = parts.command or event.command
             case _:
                 continue
-        telling[key].place = place
-    found = [run for parts in telling.values() if (run := _run(parts, cwd)) is not None]
+        parts_of[key].place = place
+    found = [run for parts in parts_of.values() if (run := _run(parts, cwd)) is not None]
     return sorted(found, key=lambda run: run.place)
 
 
-def _run(parts: _Telling, cwd: str) -> Run | None:
+def _run(parts: _RunParts, cwd: str) -> Run | None:
     event = parts.tests or parts.error or parts.result
     if event is None:
         return None
@@ -263,7 +263,7 @@ def tests_went_well(summary: str, purposes: frozenset[str]) -> bool:
     return any(_ONLY_CHECKS.search(purpose) for purpose in purposes) and _OF_A_CHECKER.match(summary) is not None
 
 
-def _is_cut(parts: _Telling) -> bool:
+def _is_cut(parts: _RunParts) -> bool:
     """Return whether the output about tests may have been cut off."""
     cut = _CUT.search(parts.command)
     return cut is not None and parts.result is not None and parts.result.text.count("\n") + 1 >= int(cut[1] or 10)

@@ -14,7 +14,7 @@ from typing import Any
 from kite_memory.model.event import EventType
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
-from kite_memory.timeline.prompt_outcomes import errand, steps
+from kite_memory.timeline.prompt_outcomes import prompt_outcome, steps
 from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -99,7 +99,7 @@ class EventQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundEvent:
     """A found event: ``event`` is its row number, ``score`` is from 0 to 1.
 
     ``near`` is true where it holds too few of the words to count as an answer.
@@ -127,7 +127,7 @@ def index_backlog(database: sqlite3.Connection) -> None:
         database.execute("DELETE FROM unsearched")
 
 
-def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[Found]:
+def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[FoundEvent]:
     """Return the best events, newest first among equals, with a bounded number of bounded queries.
 
     ``meant`` maps candidate events to the cosine between their embedding and the query's, from 0 to 1.
@@ -305,7 +305,7 @@ def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
     return [event for (event,) in rows(query, (_all_of(*wanted), max(limit, _READ_LAST), limit))]
 
 
-def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[Found]:
+def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:
     """Read the texts of the shortlist again and score them: adjacent words count more than the same words apart.
 
     Only the best event of one call, and of one text in a session, is returned.
@@ -340,7 +340,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     ordered = sorted(best.values(), key=lambda each: (each[0], each[1] if by_score else 0.0, each[2], each[3]), reverse=True)
     stems = [term.stem for term in asked.terms]
     return [
-        Found(
+        FoundEvent(
             event=event,
             score=score,
             snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems),
@@ -352,7 +352,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
 def _errand(rows: Rows, event: int) -> str:
     """Return a prompt found by its embedding with what came of it, in one line."""
-    found = errand(rows, event)
+    found = prompt_outcome(rows, event)
     return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
 
 

@@ -36,7 +36,7 @@ class LineRef(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ForgottenLine:
     """A line of a transcript, which may not have been read on this machine."""
 
     id: str

@@ -185,8 +185,8 @@ def _distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) 
     """
     begins = min((event.where.start for event in events), default=0)
     rows = database.execute(
-        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS told"
-        " JOIN events AS e ON e.id = told.value WHERE e.file = ? AND e.start < ?",
+        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS wanted"
+        " JOIN events AS e ON e.id = wanted.value WHERE e.file = ? AND e.start < ?",
         (json.dumps([event.id for event in events]), file, begins),
     )
     known = {id: (start, said) for id, start, *said in rows}

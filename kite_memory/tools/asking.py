@@ -41,10 +41,10 @@ from kite_memory.tools.arguments import (
 )
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
-from kite_memory.tools.conversations import Gate
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.conversations import QualityGate
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asked, Found, Store
+from kite_memory.tools.store import FoundNote, NoteQuery, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -76,7 +76,9 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(
+    store: Store, near: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+) -> Mapping[str, Tool]:
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
@@ -89,11 +91,11 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     }
 
 
-def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
     project = local_context.project_named(asker, near, arguments[PROJECT])
-    asked = Asked(
+    asked = NoteQuery(
         text=query,
         project=project or asker.project,
         within=bool(project),
@@ -112,7 +114,7 @@ def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], a
     return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
 
 
-def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> Json:
+def _beside(near: LocalContext, asker: Asker, asked: NoteQuery, found: Sequence[FoundNote]) -> Json:
     """Return conversations and events on the same subject, if they were requested and are available here, and all ranks."""
     if near.passages is None or asked.kinds:
         return {"notes": range(1, len(found) + 1), "events": []}
@@ -154,7 +156,7 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return answer
 
 
-def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
 
     Names that were not found or not visible are listed as missing.
@@ -173,7 +175,7 @@ def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
-def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
     """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
     cited = EvidenceReference.parse(named)
     if cited is None or near.conversation is None or near.timeline is None:
@@ -252,7 +254,7 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     }
 
 
-def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _recent(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
     project, _ = local_context.around(asker, near, arguments)
     limit = arguments[LONG_LIMIT]
@@ -263,7 +265,7 @@ def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Jso
     return {"notes": notes}
 
 
-def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Arguments) -> Json:
+def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker, arguments: Arguments) -> Json:
     """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
     text = argument_parsing.clean(arguments[TEXT]).strip()
     title = argument_parsing.clean(arguments[TITLE]).strip()
@@ -298,7 +300,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return {"forgotten": True, "note": plain_line(named)}
 
 
-def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _timeline(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.timeline is None:
         raise _elsewhere()
     limit = arguments[LONG_LIMIT]
@@ -324,7 +326,7 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> J
     }
 
 
-def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _resume(near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
     named = arguments[ANOTHER_SESSION]
@@ -401,7 +403,7 @@ def _chosen(timeline: Callable[..., Json], asker: Asker, project: str, named: st
         case []:
             raise _unknown()
         case _:
-            raise UsageError("several sessions begin so", hint="say more of the id")
+            raise UsageError("several sessions begin so", hint="give more of the id")
 
 
 def _session(session: Json) -> Json:

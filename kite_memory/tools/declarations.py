@@ -339,7 +339,7 @@ _NOTES = (
 RECENT_NOTES = Declared(
     name="recent_notes",
     title="Recent notes",
-    description="The latest notes, for a client's list of resources; agents are not told of it.",
+    description="The latest notes, for a client's list of resources; not listed for agents.",
     takes=(PROJECT, SESSION, LONG_LIMIT),
     reads=True,
 )

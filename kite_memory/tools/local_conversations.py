@@ -39,7 +39,7 @@ from kite_memory.tools.conversation_notes import (
     uuids_of,
     without,
 )
-from kite_memory.tools.store import Conversation, Saved
+from kite_memory.tools.store import Saved, SavedConversation
 from kite_memory.tools.transcripts import chunk_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
@@ -57,7 +57,7 @@ _KINDS: dict[str, Callable[..., RecordItem]] = {
 _NAMES: dict[object, str] = {kind: name for name, kind in _KINDS.items()}
 
 
-def to_json(conversation: Conversation) -> bytes:
+def to_json(conversation: SavedConversation) -> bytes:
     record = conversation.record
     return orjson.dumps(
         {
@@ -86,13 +86,13 @@ def to_json(conversation: Conversation) -> bytes:
     )
 
 
-def from_json(text: bytes) -> Conversation:
+def from_json(text: bytes) -> SavedConversation:
     """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write, and `StateNewer` for a later version."""
     try:
         raw = orjson.loads(text)
         if raw["version"] > _VERSION:
             raise StateNewer("a conversation was saved by a newer Kite Memory", hint="update kite-memory")
-        return Conversation(
+        return SavedConversation(
             uuid=raw["uuid"],
             source=raw["source"],
             project=raw["project"],
@@ -145,7 +145,7 @@ class LocalConversations:
         self._lock = vault.lock
         self._take_up = take_up
 
-    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation, or amend the one with this uuid that the grant sees."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
@@ -155,7 +155,7 @@ class LocalConversations:
                 self._take_up(paths)
             return saved
 
-    def _saved(self, grant: Grant, conversation: Conversation, named: Collection[str]) -> tuple[Saved, set[str]]:
+    def _saved(self, grant: Grant, conversation: SavedConversation, named: Collection[str]) -> tuple[Saved, set[str]]:
         old = next(self._kept(grant, conversation.uuid), None)
         if old is not None:
             grant.demand(old.scope, old.project)
@@ -197,7 +197,7 @@ class LocalConversations:
         )
         return saved, paths
 
-    def _write_notes(self, grant: Grant, conversation: Conversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
+    def _write_notes(self, grant: Grant, conversation: SavedConversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
         """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
         drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
         planned = self._vault.plan(drafts, sees=grant.reads)
@@ -214,7 +214,7 @@ class LocalConversations:
                 refused.append((draft.note.title, skipped.get(draft.note.title, "it could not be written")))
         return list(dict.fromkeys(notes)), refused, _paths(outcomes)
 
-    def _changes_of_mind(self, conversation: Conversation, planned: Sequence[Action]) -> Iterator[Action]:
+    def _changes_of_mind(self, conversation: SavedConversation, planned: Sequence[Action]) -> Iterator[Action]:
         """Yield the actions, with decisions that reverse an earlier one replacing its note."""
         contraries = {
             item_id(conversation, item): opposite(conversation, item)
@@ -242,7 +242,7 @@ class LocalConversations:
             if note is not None and (text := addition(draft, note)):
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
 
-    def _write_journal(self, conversation: Conversation, notes: list[str]) -> str:
+    def _write_journal(self, conversation: SavedConversation, notes: list[str]) -> str:
         stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known.by_id(id)) is not None]
         journal = journal_of(conversation, stems)
         if self._vault.known.by_id(journal.id) is None:
@@ -259,7 +259,7 @@ class LocalConversations:
         note = self._vault.read(path)
         return note.links if note is not None else ()
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         """Return the conversation without items that no longer hold.
 
         ``None`` if it is not visible, or if a person has rewritten its journal note, which then replaces it.
@@ -336,7 +336,7 @@ class LocalConversations:
                 if isinstance(outcome, Amended):
                     self._take_up({outcome.path})
 
-    def _unforgotten(self, conversation: Conversation, grant: Grant) -> Conversation:
+    def _unforgotten(self, conversation: SavedConversation, grant: Grant) -> SavedConversation:
         """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""
         drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
         gone = {
@@ -355,7 +355,7 @@ class LocalConversations:
             if not any(folder.iterdir()):
                 folder.rmdir()
 
-    def _standing(self, kept: Conversation) -> Record:
+    def _standing(self, kept: SavedConversation) -> Record:
         """Return the record without items whose notes were deleted, rejected or replaced since."""
 
         def stands(id: str) -> bool:
@@ -364,7 +364,7 @@ class LocalConversations:
 
         return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
 
-    def _kept(self, grant: Grant, uuid: str) -> Iterator[Conversation]:
+    def _kept(self, grant: Grant, uuid: str) -> Iterator[SavedConversation]:
         """Yield the complete conversations of this uuid that the grant sees, last saved first."""
         if not _UUID.fullmatch(uuid):
             return
@@ -373,7 +373,7 @@ class LocalConversations:
             if self._vault.known.by_id(journal_id(kept)) is not None:
                 yield kept
 
-    def _read(self, folder: Path) -> Iterator[Conversation]:
+    def _read(self, folder: Path) -> Iterator[SavedConversation]:
         for file in sorted(folder.glob(f"*{_RECORD}")):
             try:
                 yield from_json(file.read_bytes())
@@ -386,10 +386,10 @@ class LocalConversations:
         except OSError:
             return []
 
-    def _file(self, conversation: Conversation, ending: str) -> Path:
+    def _file(self, conversation: SavedConversation, ending: str) -> Path:
         return self._folder / conversation.uuid / f"{journal_id(conversation)}{ending}"
 
-    def _keep(self, conversation: Conversation, ending: str, content: bytes) -> None:
+    def _keep(self, conversation: SavedConversation, ending: str, content: bytes) -> None:
         if not content:
             return
         file = self._file(conversation, ending)

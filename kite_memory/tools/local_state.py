@@ -40,7 +40,7 @@ from kite_memory.tools.arguments import (
     Arguments,
 )
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.store import JsonValue, State, Store, Todo
 
 _FIELDS = (TODOS, WORKING_NOTES, CONTEXT_SUMMARY)
@@ -93,7 +93,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {
         "ai_state_save": partial(_save, store, near, clock),
         "ai_state_get": partial(_get, store, near),
@@ -102,7 +102,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     }
 
 
-def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _save(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
@@ -121,7 +121,7 @@ def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker,
     return {"saved": True, **state_json(store.save_state(asker.grant, state, only=mentioned))}
 
 
-def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _get(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
@@ -129,7 +129,7 @@ def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
-def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _transfer(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     ai = _ai(asker, arguments)
     source = arguments[FROM_SESSION]
     target = arguments[TO_SESSION]
@@ -147,17 +147,17 @@ def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: As
     return {"transferred": True, **state_json(moved)}
 
 
-def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[STATE_LIMIT]
     ai = argument_parsing.clean(arguments[AI])
     project = local_context.project_named(asker, near, arguments[PROJECT])
     session = arguments[SESSION]
     there = states(store, near, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there
-    return {"states": [brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
+    return {"states": [state_brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
 
 
-def states(store: Store, near: Near, asker: Asker, *, session: str, project: str) -> list[State]:
+def states(store: Store, near: LocalContext, asker: Asker, *, session: str, project: str) -> list[State]:
     """Return saved states and those seen in transcripts, newest first."""
     saved = store.states(asker.grant, session=session, project=project, limit=argument_parsing.MOST_RESULTS)
     shown: Sequence[State] = ()
@@ -280,7 +280,7 @@ def _more(given_with: Mapping[object, object]) -> Iterator[tuple[str, str | int 
 def state_json(state: State) -> Json:
     moved = {"transferred_from": state.transferred_from, "transferred_at": _state_moment(state.transferred_at)}
     return {
-        **brief(state),
+        **state_brief(state),
         "todos": [{todo.named: todo.text, "status": todo.status, **dict(todo.more)} for todo in state.todos],
         "working_notes": state.working_notes,
         "context_summary": state.context_summary,
@@ -288,7 +288,7 @@ def state_json(state: State) -> Json:
     }
 
 
-def brief(state: State) -> Json:
+def state_brief(state: State) -> Json:
     return {
         "ai_id": state.ai,
         "session_id": state.session,
@@ -554,7 +554,7 @@ class LocalState:
             ) from error
         except sqlite3.DatabaseError as error:
             raise StateDamaged(
-                f"{self._path} is damaged: {error}", hint="`kmem down`, then `kmem up`: it is laid aside, and begun anew"
+                f"{self._path} is damaged: {error}", hint="`kmem down`, then `kmem up`: it is set aside, and created again"
             ) from error
 
 

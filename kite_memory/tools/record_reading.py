@@ -49,7 +49,7 @@ _DECISION = 'as in: "decisions": [{"decision": "PostgreSQL for the queue", "reas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ParsedRecord:
     """A parsed record.
 
     ``remarks`` list what was not taken over as given. If the record is empty, the transcript is to be distilled.
@@ -65,7 +65,7 @@ class Given:
     remarks: tuple[str, ...]
 
 
-def read_record(given: Mapping[str, object]) -> Given:
+def read_record(given: Mapping[str, object]) -> ParsedRecord:
     """Parse the arguments. Raises `UsageError` for what cannot be understood."""
     return _Reading().record(given)
 
@@ -94,7 +94,7 @@ class _Reading:
         self._remarks: list[str] = []
         self._seen: set[tuple[str, str]] = set()
 
-    def record(self, given: Mapping[str, object]) -> Given:
+    def record(self, given: Mapping[str, object]) -> ParsedRecord:
         uuid = conversation_uuid(given.get("claude_conversation_uuid"))
         self._ignore(given, _FIELDS, "")
         kind = given.get("conversation_type") or ""
@@ -127,9 +127,9 @@ class _Reading:
         if not topics and not transcript:
             raise UsageError(
                 "there is nothing to save",
-                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it told",
+                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it distilled",
             )
-        return Given(
+        return ParsedRecord(
             uuid=uuid,
             source=source_named(self._text(given.get("source"), "source", 60)),
             project=self._text(given.get("project"), "project", 500),

@@ -14,9 +14,9 @@ from kite_memory.tools import local_context, local_state
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.arguments import ANOTHER_SESSION, RESUME_TOKENS, Arguments
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.memories import preview
-from kite_memory.tools.store import JsonValue, Memory, State, Store, Todo, Wanted
+from kite_memory.tools.store import JsonValue, Memory, MemoryQuery, State, Store, Todo
 
 MOST_TOKENS = 500
 _LEAST_TOKENS = 100
@@ -46,7 +46,7 @@ _SAID = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class BriefingPart:
     """Lines under a heading, the weightiest first."""
 
     heading: str
@@ -65,21 +65,21 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {"smart_resume": partial(_smart_resume, store, near, clock)}
 
 
-def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _smart_resume(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     project, _ = local_context.around(asker, near, arguments)
     session = arguments[ANOTHER_SESSION]
     there = local_state.states(store, near, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
     parts = (
-        Part(heading="Where it stands", lines=tuple(_newest(memories))),
-        Part(heading="To do", lines=tuple(state_lines(there, clock()))),
+        BriefingPart(heading="Where it stands", lines=tuple(_newest(memories))),
+        BriefingPart(heading="To do", lines=tuple(state_lines(there, clock()))),
         last,
-        Part(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
+        BriefingPart(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
     )
     head = f"Resuming {plain_line(quoted(project), 80)}." if project else "Resuming."
     if session and not (there or last.lines):
@@ -102,7 +102,7 @@ def context(memories: Sequence[Memory]) -> Json:
     }
 
 
-def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, tokens: int) -> Briefing:
+def briefing(head: str, parts: Sequence[BriefingPart], memories: Sequence[Memory], *, tokens: int) -> Briefing:
     """Return as much as fits: the weightiest of every part and of the memories first, then the next of each in turn.
 
     The cost is measured on the whole answer as it is sent.
@@ -127,7 +127,7 @@ def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, to
     return Briefing(text=_text(head, parts, chosen), kept=tuple(kept))
 
 
-def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> str:
+def _text(head: str, parts: Sequence[BriefingPart], chosen: Sequence[Sequence[str]]) -> str:
     lines = [head]
     for part, some in zip(parts, chosen, strict=True):
         if some:
@@ -158,7 +158,7 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
             yield f"{who}, noted: {_cut(state.working_notes)}"
 
 
-def left_to_do(store: Store, near: Near, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
+def left_to_do(store: Store, near: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
     """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
     there = local_state.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
     return list(state_lines(there, clock()))
@@ -174,7 +174,7 @@ def _memories(store: Store, asker: Asker, name: str, project: str, session: str)
     """Return the memories under ``name.`` of this project and session and of none, newest first."""
     return store.memories(
         asker.grant,
-        Wanted(
+        MemoryQuery(
             pattern=f"{name}.*",
             project=project or local_context.NOWHERE,
             session=session or local_context.NOWHERE,
@@ -273,9 +273,9 @@ def _newest(memories: Sequence[Memory]) -> Iterator[str]:
             yield f"{plain_line(quoted(each.key), 60)}, {each.updated:%Y-%m-%d %H:%M}: {_cut(said)}"
 
 
-def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
+def _last_session(near: LocalContext, asker: Asker, project: str, session: str) -> BriefingPart:
     """Return the last session as `kmem resume` does, limited to what the caller may see."""
-    nothing = Part(heading="", lines=())
+    nothing = BriefingPart(heading="", lines=())
     if near.resume is None or not (project or session or asker.grant.whole):
         return nothing
     if not session and not asker.grant.sees(Scope.PROJECT, project):
@@ -289,7 +289,7 @@ def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
         return nothing
     by_part = [[line for line in brief["lines"] if line["part"] == part] for part in _MATTERS]
     in_turn = [lines[turn] for turn in range(max(map(len, by_part))) for lines in by_part if turn < len(lines)]
-    return Part(
+    return BriefingPart(
         heading=f"Last session ({of['provider']}:{of['id'][:8]}, {brief['at'][:16].replace('T', ' ')} UTC)",
         lines=tuple(f"{_SAID[line['part']]}{_cut(line['text'])}" for line in in_turn),
     )

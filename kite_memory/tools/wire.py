@@ -28,7 +28,7 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 
-def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
+def request_body(tool: str, arguments: Json, asker: Asker) -> bytes:
     """Return the body of a request. Raises `UsageError` for what JSON cannot express."""
     grant = asker.grant
     identity: Json = {"project": asker.project, "session": asker.session, "ai": asker.ai}

@@ -25,7 +25,7 @@ from kite_memory.recall.rendering import plain
 from kite_memory.tui.rows import (
     JUMPS,
     VIEWS,
-    Row,
+    ViewRow,
     following,
     holding,
     in_view,
@@ -59,7 +59,7 @@ _INDENT = 13
 """Columns before a row's second line, as wide as the time."""
 
 
-def style_of(row: Row) -> Style:
+def style_of(row: ViewRow) -> Style:
     """Return the style of a row by its kind and status."""
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
@@ -92,18 +92,18 @@ class Lines(ScrollView, can_focus=True):
     ]
 
     class Chosen(Message):
-        def __init__(self, lines: "Lines", row: Row) -> None:
+        def __init__(self, lines: "RowList", row: ViewRow) -> None:
             super().__init__()
             self.lines = lines
             self.row = row
 
         @property
-        def control(self) -> "Lines":
+        def control(self) -> "RowList":
             return self.lines
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.rows: Sequence[Row] = ()
+        self.rows: Sequence[ViewRow] = ()
         self.cursor = 0
         self._starts: list[int] = [0]
 
@@ -139,7 +139,7 @@ class Lines(ScrollView, can_focus=True):
         return self.scrollable_content_region.width
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ViewRow | None:
         return self.rows[self.cursor] if self.rows else None
 
     def render_line(self, y: int) -> Strip:
@@ -249,9 +249,9 @@ class TimelineApp(App[None]):
         with Horizontal():
             with Vertical(id="left"):
                 yield Input(placeholder="filter: words of title, project, agent, date", id="filter", compact=True)
-                yield Lines(id="sessions")
+                yield RowList(id="sessions")
             with Vertical(id="right"):
-                yield Lines(id="timeline")
+                yield RowList(id="timeline")
                 yield Input(placeholder="words in this session", id="search", compact=True)
         yield Footer()
 
@@ -293,8 +293,8 @@ class TimelineApp(App[None]):
             self._read()
 
     @property
-    def timeline(self) -> Lines:
-        return self.query_one("#timeline", Lines)
+    def timeline(self) -> RowList:
+        return self.query_one("#timeline", RowList)
 
     @work(thread=True, group="sessions")
     def _fetch_sessions(self) -> None:
@@ -307,7 +307,7 @@ class TimelineApp(App[None]):
 
     def _show_sessions(self, found: Sequence[Json]) -> None:
         self._sessions = found
-        self.query_one("#sessions", Lines).show([session_row(each) for each in found])
+        self.query_one("#sessions", RowList).show([session_row(each) for each in found])
         if found and not self._named:
             self._open(f"{found[0]['provider']}:{found[0]['id']}")
 
@@ -365,7 +365,7 @@ class TimelineApp(App[None]):
             if self._found:
                 self._go_to_found(self.timeline.cursor - 1)
             return
-        lines = self.query_one("#sessions", Lines)
+        lines = self.query_one("#sessions", RowList)
         before = lines.row.reference if lines.row is not None else ""
         shown = [session_row(each) for each in matching(self._sessions, event.value)]
         place = next((place for place, row in enumerate(shown) if row.reference == before), 0)
@@ -395,7 +395,7 @@ class TimelineApp(App[None]):
     def action_found(self, backwards: bool = False) -> None:
         self._go_to_found(self.timeline.cursor, backwards=backwards)
 
-    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         if event.control.id == "sessions":
             self._open(event.row.reference)
             self._read()
@@ -425,7 +425,7 @@ class TimelineApp(App[None]):
             self.timeline.put(place or 0)
 
     def action_copy(self) -> None:
-        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", Lines)
+        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", RowList)
         if lines.row is not None and lines.row.reference:
             self.copy_to_clipboard(lines.row.reference)
             self.notify(f"copied {lines.row.reference}", markup=False)
@@ -487,7 +487,7 @@ class TimelineApp(App[None]):
             self.action_jump("notes")
 
     @work(thread=True, group="note", exclusive=True)
-    def _show_note(self, row: Row) -> None:
+    def _show_note(self, row: ViewRow) -> None:
         try:
             note = self._note(row.note)
         except KiteError as error:

@@ -196,7 +196,7 @@ def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
 
 
 @lru_cache(maxsize=256)
-def _claims(note: Note) -> tuple[differing.Claim, ...]:
+def _claims(note: Note) -> tuple[differing.Assertion, ...]:
     return differing.claims(note.title, text_of(replace(note, title="")))
 
 
@@ -243,14 +243,14 @@ def _sides(text: str) -> frozenset[tuple[str, str]]:
     said = _WORD.findall(text.casefold())
     for place, word in enumerate(said):
         if word in _DIRECTED:
-            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _tells_much(each)), "")
-            after = next((each for each in said[place + 1 : place + 5] if _tells_much(each)), "")
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _is_distinctive(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _is_distinctive(each)), "")
             if before and after and before != after:
                 found.add((before, after))
     return frozenset(found)
 
 
-def _tells_much(word: str) -> bool:
+def _is_distinctive(word: str) -> bool:
     return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and not (word in _GRAMMAR or word in _DIRECTED)
 
 
@@ -271,7 +271,7 @@ def _names(text: str) -> frozenset[str]:
 def stems(text: str) -> frozenset[str]:
     """Return the meaningful words, without most of their endings."""
     return frozenset(
-        word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _telling(text) - _GRAMMAR
+        word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _distinctive_words(text) - _GRAMMAR
     )
 
 
@@ -300,7 +300,7 @@ def sessions_of(evidence: Sequence[str]) -> int:
     return len({reference.partition("#")[0] for reference in evidence})
 
 
-def _telling(text: str) -> frozenset[str]:
+def _distinctive_words(text: str) -> frozenset[str]:
     """Return the words without short ones, which are mostly grammatical."""
     return frozenset(word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii())
 

@@ -32,7 +32,7 @@ _MAX_NESTING = 8
 _MAX_SCANNED = 300_000
 
 
-class Standing(str):
+class ExistingText(str):
     """Text that is in the vault already: its links are left as they are where it is moved, broken ones as well."""
 
     __slots__ = ()
@@ -51,13 +51,13 @@ class Link:
 
     @property
     def shown(self) -> str:
-        """The words a reader sees where the link stands."""
+        """The words that a reader sees in place of the link."""
         return self.label or " > ".join(filter(None, (PurePosixPath(self.target).name, self.heading)))
 
 
 def find(text: str) -> Iterator[Link]:
     """Yield every wikilink and embed outside of code, in order. Linear in the length of the text."""
-    for start, end in prose(text):
+    for start, end in note_prose(text):
         for match in _WIKILINK.finditer(text, start, end):
             if match.start() and text[match.start() - 1] == "\\":
                 continue
@@ -79,7 +79,7 @@ def targets(text: str) -> tuple[str, ...]:
 
 
 def target_of(inner: str) -> str:
-    """Return the target in what stands between the brackets."""
+    """Return the target from the text between the brackets."""
     return one_line(inner.partition("|")[0].partition("#")[0])
 
 
@@ -163,7 +163,7 @@ def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[s
 
 
 def _linkable(text: str) -> Iterator[tuple[int, int]]:
-    for start, end in prose(text):
+    for start, end in note_prose(text):
         at = start
         for taken in _UNLINKABLE.finditer(text, start, end):
             yield at, taken.start()
@@ -171,7 +171,7 @@ def _linkable(text: str) -> Iterator[tuple[int, int]]:
         yield at, end
 
 
-def prose(text: str) -> Iterator[tuple[int, int]]:
+def note_prose(text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a markdown text that are not code: outside of fences and of spans between backticks."""
     fence = ""
     start = at = 0
@@ -241,7 +241,7 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """A link that leads nowhere; ``ours`` where the text it stands in is as we wrote it."""
+    """A link without an existing target; ``ours`` if the text around it is as we wrote it."""
 
     path: str
     target: str

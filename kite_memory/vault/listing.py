@@ -80,9 +80,9 @@ _EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
 class Listing:
     """Files found in the vault.
 
-    ``apart`` are markdown files that exist but are not listed as notes; nothing is known of what lies below ``unseen``.
+    ``apart`` are markdown files that exist but are not listed as notes; whatever is below ``unseen`` is unknown.
 
-    ``bare``: the folder holds nothing at all; ``marked``: it has been opened with Obsidian, or laid out for it.
+    ``bare``: the folder is empty; ``marked``: it was opened with Obsidian, or prepared for it.
     """
 
     entries: list[Entry] = field(default_factory=list)

@@ -18,7 +18,7 @@ _COLOURS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class SessionBar:
     """A session. ``colour`` is a number of its project's colour."""
 
     x: float
@@ -33,7 +33,7 @@ class Lane:
     name: str
     y: float
     height: float
-    bars: Sequence[Bar]
+    bars: Sequence[SessionBar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +69,14 @@ def lanes(sessions: Sequence[Json], *, start: datetime, end: datetime) -> Lanes:
     y = float(_HEAD)
     for provider in sorted({each["provider"] for each in within}):
         rows: list[float] = []
-        bars: list[Bar] = []
+        bars: list[SessionBar] = []
         for each in sorted((each for each in within if each["provider"] == provider), key=lambda each: str(each["started"])):
             x = across(_at(each["started"]))
             width = max(_LEAST_BAR, across(_at(each["last"])) - x)
             x = min(x, WIDTH - width)
             row = next((place for place, ends in enumerate(rows) if ends + 1.5 <= x), len(rows))
             rows[row:] = [x + width, *rows[row + 1 :]]
-            bars.append(Bar(x=x, y=y + row * _ROW, width=width, colour=projects[each["project"]], session=each))
+            bars.append(SessionBar(x=x, y=y + row * _ROW, width=width, colour=projects[each["project"]], session=each))
         height = len(rows) * _ROW
         made.append(Lane(name=provider, y=y, height=height, bars=bars))
         y += height + _GAP

@@ -55,7 +55,7 @@ def _quiet(app: Starlette) -> App:
     async def answering(scope: dict[str, object], receive: object, send: object) -> None:
         try:
             await app(scope, receive, send)  # type: ignore[arg-type]
-        except Exception:  # noqa: BLE001 - `told` has reported it; Starlette raises it again for the server to log
+        except Exception:  # noqa: BLE001 - `error_page` has reported it; Starlette raises it again for the server to log
             return
 
     return answering  # type: ignore[return-value]

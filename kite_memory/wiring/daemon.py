@@ -33,7 +33,7 @@ from kite_memory.wiring.services import open_services, report_error
 
 if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.protocol import Held, Reply, Request
+    from kite_memory.daemon.protocol import HeldReply, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
 
 log = logging.getLogger("kite_memory")
@@ -118,14 +118,14 @@ def _store_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
-    from kite_memory.daemon.protocol import Held, Ok
+def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
+    from kite_memory.daemon.protocol import HeldReply, Ok
 
     match request.name:
         case "hook":
             said, delivery = hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
-            return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
+            return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
             figures = replace(operations.figures(session), took_ms=hooks.took_ms(session))

@@ -17,7 +17,7 @@ from kite_memory.text.ages import age
 from kite_memory.tools import wire
 from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
 from kite_memory.tools.store import StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
@@ -53,7 +53,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
     trail: AuditTrail = postgres.AuditTrail(store.record)
-    bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age))
+    bridge = Bridge(tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age))
 
     def close() -> None:
         keeping.close()
@@ -89,7 +89,7 @@ def team_store(config: Config, store_url: str) -> "PostgresStore":
 
 def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
     """Return the operation with each call noted in the audit: who and what, never what was said."""
-    from kite_memory.team.postgres import Entry
+    from kite_memory.team.postgres import AuditEntry
 
     def performed(tool: str, arguments: "Json", asker: Asker) -> "Json":
         at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
@@ -102,7 +102,7 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
             raise
         finally:
             trail.note(
-                Entry(
+                AuditEntry(
                     at=at,
                     person=asker.grant.person or "",
                     token=asker.grant.name,

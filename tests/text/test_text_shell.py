@@ -97,7 +97,7 @@ def test_what_a_line_runs_is_kept_with_its_arguments(line: str, expected: list[s
         ("{ make lint; } | grep pear", "hidden"),
     ],
 )
-def test_how_a_line_ended_tells_so_much_of_its_programs(line: str, expected: str) -> None:
+def test_how_a_line_ended_shows_so_much_of_its_programs(line: str, expected: str) -> None:
     assert ending(line) == expected
 
 

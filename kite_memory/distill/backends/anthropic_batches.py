@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
 from kite_memory.distill.backends.backend import Ending, Failure, Inquiry, ListedBatch, RedactedInquiry
 from kite_memory.distill.backends.statuses import ending_of_reported
-from kite_memory.distill.backends.transport import brief
+from kite_memory.distill.backends.transport import shortened_error
 from kite_memory.distill.extractor import Busy, Usage
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class AnthropicBatches:
         body = self.live.call(send, _SECONDS)
         if not isinstance(body, str):
             return body
-        return _object(body) or Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
+        return _object(body) or Busy(reason=f"something that is not the API answered: {shortened_error(body)}", made="perhaps")
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import IO
 
 from kite_memory.distill.backends import guard
 from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, tokens_at_most
-from kite_memory.distill.backends.transport import brief
+from kite_memory.distill.backends.transport import shortened_error
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prompts import MARK
 
@@ -122,7 +122,7 @@ class ClaudeCliBackend:
         return Reply(text=json.dumps(structured) if isinstance(structured, dict) else text, usage=usage)
 
     def _without_result(self, ended: "_Ended") -> Busy | Misconfigured:
-        said = brief(ended.complaint or ended.output)
+        said = shortened_error(ended.complaint or ended.output)
         if "unknown option" in ended.complaint:
             return Misconfigured(reason=f"`{self.executable}` is too old: {said}", hint="update Claude Code")
         if ended.code in (126, 127):
@@ -143,7 +143,7 @@ def _tokens(inquiry: Inquiry) -> int:
 
 def _error_ending(status: object, stop: object, said: str, usage: Usage) -> Busy | Refused | Misconfigured:
     """Interpret an error of the client. Its text is written for people; its status is the API's, if there was one."""
-    reason = brief(said)
+    reason = shortened_error(said)
     lowered = said.lower()
     if stop == "refusal":
         return Refused(reason="the model declined to answer", usage=usage)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kite_memory.distill.backends.transport import brief, retry_after
+from kite_memory.distill.backends.transport import retry_after, shortened_error
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 
 _SPEND_CODES = frozenset(
@@ -61,7 +61,7 @@ def reported_error(body: str) -> ReportedError:
 def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:
     """Return the outcome for an unsuccessful status. ``key_hint`` explains to a person how to set another key."""
     reported = reported_error(body)
-    said = brief(reported.message or body) or f"status {status}"
+    said = shortened_error(reported.message or body) or f"status {status}"
     lowered = reported.message.lower()
     wait = retry_after(headers.get("retry-after"), datetime.now(UTC))
     if not reported.kind and body.lstrip()[:1] == "<":

@@ -27,15 +27,15 @@ _MILLISECONDS = (b"1772442000000", b"9999999999999", b"1000000000000", b"4102444
 class BadInputContract(ABC):
     @abstractmethod
     def make(self, folder: Path) -> Source:
-        """A source over an agent's home at ``folder``, which is empty yet."""
+        """Return a source over an agent's home at ``folder``, which is still empty."""
 
     @abstractmethod
     def place(self, folder: Path) -> Path:
-        """Where a transcript of that agent lies. Nothing is written."""
+        """Return where a transcript of that agent is stored. Writes nothing."""
 
     @abstractmethod
     def transcript(self) -> bytes:
-        """A small one that yields several events and at least one problem."""
+        """Return a small transcript that yields several events and at least one problem."""
 
     @abstractmethod
     def wildly(self, folder: Path) -> Iterator[Path]:
@@ -48,13 +48,13 @@ class BadInputContract(ABC):
         return path
 
     def with_clocks_that_jump(self, folder: Path) -> Path:
-        """The transcript, as it is where the clock is set to another century and back again between its lines."""
+        """Return the transcript with the clock set to another century and back again between its lines."""
         days, milliseconds = cycle(_DAYS), cycle(_MILLISECONDS)
         content = _DAY.sub(lambda _: next(days), self.transcript())
         return self.written(folder, _MILLISECOND.sub(lambda _: next(milliseconds), content))
 
     def of_another_version(self, folder: Path) -> Path:
-        """The transcript, as it is where the agent has other names for what it writes."""
+        """Return the transcript as a later version of the agent might write it, with other names for its fields."""
         content = self.transcript()
         for name, other in ((b'"type"', b'"sort"'), (b'"role"', b'"part"'), (b'"source"', b'"spring"')):
             content = content.replace(name, other)

@@ -59,17 +59,17 @@ def answer(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 def stretches(**items: list[dict[str, Any]]) -> dict[str, Any]:
-    """An answer by the letters of the stretches, in the form that is asked for."""
+    """Return an answer by the letters of the stretches, in the required form."""
     return {"stretches": [{"stretch": label, "items": records} for label, records in items.items()]}
 
 
 def plain_item(**changes: object) -> dict[str, Any]:
-    """As our schema has it: what the code knows is not said."""
+    """Return the item in the form of our schema, without what the code knows already."""
     return {name: value for name, value in item(**changes).items() if name not in ("origin", "symptom", "everywhere")}
 
 
 def answer_to(prompt: str) -> dict[str, Any]:
-    """As a model would: about the first event shown of each stretch, with one item that names an event which is not there."""
+    """Return what a model would answer: an item about the first event of each stretch, and one that names a missing event."""
     shown = re.findall(r'<transcript stretch="(\w)"(.*?)</transcript>', prompt, re.DOTALL)
     return stretches(**{label: _about(shown_text) for label, shown_text in shown})
 

@@ -1,4 +1,4 @@
-"""What every extractor promises. Subclass it and say how to make yours."""
+"""Contract of every extractor. Subclass it, and override the methods that make yours."""
 
 import dataclasses
 import random
@@ -17,7 +17,7 @@ TALK = EventType.ASSISTANT_MESSAGE
 
 
 def _wild(seed: int) -> Chunk:
-    """Any types, statuses and roles in any order, over text that looks like anything."""
+    """Return any types, statuses and roles in any order, over arbitrary text."""
     draw = random.Random(seed)
     texts = [
         "",
@@ -68,7 +68,7 @@ CHUNKS = {
 class ExtractorContract:
     @pytest.fixture
     def extractor(self) -> Iterator[Extractor]:
-        """One that can be asked, until the test ends."""
+        """Yield an extractor that answers until the test ends."""
         raise NotImplementedError
 
     @pytest.fixture(params=list(CHUNKS))

@@ -1,4 +1,4 @@
-"""What every source promises. Subclass one of these and say how to make yours."""
+"""Contracts of every source. Subclass one of these, and override the methods that make yours."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ __all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "File
 class SourceContract(BadInputContract):
     @abstractmethod
     def strangers(self, folder: Path) -> list[Path]:
-        """Files that lie about in the agent's home and are no transcripts."""
+        """Return files in the agent's home that are not transcripts."""
 
     def test_it_says_whose_transcripts_it_reads(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
@@ -179,13 +179,13 @@ class FileSourceContract(SourceContract):
 
 
 class AppendOnlySourceContract(FileSourceContract):
-    """For transcripts that only ever grow at their end."""
+    """For transcripts that only grow at their end."""
 
     def wildly(self, folder: Path) -> Iterator[Path]:
         yield self.written(folder, wild_lines(self.transcript()))
 
     def check_line(self, line: bytes) -> None:
-        """What every event leads back to."""
+        """Check that an event leads back to its line."""
         assert line.startswith(b"{")
         assert line.endswith(b"}")
 
@@ -314,7 +314,7 @@ class AppendOnlySourceContract(FileSourceContract):
 
 
 class DocumentSourceContract(FileSourceContract):
-    """For transcripts that are written anew whenever something happens."""
+    """For transcripts that are rewritten whenever something changes."""
 
     def wildly(self, folder: Path) -> Iterator[Path]:
         for document in wild_documents(self.transcript()):
@@ -322,7 +322,9 @@ class DocumentSourceContract(FileSourceContract):
 
     @abstractmethod
     def versions(self) -> list[bytes]:
-        """What one transcript held, from its first words to `transcript`. What is told already may grow, but not vanish."""
+        """Return the states of one transcript, from its first words to `transcript`. Events returned before may grow, but not
+        vanish.
+        """
 
     def test_it_says_that_it_amends(self, tmp_path: Path) -> None:
         assert self.make(tmp_path).read(self.written(tmp_path), None, budget=BUDGET).amends

@@ -206,7 +206,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenCall:
+class OpenClaudeCall:
     """A tool call without a result yet. ``detail`` is the command of a shell (or whose output is requested), or a path."""
 
     event: str
@@ -229,7 +229,7 @@ class EarlyResult:
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class TranscriptState:
     """State of a transcript at a line.
 
     ``title_rank`` is the rank of the title's source: the user's outranks the client's, which outranks an old summary's. ``ordinal``
@@ -248,13 +248,13 @@ class Thread:
     title_rank: int = 0
     ours: bool = False
     answered: bool = False
-    calls: dict[str, OpenCall] = field(default_factory=dict)
+    calls: dict[str, OpenClaudeCall] = field(default_factory=dict)
     tasks: dict[str, str] = field(default_factory=dict)
     notifications: list[str] = field(default_factory=list)
     early: list[EarlyResult] = field(default_factory=list)
     queue: PromptQueue = field(default_factory=PromptQueue)
 
-    def open_call(self, name: str, call: OpenCall) -> None:
+    def open_call(self, name: str, call: OpenClaudeCall) -> None:
         self.calls[name] = call
         shorten_older(self.calls, _DETAIL_LIMIT)
         while len(self.calls) > _OPEN_CALLS:
@@ -314,7 +314,7 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "Thread | None":
+    def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "TranscriptState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it.
 
         Queued prompts and early results are read again from the file, since they may be too long for a cursor.
@@ -330,7 +330,7 @@ class Thread:
                 entry.handed_over = datetime.fromisoformat(handed_over) if handed_over else None
                 entry.text = entry.text if is_prompt else ""
                 entries.append(entry)
-            return Thread(
+            return TranscriptState(
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
@@ -341,7 +341,7 @@ class Thread:
                 title=known["title"][1],
                 ours=known["flags"][0],
                 answered=known["flags"][1],
-                calls={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
+                calls={name: OpenClaudeCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
                 tasks=dict(known.get("tasks", {})),
                 notifications=list(known.get("notifications", [])),
                 early=[

@@ -136,7 +136,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class UserWords:
     """A user's words. ``answer`` means that they answer a question of the agent."""
 
     text: str
@@ -150,7 +150,7 @@ def without_surroundings(text: str) -> str:
     return text
 
 
-def persons_words(text: str) -> Iterator[Words]:
+def persons_words(text: str) -> Iterator[UserWords]:
     """Yield what a user typed, from inside the client's wrappers. Nothing else in ``text`` is theirs."""
     at = 0
     while wrapper := _WRAPPER.search(text, at):
@@ -160,7 +160,7 @@ def persons_words(text: str) -> Iterator[Words]:
             return
         typed = _MENTIONED.split(text[wrapper.end() : end], maxsplit=1)[0].strip()
         if typed:
-            yield Words(text=typed, answer=wrapper[1] == "answer")
+            yield UserWords(text=typed, answer=wrapper[1] == "answer")
         at = end + len(closing)
 
 

@@ -21,7 +21,7 @@ from kite_memory.sources.codex.records import (
     shell_command,
     user_part,
 )
-from kite_memory.sources.codex.thread import Header, Thread, created_ms
+from kite_memory.sources.codex.thread import Header, RolloutState, created_ms
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
@@ -49,12 +49,12 @@ def named(*parts: str) -> str:
 
 
 class CodexInterpreter:
-    """Parses lines in file order and collects their events. Changes only the `Thread` it was given.
+    """Parses lines in file order and collects their events. Changes only the `RolloutState` it was given.
 
     ``file_id`` is the session's id if no header names one.
     """
 
-    def __init__(self, *, file: str, file_id: str, thread: Thread) -> None:
+    def __init__(self, *, file: str, file_id: str, thread: RolloutState) -> None:
         self._file = file
         self._file_id = file_id
         self._thread = thread
@@ -269,7 +269,7 @@ class CodexInterpreter:
         name = self._call_name(call) if call else self._unnamed(item)
         if not name:
             return
-        asked = tools.asked(item, thread.header.cwd if thread.headers else "")
+        asked = tools.codex_call(item, thread.header.cwd if thread.headers else "")
         self._record(name)
         self._builder.called(call, asked.tool, asked.given, parent=thread.message)
         if call and asked.elsewhere:
@@ -361,7 +361,7 @@ class CodexInterpreter:
         said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
         self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
 
-    def _told_elsewhere(self, call: str) -> bool:
+    def _is_an_item(self, call: str) -> bool:
         """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.
 
         A command that the user ran directly is in a message.
@@ -369,7 +369,7 @@ class CodexInterpreter:
         return not call or call in self._thread.calls.by_name or call[-12:] in self._thread.answered
 
     def _executed(self, payload: Mapping[str, Any], call: str) -> None:
-        if self._told_elsewhere(call) or payload.get("source") in ("user_shell", "userShell"):
+        if self._is_an_item(call) or payload.get("source") in ("user_shell", "userShell"):
             return
         name = self._call_name(call)
         self._record(name)
@@ -384,7 +384,7 @@ class CodexInterpreter:
         self._thread.close(call[-12:])
 
     def _applied(self, payload: Mapping[str, Any], call: str) -> None:
-        if self._told_elsewhere(call):
+        if self._is_an_item(call):
             return
         files = tools.changed(payload.get("changes"), self._thread.header.cwd if self._thread.headers else "")
         name = self._call_name(call)

@@ -35,7 +35,7 @@ _NOISE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CodexCall:
     """A call in the form shared by all sources: a command under ``command``, a path under ``path``.
 
     ``files`` are those that a patch would change, and how; ``process`` is the running process that a call writes to; ``elsewhere``
@@ -49,17 +49,17 @@ class Asked:
     elsewhere: bool = False
 
 
-def asked(item: Mapping[str, Any], cwd: str) -> Asked:
+def codex_call(item: Mapping[str, Any], cwd: str) -> CodexCall:
     """Parse one ``…_call`` item."""
     match item:
         case {"type": "local_shell_call", "action": dict(action)}:
             return _command("local_shell", action, cwd)
         case {"type": "web_search_call"}:
-            return Asked(tool="web_search", given=arguments(item.get("action")))
+            return CodexCall(tool="web_search", given=arguments(item.get("action")))
         case {"type": "custom_tool_call", "name": str(name), "input": str(text)} if name not in COMMANDS:
             if name in PATCHERS:
                 return _patch(name, text, cwd)
-            return Asked(tool=name[:128], given={"input": text}, files=patched(text, cwd))
+            return CodexCall(tool=name[:128], given={"input": text}, files=patched(text, cwd))
         case _:
             given_name = item.get("name")
             tool = (
@@ -74,9 +74,9 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
                 patch = given.get("input", given.get("patch"))
                 return _patch(tool, patch if isinstance(patch, str) else "", cwd)
             if tool in ASKERS:
-                return Asked(tool=tool, given={"question": _questions(given)})
+                return CodexCall(tool=tool, given={"question": _questions(given)})
             process = scalar(given.get("session_id", ""))[:64] if tool == "write_stdin" else ""
-            return Asked(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
+            return CodexCall(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
 
 
 def arguments(value: object) -> Mapping[str, Any]:
@@ -100,18 +100,18 @@ def command_line(command: object) -> str:
     return " ".join(words).strip()
 
 
-def _command(tool: str, given: Mapping[str, Any], cwd: str) -> Asked:
+def _command(tool: str, given: Mapping[str, Any], cwd: str) -> CodexCall:
     command = command_line(given.get("cmd", given.get("command")))
     where = given.get("workdir", given.get("working_directory"))
     others = {key: value for key, value in given.items() if key not in _NOISE and key not in ("cmd", "command", "type")}
     there = where if isinstance(where, str) and where else cwd
     given = {**others, "command": beginning(command, 4 * COMMAND_LIMIT)}
-    return Asked(tool=tool, given=given, files=patched(command, there), elsewhere=there.rstrip("/\\") != cwd.rstrip("/\\"))
+    return CodexCall(tool=tool, given=given, files=patched(command, there), elsewhere=there.rstrip("/\\") != cwd.rstrip("/\\"))
 
 
-def _patch(tool: str, text: str, cwd: str) -> Asked:
+def _patch(tool: str, text: str, cwd: str) -> CodexCall:
     files = patched(text, cwd)
-    return Asked(tool=tool, given={"path": files[0][0] if files else "", "patch": text}, files=files)
+    return CodexCall(tool=tool, given={"path": files[0][0] if files else "", "patch": text}, files=files)
 
 
 def _questions(given: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from kite_memory.model.read_result import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.fields import texts_in
-from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.tool_text import (
     COMMAND_LIMIT,
     PATH_LIMIT,
@@ -313,9 +313,9 @@ class EventBuilder:
                 parent=event,
                 call=name,
             )
-        if status == "failed" and (telling := telling_lines(text)):
+        if status == "failed" and (lines := error_lines(text)):
             self.add(
-                EventType.ERROR, "tool", telling, tool=tool, command=command, path=path, status="failed", parent=event, call=name
+                EventType.ERROR, "tool", lines, tool=tool, command=command, path=path, status="failed", parent=event, call=name
             )
         if status == "ok":
             for changed, how in done or self._done(tool, path):

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from kite_memory.sources.common.jsonl import Damage, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import Damage, FoundObject, Unreadable, objects
 
 BUSY = "busy, later"
 UNKNOWN_SCHEMA = "unknown schema"
@@ -206,7 +206,7 @@ def object_in(value: object) -> dict[str, Any] | str:
     damage = "no text"
     for found in objects(data):
         match found:
-            case Found(row=row):
+            case FoundObject(row=row):
                 return row
             case Damage(reason=reason):
                 damage = reason

@@ -16,7 +16,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.system.private_files import is_file, is_text, names_in
@@ -251,7 +251,7 @@ class LineSource(ABC):
         if changed:
             line.problem(0, changed)
 
-        def tell(found: Found, at: int, text: bytes) -> None:
+        def tell(found: FoundObject, at: int, text: bytes) -> None:
             row, data = found.row, text[found.start : found.end]
             line.begin(self.id_of(row) or digest(data), self.time_of(row), at + found.start, at + found.end)
             if not progress.ours:

@@ -16,7 +16,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_extractor, summary, without_blocks
 from kite_memory.system.private_files import is_file, is_text, names_in
@@ -168,7 +168,7 @@ _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permis
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class CopilotState:
     """State carried from earlier lines to later ones, small enough for a cursor.
 
     ``shells`` are commands that still run, by the name under which a later call requests their output.
@@ -208,13 +208,13 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Thread | None":
+    def resumed(carry: str) -> "CopilotState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            return Thread(
+            return CopilotState(
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
@@ -231,9 +231,9 @@ class Thread:
 
 
 class CopilotInterpreter:
-    """Parses lines in file order and collects their events. Changes only the `Thread` it was given."""
+    """Parses lines in file order and collects their events. Changes only the `CopilotState` it was given."""
 
-    def __init__(self, *, file: str, session: str, thread: Thread, own_folders: Iterable[Path] = ()) -> None:
+    def __init__(self, *, file: str, session: str, thread: CopilotState, own_folders: Iterable[Path] = ()) -> None:
         self._thread = thread
         self._own_folders = tuple(own_folders)
         self._builder = EventBuilder(
@@ -483,13 +483,13 @@ class CopilotCli:
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
+        position, thread, changed = resumed(file, cursor, CopilotState, CopilotState.resumed)
         name = path.parent.name if path.name == _EVENTS_FILE else path.stem
         interpreter = CopilotInterpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
         if changed:
             interpreter.problem(0, changed)
 
-        def read_line(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: FoundObject, at: int, line: bytes) -> None:
             interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
         position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
@@ -505,7 +505,7 @@ class CopilotCli:
         )
 
 
-def _session(name: str, thread: Thread) -> Session | None:
+def _session(name: str, thread: CopilotState) -> Session | None:
     if thread.started is None:
         return None
     return Session(

@@ -120,16 +120,16 @@ class Bubble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class CursorConversation:
     """A conversation's session. ``helper`` means that another conversation's agent writes in the user's role."""
 
     session: Session
     helper: bool
 
 
-def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: str, helper: bool) -> Conversation:
+def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: str, helper: bool) -> CursorConversation:
     started = moment(about.get("createdAt")) or moment(about.get("lastUpdatedAt")) or moment(about.get("lastSendTime"))
-    return Conversation(
+    return CursorConversation(
         session=Session(
             id=name,
             provider=PROVIDER,
@@ -143,7 +143,9 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
     )
 
 
-def build_events(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
+def build_events(
+    conversation: CursorConversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False
+) -> EventBuilder:
     """Build the events of ``bubbles``, in order.
 
     ``names_by_words`` is for conversations copied bubble by bubble under new names: a bubble with the same words and the same

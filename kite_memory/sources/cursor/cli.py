@@ -20,7 +20,7 @@ from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder
 from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, short
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, looked, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, words_of
 from kite_memory.sources.cursor.folders import path_of
@@ -338,7 +338,7 @@ def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, b
         if changed:
             builder.problem(0, changed)
 
-        def read_line(found: Found, begin: int, line: bytes) -> None:
+        def read_line(found: FoundObject, begin: int, line: bytes) -> None:
             start, end = begin + found.start, begin + found.end
             name = digest(f"{path.stem}\n{start}".encode("utf-8", "replace") + line[found.start : found.end])
             builder.record(name, at, start, end)

@@ -26,7 +26,7 @@ from kite_memory.sources.common.foreign_sqlite import (
     whole,
 )
 from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.cursor.bubbles import Bubble, Conversation, build_events, conversation
+from kite_memory.sources.cursor.bubbles import Bubble, CursorConversation, build_events, conversation
 from kite_memory.sources.cursor.folders import Folders
 
 _CONVERSATIONS = 10_000
@@ -275,7 +275,7 @@ class _DatabaseReader:
                 return self._looked(found, builder.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
-    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
+    def _looked(self, found: CursorConversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
         size, mtime_ns = self._database.size, self._database.mtime_ns
         if more:
             position = min(self._position + self._read, size)
@@ -314,7 +314,7 @@ class _DatabaseReader:
             yield from (str(key).removeprefix(_ABOUT) for (key,) in rows)
             after = str(rows[-1][0])
 
-    def _conversation(self, name: str, budget: int) -> tuple[Conversation, list[Any], int] | None:
+    def _conversation(self, name: str, budget: int) -> tuple[CursorConversation, list[Any], int] | None:
         """Return the changes of one conversation, and how many bubbles were read if not all; ``None`` without changes."""
         key = _ABOUT + name
         row = whole(self._database.value("SELECT rowid FROM cursorDiskKV WHERE key = ?", (key,)))

@@ -61,7 +61,7 @@ _CANCELLED = ("Command was cancelled by user", "[Operation Cancelled] ")
 _DENIED = re.compile(r"(?i)user (?:did not allow|denied|declined|rejected)|denied by policy|not allowed|\bblocked\b")
 
 
-def asked(tool: str, args: object, cwd: str) -> dict[str, Any]:
+def gemini_arguments(tool: str, args: object, cwd: str) -> dict[str, Any]:
     """Return the arguments with full paths and a single question."""
     given: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
     for key in TOOLS.paths:
@@ -257,7 +257,7 @@ def named(*parts: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Conversation:
+class GeminiState:
     """State carried from earlier messages to later ones, small enough for a cursor.
 
     ``said`` holds a digest of what was last returned under an id, as long as the message may be written again.
@@ -330,13 +330,13 @@ class Conversation:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Conversation | None":
+    def resumed(carry: str) -> "GeminiState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            return Conversation(
+            return GeminiState(
                 id=known["id"],
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
@@ -356,9 +356,9 @@ class Conversation:
 
 
 class GeminiInterpreter:
-    """Parses messages in order and collects their events. Changes only the `Conversation` it was given."""
+    """Parses messages in order and collects their events. Changes only the `GeminiState` it was given."""
 
-    def __init__(self, *, file: str, conversation: Conversation) -> None:
+    def __init__(self, *, file: str, conversation: GeminiState) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self._file = file
@@ -489,7 +489,7 @@ class GeminiInterpreter:
     def _call(self, call: str, request: Mapping[str, Any]) -> None:
         conversation = self._conversation
         tool = short(request.get("name")) or "unknown"
-        given = asked(tool, request.get("args"), conversation.cwd)
+        given = gemini_arguments(tool, request.get("args"), conversation.cwd)
         self._find_folder(request.get("args"))
         name = self._call_name(call)
         at, self._at = self._at, moment(request.get("timestamp")) or self._at

@@ -27,7 +27,15 @@ from kite_memory.sources.common.foreign_sqlite import (
 )
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.opencode.parts import PROVIDER, Conversation, Message, Part, build_events, conversation, said_at
+from kite_memory.sources.opencode.parts import (
+    PROVIDER,
+    Message,
+    MessagePart,
+    OpenCodeConversation,
+    build_events,
+    conversation,
+    said_at,
+)
 from kite_memory.system.private_files import names_in
 
 _VERSION = 1
@@ -209,7 +217,7 @@ class _Looking:
         rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
         return sorted(row for row in rows if row > self._sweep.after)
 
-    def _session(self, row: int, budget: int) -> tuple[Conversation, list[Any], str] | None:
+    def _session(self, row: int, budget: int) -> tuple[OpenCodeConversation, list[Any], str] | None:
         """Return the changes of one session, and the last message read if not all were; ``None`` without changes."""
         database = self._database
         known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
@@ -274,11 +282,11 @@ class _Looking:
         if not said_at(info):
             query = select(self._known("message", "time_created"), "message", "WHERE rowid = ?")
             info["time"] = {"created": self._database.value(query, (row,))}
-        parts: list[Part] = []
+        parts: list[MessagePart] = []
         for part, at in place.parts:
             content = self._object("part", part)
             if content is not None:
-                parts.append(Part(row=part, content=content, changed=at / 1000))
+                parts.append(MessagePart(row=part, content=content, changed=at / 1000))
         return Message(name=place.name, info=info, parts=parts, place=place.before)
 
     def _object(self, table: str, row: int) -> dict[str, Any] | None:
@@ -327,13 +335,13 @@ def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, 
     if cursor and (cursor.size, cursor.mtime_ns) == (size, mtime_ns):
         return ReadResult(path=str(session), session=None, events=(), problems=(), cursor=cursor, amends=True)
     problems: list[Problem] = []
-    found: list[tuple[float, str, dict[str, Any], list[Part]]] = []
+    found: list[tuple[float, str, dict[str, Any], list[MessagePart]]] = []
     storage = root / "storage"
     for path, content in _objects(_messages_of(session), root, problems):
         name = content.get("id")
         name = name if isinstance(name, str) and os.sep not in name and name not in (".", "..") else path.stem
         parts = [
-            Part(row=row, content=part, changed=_stamp(where)[1] / 1e9)
+            MessagePart(row=row, content=part, changed=_stamp(where)[1] / 1e9)
             for row, (where, part) in enumerate(_objects(storage / "part" / name, root, problems))
         ]
         found.append((said_at(content), name, content, parts))
