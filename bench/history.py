@@ -32,9 +32,7 @@ from rich.table import Table
 
 from bench.recall_gold import events_of, labelled
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.tui.rows import rows
 from kite_memory.wiring.services import Services, open_services
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
-from kite_memory.timeline.open_todos import TOOLS, todos
 from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
+from kite_memory.timeline.summaries import TOOLS, todos
 
 
 class BriefPart(StrEnum):
@@ -286,7 +286,7 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
     return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
 
 
-def _next(events: Sequence[Event]) -> Iterator[Line]:
+def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
     """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages.
 
     A list that is older than the last prompt may be about something else, so what was in progress goes before it.
@@ -334,7 +334,7 @@ def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         what = cut(bare(begun.command) or begun.path or begun.text, _COMMAND)
-        yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
+        yield _line(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
 
 
 def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -369,7 +369,7 @@ def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile
     return list(grouped.items())
 
 
-def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Changed]) -> Iterator[Line]:
+def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
     """Yield open failures, checks first, then recent ones of other commands, and what was changed since without a new try."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
@@ -384,7 +384,7 @@ def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Change
         cited = (run.event, later.event) if later else (run.event,)
         evidence = (*map(reference, cited), *(file.evidence for file in since[:1]))
         text = f"`{_command(run.command)}` failed{because}{partly}{unverified}"
-        yield Line(part=Part.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
+        yield BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
 
 
 def _why(run: Run) -> str:
@@ -401,7 +401,7 @@ def _part_of(later: Run, failed: Run) -> bool:
     return bool(later.purposes & failed.purposes) and failed.is_check and makes_up(failed, later)
 
 
-def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[Line]:
+def _verify(files: Sequence[ChangedFile], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[BriefLine]:
     """Yield checks that went well before something was changed, each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
@@ -419,7 +419,7 @@ def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Ru
         since = [file for file in code if file.place > known]
         if run.outcome == "ok" and since:
             what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
+            yield _files_line(BriefPart.VERIFY, what, since, run.event, most=_FILES_CITED)
         if len(shown) >= _CHECKS:
             return
     if not any(run.is_check for run in done):
@@ -471,12 +471,12 @@ def _code(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
     return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
-def _never_stable(done: Sequence[Run]) -> Iterator[Line]:
+def _never_stable(done: Sequence[Run]) -> Iterator[BriefLine]:
     if checks := [run for run in done if run.is_check]:
-        yield _line(Part.STABLE, "no test or build was seen to pass", checks[-1].event)
+        yield _line(BriefPart.STABLE, "no test or build was seen to pass", checks[-1].event)
 
 
-def _stable_lines(stable: Stable, files: Sequence[Changed]) -> Iterator[Line]:
+def _stable_lines(stable: Stable, files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
     changed = [file for file in files if file.place > stable.place]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
     with_files = f"; {len(stable.files)} {'file' if len(stable.files) == 1 else 'files'} changed by then" if stable.files else ""
@@ -552,7 +552,7 @@ def _last_sentence(text: str) -> str:
     return _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
 
 
-def _files_line(part: Part, what: str, files: Sequence[Changed], *besides: Event, most: int = _FILES_NAMED) -> Line:
+def _files_line(part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = _FILES_NAMED) -> BriefLine:
     cited = (*map(reference, besides), *(file.evidence for file in files[:_FILES_CITED]))
     return BriefLine(part=part, text=f"{what}: {_named(files, most)}", evidence=tuple(dict.fromkeys(cited)))
 

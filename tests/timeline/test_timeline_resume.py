@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import SESSION, START, event
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import EventType, Status, evidence_reference
 from kite_memory.timeline.resume import Brief, BriefPart, brief, fitted, together
 from kite_memory.timeline.runs import open_failures, runs
@@ -57,7 +57,7 @@ class TestDoing:
     def test_code_is_left_out_of_what_was_answered(self) -> None:
         offered = "I could print the height while it grows:\n\n```\n10 cm\n20 cm\n```\n\nShall I?"
 
-        (line, *_) = told(Work().said(offered).asked("yes"), Part.DOING)
+        (line, *_) = lines_of(Work().said(offered).asked("yes"), BriefPart.DOING)
 
         assert line == 'asked last: "yes" in answer to: "I could print the height while it grows: Shall I?"'
 
@@ -83,7 +83,7 @@ class TestNext:
     def test_the_open_list_comes_before_what_the_agent_was_at(self) -> None:
         work = Work().called("TodoWrite", "todos:\n[x] Dig\n[>] Water the quince").said("Now the watering:")
 
-        assert [line.partition(":")[0] for line in told(work, Part.NEXT)] == [
+        assert [line.partition(":")[0] for line in lines_of(work, BriefPart.NEXT)] == [
             "open on the agent's list, 1 of 2 done",
             "the agent was at",
         ]
@@ -93,17 +93,20 @@ class TestNext:
             Work().called("TodoWrite", "todos:\n[ ] Dig\n[>] Water").asked("Graft the pear first").said("It breaks — let me look.")
         )
 
-        assert [line.partition(":")[0][:20] for line in told(work, Part.NEXT)] == ["the agent was at", "open on the agent's "]
+        assert [line.partition(":")[0][:20] for line in lines_of(work, BriefPart.NEXT)] == [
+            "the agent was at",
+            "open on the agent's ",
+        ]
 
     def test_a_message_may_announce_the_next_step_in_its_last_sentence(self) -> None:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
         asking = Work().asked("Graft").said("It builds. Let me know what to prune.").ran("ls")
 
-        assert told(work, Part.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
-        assert told(asking, Part.NEXT) == ["left before an answer to what was asked last; done last: `ls`"]
+        assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
+        assert lines_of(asking, BriefPart.NEXT) == ["left before an answer to what was asked last; done last: `ls`"]
 
     def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
-        assert told(Work().asked("Commit").called("Bash", ""), Part.NEXT) == ["begun, and no result was seen: Bash"]
+        assert lines_of(Work().asked("Commit").called("Bash", ""), BriefPart.NEXT) == ["begun, and no result was seen: Bash"]
 
     def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
         assert lines_of(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), BriefPart.NEXT) == []
@@ -204,7 +207,7 @@ class TestFailed:
     def test_what_passing_tests_print_is_not_the_failure_of_what_comes_after_them(self, passed: str) -> None:
         said = f"error: a graft that must fail\n{passed}\nsrc/pear.ts(5,3): error TS18046: 'stock' is of type 'unknown'."
 
-        (failed,) = told(Work().ran("git commit -m Graft", said, "failed"), Part.FAILED)
+        (failed,) = lines_of(Work().ran("git commit -m Graft", said, "failed"), BriefPart.FAILED)
 
         assert "TS18046" in failed and "must fail" not in failed
 
@@ -221,7 +224,7 @@ class TestFailed:
     ) -> None:
         work = Work().ran("trim npm test", "error: unrecognized subcommand 'npm'", "failed").ran(later, "error: 2 grafts", status)
 
-        failed = told(work, Part.FAILED)
+        failed = lines_of(work, BriefPart.FAILED)
 
         assert len(failed) == open_still
         assert later == "ls" or not any("trim" in line for line in failed)
@@ -246,7 +249,7 @@ class TestFailed:
     def test_a_line_whose_end_says_nothing_of_the_check_makes_up_for_nothing(self, command: str, output: str) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").edited(f"{HOME}/a.py").ran(command, output)
 
-        assert told(work, Part.FAILED) == [
+        assert lines_of(work, BriefPart.FAILED) == [
             "`make check` failed: error: no such graft; unverified: a.py changed since, run it again"
         ]
 
@@ -407,20 +410,20 @@ class TestVerify:
 
     def test_what_was_changed_since_it_failed_is_unverified(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed")
-        assert told(work, Part.FAILED) == ["`make lint` failed: error: no"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make lint` failed: error: no"]
 
         work.edited(f"{HOME}/a.py")
 
-        assert told(work, Part.FAILED) == ["`make lint` failed: error: no; unverified: a.py changed since, run it again"]
-        assert told(work, Part.VERIFY) == []
+        assert lines_of(work, BriefPart.FAILED) == ["`make lint` failed: error: no; unverified: a.py changed since, run it again"]
+        assert lines_of(work, BriefPart.VERIFY) == []
 
 
 class TestStable:
     def test_without_a_stable_point_that_is_said(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("pytest", "1 failed", tests="failed")
 
-        assert told(work, Part.STABLE) == ["no test or build was seen to pass"]
-        assert told(Work().edited(f"{HOME}/a.py").ran("ls"), Part.STABLE) == []
+        assert lines_of(work, BriefPart.STABLE) == ["no test or build was seen to pass"]
+        assert lines_of(Work().edited(f"{HOME}/a.py").ran("ls"), BriefPart.STABLE) == []
 
     @pytest.mark.parametrize(
         ("said", "stable"), [("", True), ("(Bash completed with no output)", True), ("graft/pear.go:3:1: undefined: stake", False)]

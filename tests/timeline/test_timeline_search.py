@@ -12,9 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.timeline import schema
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -118,9 +116,9 @@ class TestWords:
         assert found(timeline, "pump") == ["the pump, again", "the pump, then", "the pump, first"]
 
     def test_without_words_an_old_session_that_was_read_last_comes_last(self, timeline: Timeline) -> None:
-        keep(timeline, told(1, "new pruning", path="/home/ada/orchard/pear.py"))
+        keep(timeline, event_of(1, "new pruning", path="/home/ada/orchard/pear.py"))
         older = replace(SESSION, id="5e550002-orchard", started=START - timedelta(days=9))
-        pruned = told(1, "old pruning", path="/home/ada/orchard/pear.py", session=older, at=START - timedelta(days=9))
+        pruned = event_of(1, "old pruning", path="/home/ada/orchard/pear.py", session=older, at=START - timedelta(days=9))
         keep(timeline, pruned, session=older)
 
         hits = timeline.search(EventQuery(text="", file="pear.py"))

@@ -9,9 +9,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
-from kite_memory.tui.app import Lines, TimelineApp, two_lines
-from kite_memory.tui.rows import Row
-from kite_memory.tui.screens import NoteScreen, TextScreen
+from kite_memory.tui.app import NoteScreen, RowList, TextScreen, TimelineApp, two_lines
+from kite_memory.tui.rows import ViewRow
 from tests.fakes.work import Work, session
 
 Json = dict[str, Any]
@@ -402,8 +401,8 @@ def test_a_row_of_two_lines_is_one_place_for_the_cursor_the_page_and_the_mouse()
         app = TimelineApp(sessions=past.sessions, pieces=past.pieces, note=past.note, brief=past.brief, became=past.became)
         async with app.run_test(size=(40, 12)) as pilot:
             await settled(app, pilot)
-            lines = app.query_one("#sessions", Lines)
-            lines.show([Row(kind="session", text=f"03-01 09:00  {'pear ' * length}") for length in (1, 9, 1, 9, 9, 9, 9)])
+            lines = app.query_one("#sessions", RowList)
+            lines.show([ViewRow(kind="session", text=f"03-01 09:00  {'pear ' * length}") for length in (1, 9, 1, 9, 9, 9, 9)])
             await pilot.pause()
 
             assert lines.virtual_size.height == 12
