@@ -1,11 +1,17 @@
 """How long it takes to look back: a session of ten thousand events, where it stood, which sessions belong together, an answer.
 
     python -m bench.history [--events 10000] [--sessions 500] [--transcripts DIR] [--runs 7]
+    python -m bench.history --cuts FOLDER --gold DIR --transcripts DIR [--seed 1] [--most 10]
 
 Everything is invented, but for DIR: a folder of Claude Code's, whose ``projects`` are read in place. Times are of the operation as
 the daemon carries it out, without starting Python; the one after «kmem» is the whole command without a daemon. Prints a table with
 the limit beside each figure; asserts nothing.
+
+With ``--cuts``, labelled sessions are cut at random events, and a sheet for each goes into FOLDER: the last events, then the brief
+as `kmem resume` gives it. A reader grades task, stable point, failing test and next step of each from 0 to 3.
 """
+
+import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
 import json
@@ -24,6 +30,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from bench.recall_gold import events_of, labelled
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.tui.rows import rows
@@ -34,6 +41,8 @@ START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 _WORDS = "queue worker lock index pool retry token socket parser schema build deploy cache probe gateway ledger router shard"
 WORDS = _WORDS.split(" ")
 HOME = "/home/ada/orchard"
+_LAST, _CHECKS, _PROMPTS, _SHOWN = 40, 25, 6, 500
+"""Number of events of each sort on a sheet, and characters of each."""
 
 
 def invented(number: int, events: int, chance: random.Random, files: list[str]) -> RedactedResult:
@@ -157,7 +166,14 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--transcripts", type=Path)
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--cuts", type=Path)
+    parser.add_argument("--gold", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most", type=int, default=10)
     given = parser.parse_args()
+    if given.cuts:
+        cut_sheets(given.cuts, given.gold, given.transcripts, random.Random(given.seed), given.most)
+        return
     table = Table("what", "median ms", "longest ms", "limit ms", title=f"load {os.getloadavg()[0]:.1f}")
 
     def row(what: str, took: tuple[float, float], limit: str = "") -> None:
@@ -185,6 +201,41 @@ def main() -> None:
         if given.transcripts:
             real(given.transcripts, folder / "real", given.runs, row)
     Console().print(table)
+
+
+def cut_sheets(sheets: Path, gold: Path, transcripts: Path, chance: random.Random, most: int) -> None:
+    """Write a sheet for each of some cuts: what a reader needs to judge the brief, and below it the brief."""
+    sheets.mkdir(parents=True, exist_ok=True)
+    files = [file for project in labelled(gold) for _, file in project.sessions()]
+    tokens = []
+    for number, file in enumerate(chance.sample(files, most), 1):
+        session, events = events_of(transcripts, file)
+        place = chance.randrange(len(events) // 5, len(events))
+        kept = [event for event in events if event.where.start <= events[place].where.start]
+        cursor = Cursor(position=1, size=1, mtime_ns=1)
+        look = ReadResult(path=file, session=session, events=tuple(kept), problems=(), cursor=cursor)
+        with (
+            tempfile.TemporaryDirectory(prefix="kmem-bench-") as name,
+            open_services(config_in(Path(name), Path(name) / "claude")) as services,
+        ):
+            services.timeline.commit([RedactedResult(look)], session.provider)
+            brief = services.operations.perform("resume", {"session": session.id})
+        tokens.append(brief["tokens"])
+        checks = [event for event in kept if event.type in (EventType.TEST_RESULT, EventType.COMMAND)][-_CHECKS:]
+        prompts = [event for event in kept if event.type is EventType.USER_MESSAGE][-_PROMPTS:]
+        parts = (("the last prompts", prompts), ("the last commands and test results", checks), ("the last events", kept[-_LAST:]))
+        shown = [f"## {title}\n" + "\n".join(map(shown_event, part)) for title, part in parts]
+        head = f"# {number}: {file} cut after event {len(kept)} of {len(events)}"
+        sheet = "\n\n".join((head, *shown, f"## the brief\n{brief['text']}"))
+        (sheets / f"{number:02}.md").write_text(f"{sheet}\n", encoding="utf-8")
+    print(f"{most} sheets in {sheets}; briefs of {min(tokens)} to {max(tokens)} tokens, median {statistics.median(tokens):g}")
+
+
+def shown_event(event: Event) -> str:
+    text = " ".join((event.text or event.command)[:4_000].split())
+    shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 2 :]}"
+    about = " ".join(each for each in (event.tool, event.status, event.path, event.command[:160] if event.text else "") if each)
+    return f"- {event.at:%m-%d %H:%M} {event.type.value} [{about}] {shown}"
 
 
 def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[float, float], str], None]) -> None:

@@ -9,7 +9,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import Any, Literal
@@ -82,6 +82,8 @@ _SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
 
 There, one of the twenty questions without an answer in that set gets one.
 """
+_LIKELY_AND_FOUND = 0.91
+"""Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
 """A newer conversation that is at least this likely, compared with the best, is about the same matter and goes first."""
 _COVERED = 0.35
@@ -104,6 +106,8 @@ class Evidence:
     score: float
     name: str = ""
     by_agent: bool = False
+    rests_on: frozenset[str] = frozenset()
+    """Of a note, the references of its own evidence."""
 
     @property
     def piece(self) -> EvidencePiece:
@@ -121,6 +125,7 @@ def of_note(hit: Hit) -> Evidence:
         text=redact(drop_private(prose(note.body)))[:_READ],
         score=hit.score,
         name=name(note),
+        rests_on=frozenset(note.evidence),
     )
 
 
@@ -208,6 +213,12 @@ def answers(about: float, settled: float | None) -> float:
     """
     weighed = _OTHERWISE + _ABOUT * about + (_IS_SETTLED + _SETTLED * settled if settled is not None else 0.0)
     return 1 / (1 + math.exp(-weighed))
+
+
+def is_an_answer(likely: float, *, settles: bool, score: float, covered: float) -> bool:
+    """Return whether a conversation is cited: it is likely and found by the search, or it repeats much of the question."""
+    is_likely = likely >= (_SURE_OF_A_CHAT if settles else _SURE_OF_TALK)
+    return covered >= _COVERED or (is_likely and likely + score >= _LIKELY_AND_FOUND)
 
 
 def rulings_in(said: Sequence[Event]) -> list[str]:
@@ -358,8 +369,10 @@ class QuestionAnswering(TimelineQueries):
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            sentences = self._without_a_model(words, evidence, conversations)
-        kept = [each for sentence in sentences if (each := self._resolved(sentence, evidence)) is not None]
+            told = self._without_a_model(words, evidence, conversations)
+        kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
+        first_of = {evidence[place].reference: place for sentence in reversed(kept) for place in reversed(sentence.rests_on)}
+        kept = [replace(each, rests_on=_once(each.rests_on, evidence, first_of)) for each in kept]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
         return {
@@ -408,15 +421,16 @@ class QuestionAnswering(TimelineQueries):
             return []
         likely, settle = self._likelihoods(question, hits)
         best = max(range(len(hits)), key=lambda at: (likely[at], hits[at].covered))
-        bar = _SURE_OF_A_CHAT if settle[best] else _SURE_OF_TALK
-        if likely[best] < bar and hits[best].covered < _COVERED:
+        if not is_an_answer(likely[best], settles=settle[best], score=hits[best].score, covered=hits[best].covered):
             return []
         chosen = hits[best]
         newer = [
             hit
             for hit, sure, settles in zip(hits, likely, settle, strict=True)
-            if settles and hit.session.started > chosen.session.started
-            if sure >= _AS_SURE * likely[best] or (chosen.later is not None and chosen.later.session == hit.session.id)
+            if hit.session.started > chosen.session.started
+            if settles or not settle[best]
+            if (settles and sure >= _AS_SURE * likely[best])
+            or (chosen.later is not None and chosen.later.session == hit.session.id)
         ]
         return [*sorted(newer, key=lambda hit: hit.session.started, reverse=True)[:1], chosen]
 
@@ -439,10 +453,15 @@ class QuestionAnswering(TimelineQueries):
     def _without_a_model(
         self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
     ) -> list[CitedSentence]:
-        """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
+        """Return sentences of notes, then of a conversation that surely fits, else of single messages.
+
+        A conversation that one of the notes was made of is not quoted again.
+        """
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
-        own = sentences_of_evidence(conversations, evidence)
+        noted = {reference for each in of_notes for place in each.rests_on for reference in evidence[place].rests_on}
+        sessions = {parsed.session for each in noted if (parsed := EvidenceReference.parse(each)) is not None}
+        own = sentences_of_evidence([each for each in conversations if _session_of(evidence[each.said]) not in sessions], evidence)
         others = [each for each in said if each not in of_notes] if not own else []
         return [*of_notes, *own, *others][:_MOST_SENTENCES]
 
@@ -459,6 +478,16 @@ class QuestionAnswering(TimelineQueries):
             return self._notes.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
+
+
+def _session_of(piece: Evidence) -> str:
+    reference = EvidenceReference.parse(piece.reference)
+    return reference.session if reference is not None else ""
+
+
+def _once(places: Sequence[int], evidence: Sequence[Evidence], first_of: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the places with one for each reference, the first at which it stands in the answer."""
+    return tuple(dict.fromkeys(first_of[evidence[place].reference] for place in places))
 
 
 def _citation(piece: Evidence, number: int) -> Json:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.timeline_queries import since as since_began
@@ -154,7 +154,8 @@ class Searching:
             "mode": mode,
             "took_ms": since_began(began),
             "hits": [
-                hit_json(hit) | {"rank": rank, "became": became_of(hit.note)} for hit, rank in zip(hits, ranks.notes, strict=True)
+                hit_json(hit) | {"rank": rank, "became": became_of(hit.note), "tier": tier_of(hit, wanted.words)}
+                for hit, rank in zip(hits, ranks.notes, strict=True)
             ],
             "events": [
                 passage_json(each) | {"rank": rank, "became": self._became(each) if rank <= _FOLLOWED else []}
@@ -297,6 +298,12 @@ def worth_listing(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits without those of a score near 0, unless all are: a query may be a word that all notes contain."""
     best = max((hit.score for hit in hits), default=0.0)
     return tuple(hit for hit in hits if hit.score >= min(_LEAST, best / 10))
+
+
+def tier_of(hit: Hit, words: str) -> Literal["note", "nearest"]:
+    """Return ``nearest`` for a note that hardly scores and holds none of the words."""
+    is_far = hit.score < _LEAST and set(stems(words)).isdisjoint(stems(f"{hit.note.title} {hit.note.body}"))
+    return "nearest" if is_far else "note"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

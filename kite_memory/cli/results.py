@@ -140,15 +140,15 @@ def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
     """Print notes and passages in one order. If there are only merely near ones, they are printed under a line that says so."""
     lines = [(hit["rank"], hit, True) for hit in found["hits"]] + [(each["rank"], each, False) for each in found["events"]]
     lines.sort(key=lambda line: line[0])
-    sure = [(each, is_note) for _, each, is_note in lines if is_note or each["tier"] != "nearest"]
-    nearest = [each for _, each, is_note in lines if not is_note and each["tier"] == "nearest"]
+    sure = [(each, is_note) for _, each, is_note in lines if each.get("tier") != "nearest"]
+    nearest = [(each, is_note) for _, each, is_note in lines if each.get("tier") == "nearest"]
     words = [word for word in _WORD.findall(found["query"].lower()) if not word.endswith(":")]
     for each, is_note in sure[:limit]:
         _print(each, words, is_note=is_note, explain=explain)
     if nearest and not sure:
         tell("nothing holds enough of these words; the nearest:")
-        for each in nearest[:limit]:
-            _print(each, words, is_note=False, explain=explain)
+        for each, is_note in nearest[:limit]:
+            _print(each, words, is_note=is_note, explain=explain)
 
 
 def tell_what_to_try(found: dict[str, Any], *, project: str, since: str) -> None:
@@ -164,17 +164,17 @@ def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain
     from kite_memory.recall.rendering import handle
 
     head = f"{kind:<10} {at}  "
-    shortened = " ".join(text.split())
+    shown = with_short_home(" ".join(text.split()))
     if sys.stdout is not None and sys.stdout.isatty():
         if is_note and not each.get("team") and width() - len(head) - len(named) < _READABLE_TEXT:
             named = handle(each["id"]) or named
         most = max(_LEAST_TEXT, width() - len(head) - len(named) - 2)
-        shortened = shortened if len(shortened) <= most else shortened[: most - 1].rstrip() + "…"
-        said = f"{head}{shortened:<{most}}  {named}"
+        shown = shown if len(shown) <= most else shown[: most - 1].rstrip() + "…"
+        line = f"{head}{shown:<{most}}  {named}"
     else:
-        shortened = shortened if len(shortened) <= _TEXT else shortened[: _TEXT - 1].rstrip() + "…"
-        said = f"{head}{shortened}  {named}"
-    say_marked(said, list(_marks(said, len(head), len(head) + len(shortened), words)))
+        shown = shown if len(shown) <= _TEXT else shown[: _TEXT - 1].rstrip() + "…"
+        line = f"{head}{shown}  {named}"
+    say_marked(line, list(_marks(line, len(head), len(head) + len(shown), words)))
     if explain:
         for line in _explained(each, is_note=is_note):
             say(f"           {line}")
@@ -236,9 +236,13 @@ def _explained(each: dict[str, Any], *, is_note: bool) -> Iterator[str]:
     yield f"score {each['score']:.2f}" + (f": {each['why']}" if is_note and each["why"] else "")
     yield from each.get("became", ())
     if not is_note:
-        home = str(Path.home())
-        where = each["where"]
-        yield f"~{where[len(home) :]}" if where.startswith(home + os.sep) else where
+        yield with_short_home(each["where"])
+
+
+def with_short_home(text: str) -> str:
+    """Write ``~`` for the home folder where a path begins with it."""
+    home = str(Path.home())
+    return re.sub(rf"(?<![\w/.~-]){re.escape(home + os.sep)}", lambda _: f"~{os.sep}", text) if len(home) > 1 else text
 
 
 def _marks(text: str, start: int, end: int, words: Sequence[str]) -> Iterator[tuple[int, int]]:

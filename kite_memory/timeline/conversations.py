@@ -188,10 +188,11 @@ def read(rows: Rows, before: VectorSnapshot | None) -> VectorSnapshot | None:
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """Cosines between one text and bundles. ``events`` are row numbers, in descending order."""
+    """Cosines between one text and bundles. ``events`` are row numbers, in descending order, ``codes`` the bundles' own vectors."""
 
     events: tuple[int, ...]
     cosines: "Vectors"
+    codes: "npt.NDArray[np.int8]"
 
     def best(self, most: int, least: float = _FAINT_EVENT) -> dict[int, float]:
         import numpy as np
@@ -203,10 +204,23 @@ class Nearness:
         """Return the cosines of those of ``events`` that have a vector."""
         found: dict[int, float] = {}
         for event in events:
-            place = bisect_left(self.events, -event, key=neg)
-            if place < len(self.events) and self.events[place] == event:
+            if (place := self._place(event)) is not None:
                 found[event] = float(self.cosines[place])
         return found
+
+    def between(self, one: int, other: int) -> float:
+        """Return the cosine between two events, 0 if one of them has no vector."""
+        import numpy as np
+
+        places = self._place(one), self._place(other)
+        if places[0] is None or places[1] is None:
+            return 0.0
+        first, second = (self.codes[place].astype(np.float32) for place in places)
+        return float(first @ second) / _SCALE**2
+
+    def _place(self, event: int) -> int | None:
+        place = bisect_left(self.events, -event, key=neg)
+        return place if place < len(self.events) and self.events[place] == event else None
 
 
 def near(vectors: VectorSnapshot, meaning: Meaning, text: str) -> Nearness | None:
@@ -217,7 +231,7 @@ def near(vectors: VectorSnapshot, meaning: Meaning, text: str) -> Nearness | Non
 
     question, codes = meaning.of_question(text), vectors.codes
     blocks = [codes[at : at + _BLOCK].astype(np.float32) @ question for at in range(0, len(codes), _BLOCK)]
-    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32))
+    return Nearness(events=vectors.events, cosines=np.asarray(np.concatenate(blocks) / _SCALE, np.float32), codes=codes)
 
 
 def _day(now: datetime) -> str:
@@ -242,11 +256,17 @@ _SAME_MATTER, _SAME_MATTER_CUED = 0.25, 0.2
 
 In the labelled pairs of one matter this share is .23 to .33, in other pairs of a project .29 at most.
 """
+_SAME_MATTER_NEAR, _ALSO_ASKED = 0.12, 0.55
+"""A later conversation may share this little if its vector is near, too, and it reaches this share of the older one's score."""
+_NEAR, _NEAR_RULING = 0.5, 0.4
+"""Least cosine of the two; less where the user replied at some length in the later one, so that something was settled in it."""
+_RULING_WORDS = 6
 _CUE = re.compile(
     r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
     r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|second thought|was (?:naive|wrong)"
     r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
-    r"|previously|now (?:also|adds?|is|are|only|uses?))\b",
+    r"|previously|now (?:also|adds?|is|are|only|uses?)|forget (?:it|that|about)|(?:bring|put|take|switch|go)\b[^.\n]{0,30} back"
+    r"|back to|drop\b[^.\n]{0,30} again)\b",
     re.IGNORECASE,
 )
 _READ = 3_000
@@ -335,7 +355,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
         taken[each.match.session] = taken.get(each.match.session, 0) + 1
         if taken[each.match.session] <= _OF_A_SESSION:
             chosen.append(each)
-    return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions)[: query.limit]
+    return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions, near)[: query.limit]
 
 
 def _is_wanted(where: "_Session", query: CardQuery) -> bool:
@@ -373,7 +393,9 @@ def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
     }
 
 
-def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session]) -> list[Ranked]:
+def newest_first(
+    rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session], near: Nearness | None = None
+) -> list[Ranked]:
     """Put a later conversation about the same matter before each of the best cards, and mark the older card with it.
 
     No card is left out. The later card takes the older one's figures where its own are lower.
@@ -382,7 +404,12 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
         place = next(at for at, one in enumerate(ordered) if one.match.session == each)
         older = ordered[place]
-        if (later := _later(rows, older.match, sessions[each])) is None:
+        also = {
+            one.match.session: near.between(one.match.prompt, older.match.prompt)
+            for one in reversed(ranked)
+            if near is not None and one.score >= _ALSO_ASKED * older.score
+        }
+        if (later := _later(rows, older.match, sessions[each], also)) is None:
             continue
         ordered[place] = replace(older, later=later.prompt)
         known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), None)
@@ -401,19 +428,38 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
     return ordered
 
 
-def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
-    """Return the newest matching card of another session that began after this one ended, or ``None``."""
+def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float]) -> Match | None:
+    """Return the newest matching card of another session that began after this one ended, or ``None``.
+
+    ``also`` are the sessions that answer the same query, with their cosine to this one.
+    """
     text = _matter(rows, match)
     best: dict[int, Match] = {}
     for each in cards.find(rows, text, project=where.project, limit=_AS_NEAR):
         best.setdefault(each.session, each)
     if (own := best.pop(match.session, None)) is None:
         return None
-    near = [each for each in best.values() if each.bm25 >= _SAME_MATTER_CUED * own.bm25]
+    near = [each for each in best.values() if each.bm25 >= _SAME_MATTER_NEAR * own.bm25]
     theirs = _sessions(rows, {each.session for each in near})
-    newer = [each for each in near if theirs[each.session].started > where.last]
-    newer = [each for each in newer if each.bm25 >= _SAME_MATTER * own.bm25 or _CUE.search(_matter(rows, each))]
+    newer = [
+        each
+        for each in near
+        if theirs[each.session].started > where.last
+        and (
+            each.bm25 >= _SAME_MATTER * own.bm25
+            or also.get(each.session, 0.0) >= (_NEAR_RULING if _rules(rows, each.session) else _NEAR)
+            or (each.bm25 >= _SAME_MATTER_CUED * own.bm25 and _CUE.search(_matter(rows, each)))
+        )
+    ]
     return max(newer, key=lambda each: (theirs[each.session].started, each.bm25), default=None)
+
+
+def _rules(rows: Rows, session: int) -> bool:
+    """Return whether the user replied in the session with more than a few words that are no question."""
+    return any(
+        len(turn.asked.split()) >= _RULING_WORDS and not turn.asked.rstrip().endswith(("?", "？"))
+        for turn in turns(rows, session)[1:]
+    )
 
 
 def _matter(rows: Rows, match: Match) -> str:

@@ -104,16 +104,20 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
 
 
 def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) -> list[Met]:
-    """Return failures like this one: those with the same signature first, then those that went away."""
+    """Return failures like this one: those with the same signature or wording first, then those that went away."""
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
     words = frozenset(_WORD.findall(error.casefold()))
-    by_failure: dict[str, list[tuple[str, Event]]] = {}
+    wording = " ".join(error.casefold().split())
+    alike: dict[str, list[tuple[str, Event]]] = {}
     for hit in timeline.search(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
         line, share = _best_line(hit.event.text, words)
         if share >= _ALIKE and _failed(timeline, hit.event):
-            by_failure.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
-    found = [(name in asked, _met(timeline, its)) for name, its in by_failure.items()]
+            alike.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
+    found = [
+        (name in asked or any(wording in " ".join(line.casefold().split()) for line, _ in its), _met(timeline, its))
+        for name, its in alike.items()
+    ]
     found.sort(key=lambda pair: (not pair[0], pair[1].fix is None, -pair[1].at.timestamp()))
     return [each for _, each in found[:limit]]
 

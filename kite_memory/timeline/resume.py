@@ -122,6 +122,12 @@ _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_foll
 _SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
 _FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
 _ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
+_SAYS_IT_WILL = re.compile(
+    r"\A(?:.{1,60} [–—-] )?\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )",
+    re.IGNORECASE,
+)
+"""The beginning of a message's last sentence that announces a next step."""
+_CODE = re.compile(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _TO_DO = re.compile(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
     r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
@@ -162,9 +168,9 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
         *_doing(events),
         *_next(events),
         *_changed(files, made),
-        *_failed(failures, done),
+        *_failed(failures, done, files),
         *_verify(files, done, failures),
-        *_stable_lines(stable, files),
+        *(_stable_lines(stable, files) if stable is not None else _never_stable(done)),
         *_open(events),
     )
     return Brief(
@@ -263,26 +269,34 @@ def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
 
 def _ending(text: str, length: int) -> str:
     """Return the last lines of a message, as far as there is room."""
-    lines = [line for line in _MARKUP.sub("", text[-_READ:]).splitlines() if line.strip()]
-    ending = ""
+    lines = [line for line in _MARKUP.sub("", _CODE.sub("", text[-_READ:])).splitlines() if line.strip()]
+    shown = ""
     for line in reversed(lines):
-        if ending and len(line) + len(ending) > length:
+        if shown and len(line) + len(shown) > length:
             break
-        ending = f"{line} {ending}"
-    return cut(ending, length)
+        shown = f"{line} {shown}"
+    return cut(shown, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
     """Return whether a message announces a next step and no prompt came after it."""
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
-    return not later and _ANNOUNCES.search(said.text[:_READ].strip()) is not None
+    if later or not said.text.strip():
+        return False
+    return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
 
 
 def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
-    """Yield what was in progress at the end, the agent's own list, and the remaining work named in its last messages."""
+    """Yield the agent's own list, what was in progress at the end, and the remaining work named in its last messages.
+
+    A list that is older than the last prompt may be about something else, so what was in progress goes before it.
+    """
     listed = list(_listed(events))
-    yield from _in_hand(events)
-    yield from listed or _done_last(events)
+    at_hand = list(_in_hand(events)) if listed else [*_in_hand(events), *_done_last(events)]
+    asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
+    changed = max((event.at for event in events if event.tool in TOOLS), default=None)
+    stale = asked is not None and changed is not None and asked.at > changed
+    yield from (*at_hand, *listed) if stale else (*listed, *at_hand)
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
@@ -319,8 +333,8 @@ def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
                 BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = bare(begun.command) or begun.path or begun.text
-        yield _line(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
+        what = cut(bare(begun.command) or begun.path or begun.text, _COMMAND)
+        yield _line(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
 
 
 def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -355,18 +369,22 @@ def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile
     return list(grouped.items())
 
 
-def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[BriefLine]:
-    """Yield open failures: checks first, then recent ones of other commands."""
+def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
+    """Yield open failures, checks first, then recent ones of other commands, and what was changed since without a new try."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
-    ordered = [*(run for run in failures if run.is_check), *others]
-    for run in ordered[:_FAILURES]:
+    shown = [*(run for run in failures if run.is_check), *others]
+    for run in shown[:_FAILURES]:
         because = f": {why}" if (why := _why(run)) else ""
         parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
         later = next(parts, None)
         partly = f" (only `{_command(later.command)}` has gone well since)" if later else ""
-        events = (run.event, later.event) if later else (run.event,)
-        yield _line(BriefPart.FAILED, f"`{_command(run.command)}` failed{because}{partly}", *events)
+        since = _code(files, since=run.place) if run.is_check else []
+        unverified = f"; unverified: {_named(since, _FILES_CITED)} changed since, run it again" if since else ""
+        cited = (run.event, later.event) if later else (run.event,)
+        evidence = (*map(reference, cited), *(file.evidence for file in since[:1]))
+        text = f"`{_command(run.command)}` failed{because}{partly}{unverified}"
+        yield BriefLine(part=BriefPart.FAILED, text=text, evidence=tuple(dict.fromkeys(evidence)))
 
 
 def _why(run: Run) -> str:
@@ -384,7 +402,7 @@ def _part_of(later: Run, failed: Run) -> bool:
 
 
 def _verify(files: Sequence[ChangedFile], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[BriefLine]:
-    """Yield checks whose result is unknown since something was changed, each with the command to run."""
+    """Yield checks that went well before something was changed, each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
         return
@@ -401,9 +419,6 @@ def _verify(files: Sequence[ChangedFile], done: Sequence[Run], failures: Sequenc
         since = [file for file in code if file.place > known]
         if run.outcome == "ok" and since:
             what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield _files_line(BriefPart.VERIFY, what, since, run.event, most=_FILES_CITED)
-        elif run in failures and since:
-            what = f"run `{_command(run.command)}`: not run since it failed, and these changed"
             yield _files_line(BriefPart.VERIFY, what, since, run.event, most=_FILES_CITED)
         if len(shown) >= _CHECKS:
             return
@@ -426,7 +441,7 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[ChangedFile,
     """
     well = [at for at, run in enumerate(done) if run.outcome == "ok" and not run.measures]
     tested = [at for at in well if done[at].tested == "ok"]
-    built = [at for at in well if done[at].kinds == {"build"}]
+    built = [at for at in well if {"build"} <= done[at].kinds <= {"build", "types"}]
     if not (tested or built):
         return None
     at = (tested or built)[-1]
@@ -456,9 +471,12 @@ def _code(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
     return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
-def _stable_lines(stable: Stable | None, files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
-    if stable is None:
-        return
+def _never_stable(done: Sequence[Run]) -> Iterator[BriefLine]:
+    if checks := [run for run in done if run.is_check]:
+        yield _line(BriefPart.STABLE, "no test or build was seen to pass", checks[-1].event)
+
+
+def _stable_lines(stable: Stable, files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
     changed = [file for file in files if file.place > stable.place]
     commit = f", after commit {stable.commit[:12]}" if stable.commit else ""
     with_files = f"; {len(stable.files)} {'file' if len(stable.files) == 1 else 'files'} changed by then" if stable.files else ""
@@ -525,9 +543,13 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
 
 def _closing_question(text: str) -> str:
     """Return the last sentence if it is a question."""
-    lines = [line for line in text[-_READ:].splitlines() if line.strip()]
-    last = _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
+    last = _last_sentence(text)
     return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""
+
+
+def _last_sentence(text: str) -> str:
+    lines = [line for line in text[-_READ:].splitlines() if line.strip()]
+    return _SENTENCES.split(_MARKUP.sub("", lines[-1]).strip())[-1] if lines else ""
 
 
 def _files_line(part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = _FILES_NAMED) -> BriefLine:

@@ -49,6 +49,9 @@ _RAN_NO_TEST = re.compile(
     r"|^Checked \d+ files?|^Build succeeded"
 )
 _NOT_ONE_FAILED = re.compile(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0)?\s*")
+_ALL_PASSED = re.compile(
+    r"^(?:\W{0,6}0 fail(?:ed|ures?)?\b|(?:=+|\s{0,4}Tests:?) {1,4}\d{1,6} passed\b(?!.{0,80}fail)).{0,200}$", re.MULTILINE
+)
 _OF_A_CHECKER = re.compile(
     r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
     r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
@@ -235,8 +238,18 @@ def _run(parts: _RunParts, cwd: str) -> Run | None:
         root=root,
         folder=folder,
         tested=tested,
-        said="\n".join(each.text[:_HEAD] for each in results) if outcome == "failed" else event.text[:_HEAD],
+        said="\n".join(_failing(each.text) for each in results) if outcome == "failed" else event.text[:_HEAD],
     )
+
+
+def _failing(text: str) -> str:
+    """Return the beginning of the text, or of what follows the last tests that all passed if the failure stands there.
+
+    What passing tests print may look like a failure: they provoke errors.
+    """
+    passed = [found.end() for found in _ALL_PASSED.finditer(text)]
+    rest = text[passed[-1] :][:_HEAD] if passed else ""
+    return rest if first_failure(rest) else text[:_HEAD]
 
 
 def _ran_no_test(summary: str) -> bool:
@@ -304,11 +317,17 @@ def open_failures(done: Sequence[Run]) -> list[Run]:
         run = done[at]
         if run.outcome != "failed" or not run.purposes:
             continue
-        if any(_is_the_same(run, later) for later in found):
+        if any(_is_the_same(run, later) for later in found) or _tried_without_its_wrapper(run, done[at + 1 :]):
             continue
         if not _is_made_up_for(run, done[at + 1 :]):
             found.append(run)
     return found
+
+
+def _tried_without_its_wrapper(run: Run, afterwards: Sequence[Run]) -> bool:
+    """Return whether the same command was run later without the program in front of it, whose failure it then was."""
+    wrapper, _, rest = bare(run.command).partition(" ")
+    return "=" not in wrapper and " " in rest and any(rest in each.command and bare(each.command) == rest for each in afterwards)
 
 
 def _is_made_up_for(run: Run, afterwards: Sequence[Run]) -> bool:

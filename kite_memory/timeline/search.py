@@ -59,6 +59,8 @@ _WEIGHTS = {
 """User messages count more than tool output; of the events of one call, the one with the outcome counts most."""
 _FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
 
+_READ_LAST = 5_000
+"""Only so many events are put in order of time where a query has no words."""
 _WORD = re.compile(r"[^\W_]+")
 _SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -295,8 +297,12 @@ def _led_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Co
 
 
 def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
-    query = "SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?"
-    return [event for (event,) in rows(query, (_all_of(*wanted), limit))]
+    """Return the newest events among those read last: an old transcript may have been read after a new one."""
+    query = (
+        "SELECT e.seq FROM (SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?) AS t"
+        " CROSS JOIN events AS e ON e.seq = t.rowid ORDER BY e.at DESC, e.seq DESC LIMIT ?"
+    )
+    return [event for (event,) in rows(query, (_all_of(*wanted), max(limit, _READ_LAST), limit))]
 
 
 def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:

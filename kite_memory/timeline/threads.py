@@ -37,6 +37,9 @@ _PLANS = re.compile(
     r"(?i)(?:^|[/_.-])(?:plans?|designs?|specs?|rfcs?|adrs?|proposals?|drafts?|roadmap|investigation|findings|handoff|requirements|prd)"
     r"(?=[/_.-])"
 )
+_RECORD = re.compile(r"(?:^|/)(adr|proposal|design)s?/(?:[a-z]{2,10}[-_])?0{0,4}(\d{1,4})[-_.]", re.IGNORECASE)
+_RECORD_NAMED = re.compile(r"\b(adr|proposal|design)[ -]?(?:no\.? ?)?#?0{0,4}(\d{1,4})\b", re.IGNORECASE)
+"""A numbered record of a decision or plan, as its file is called and as people call it."""
 _PLAN = re.compile(r"^(?:#{1,3} *)?(?:implement|plan|design|spec)\b[^\n:]{0,40}: *([^\n]{8,160})", re.IGNORECASE | re.MULTILINE)
 
 _ENVIRONMENT = re.compile(
@@ -83,7 +86,10 @@ _ENDINGS = re.compile(r"(?:ies|ing|ers?|ed|es|s|ion|ions)$")
 
 
 def references(work: Work) -> frozenset[str]:
-    """Return the pull requests, issues and tickets named by the user, the branch or a commit, or queried with `gh`."""
+    """Return the pull requests, issues, tickets and numbered records that the user, the branch or a commit names.
+
+    Queries with `gh` count, too, and so does a record's file that was written.
+    """
     said = [*work.asked, *_subjects(work)]
     found = {match.group() for text in said for match in _TICKET.finditer(text)}
     for text in said:
@@ -91,6 +97,8 @@ def references(work: Work) -> frozenset[str]:
             if match.group()[0] in "pPmM/" or int(match[1]) >= _LEAST_BARE:
                 found.add(f"#{int(match[1])}")
     found |= {f"#{int(match[1])}" for command in work.commands for match in _OF_GH.finditer(command)}
+    records = (*(_RECORD_NAMED.finditer(text) for text in said), *(_RECORD.finditer(path) for path in work.files))
+    found |= {f"{match[1].lower()} {int(match[2])}" for matches in records for match in matches}
     for branch in _branches(work):
         found |= {match.group().upper() for match in _TICKET_OF_A_BRANCH.finditer(branch.lower())}
         found |= {f"#{int(match[1])}" for match in _OF_BRANCH.finditer(branch)}

@@ -3,7 +3,9 @@
 It does not depend on where these come from.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -121,7 +123,9 @@ _FAILED = Style(color="red")
 _CURSOR = Style(reverse=True)
 _WIDEST = 2_000
 _NARROW = 100
-"""Columns below which only one side is shown."""
+"""Columns of the screen below which only one side is shown, and columns of a side below which a row may have two lines."""
+_INDENT = 13
+"""Columns before a row's second line, as wide as the time."""
 
 
 def style_of(row: ViewRow) -> Style:
@@ -129,8 +133,22 @@ def style_of(row: ViewRow) -> Style:
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
 
+def shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+
+
+def two_lines(text: str, width: int) -> tuple[str, str]:
+    """Break a text at a blank near the end of its first line, and cut the second at its end."""
+    blank = text.rfind(" ", max(_INDENT, width // 2), width + 1)
+    first = text[:blank] if blank > 0 else text[:width]
+    return first, f"{'':{_INDENT}}{shortened(text[len(first) :].lstrip(), width - _INDENT)}"
+
+
 class RowList(ScrollView, can_focus=True):
-    """Rows with a cursor, any number of them; only the visible ones are drawn."""
+    """Rows with a cursor, any number of them; only the visible ones are drawn.
+
+    What does not fit ends with «…». On less than `_NARROW` columns of its own, a row that is too long for one line has two.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -156,39 +174,63 @@ class RowList(ScrollView, can_focus=True):
         super().__init__(id=id)
         self.rows: Sequence[ViewRow] = ()
         self.cursor = 0
+        self._starts: list[int] = [0]
 
-    def show(self, rows: Sequence[ViewRow], *, cursor: int = 0) -> None:
-        self.rows = rows
-        self.virtual_size = Size(min(_WIDEST, max((len(row.text) for row in rows), default=0)), len(rows))
+    def show(self, shown: Sequence[ViewRow], *, cursor: int = 0) -> None:
+        self.rows = shown
+        self._lay_out()
         self.put(cursor)
-        self.refresh()
+
+    def on_resize(self) -> None:
+        self._lay_out()
+        self.put(self.cursor)
+
+    def _lay_out(self) -> None:
+        """Give each row its first line, and a line after the last row."""
+        width = self.room
+        most = 2 if width < _NARROW else 1
+        self._starts = [0, *accumulate(min(most, 1 + (len(row.text) > width)) for row in self.rows)]
+        self.virtual_size = Size(width, self._starts[-1])
 
     def put(self, cursor: int) -> None:
         self.cursor = max(0, min(cursor, len(self.rows) - 1))
-        self.scroll_to_region(Region(self.scroll_offset.x, self.cursor, 1, 1), animate=False)
+        if self.rows:
+            first, after = self._starts[self.cursor : self.cursor + 2]
+            self.scroll_to_region(Region(0, first, 1, after - first), animate=False)
         self.refresh()
+
+    def _place_of(self, line: int) -> int:
+        return bisect_right(self._starts, line) - 1
+
+    @property
+    def room(self) -> int:
+        """The columns beside the scrollbar."""
+        return self.scrollable_content_region.width
 
     @property
     def row(self) -> ViewRow | None:
         return self.rows[self.cursor] if self.rows else None
 
     def render_line(self, y: int) -> Strip:
-        left, top = self.scroll_offset
-        place, width = top + y, self.size.width
+        line, width = self.scroll_offset.y + y, self.room
+        place = self._place_of(line)
         if place >= len(self.rows):
             return Strip.blank(width, self.rich_style)
         row = self.rows[place]
         style = self.rich_style + style_of(row)
         if place == self.cursor:
             style += _CURSOR if self.has_focus else Style(underline=True)
-        line = Strip([Segment(plain(row.text[:_WIDEST]).replace("\n", " ").expandtabs(4), style)])
-        return line.crop_extend(left, left + width, style)
+        text = plain(row.text[:_WIDEST]).replace("\n", " ").expandtabs(4)
+        first, after = self._starts[place : place + 2]
+        parts = two_lines(text, width) if after - first > 1 else (shortened(text, width), "")
+        return Strip([Segment(parts[line - first], style)]).crop_extend(0, width, style)
 
     def action_move(self, by: int) -> None:
         self.put(self.cursor + by)
 
     def action_page(self, by: int) -> None:
-        self.put(self.cursor + by * max(1, self.size.height - 1))
+        if self.rows:
+            self.put(self._place_of(max(0, self._starts[self.cursor] + by * max(1, self.size.height - 1))))
 
     def action_go(self, to: int) -> None:
         self.put(len(self.rows) - 1 if to < 0 else to)
@@ -199,7 +241,7 @@ class RowList(ScrollView, can_focus=True):
 
     def on_click(self, event: Click) -> None:
         inside = event.get_content_offset(self)  # a click on the border has no offset
-        if inside is not None and (place := self.scroll_offset.y + inside.y) < len(self.rows):
+        if inside is not None and (place := self._place_of(self.scroll_offset.y + inside.y)) < len(self.rows):
             self.put(place)
             self.action_choose()
 
@@ -222,7 +264,7 @@ class TimelineApp(App[None]):
     .narrow #left, .narrow #right { width: 100%; max-width: 100%; }
     .narrow #right, .narrow.reading #left { display: none; }
     .narrow.reading #right { display: block; }
-    #sessions, #timeline { border: round $primary; }
+    #sessions, #timeline { border: round $primary; overflow-x: hidden; scrollbar-gutter: stable; }
     #sessions:focus, #timeline:focus { border: round $accent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -374,7 +416,7 @@ class TimelineApp(App[None]):
 
     def _draw(self, cursor: int) -> None:
         page = self._page
-        width = self.timeline.size.width
+        width = self.timeline.room
         found = rows(page["events"], page["notes"], page["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
         self.timeline.show(in_view(list(found), VIEWS[self._view]), cursor=cursor)
         self.timeline.border_subtitle = "" if not VIEWS[self._view] else f"only {self._view}"

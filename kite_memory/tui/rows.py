@@ -91,7 +91,7 @@ def rows(
     for event in events:
         call = event["call"]
         if event["type"] in _BY_THEMSELVES:
-            folds = event["id"] if _has_more(event["text"]) else ""
+            folds = event["id"] if _has_more(event["text"], page) else ""
             yield _row(event, cut(event["text"], _SHOWN), event["status"], page, folds)
             if event["id"] in unfolded:
                 yield from _whole(event, event["text"], page)
@@ -149,8 +149,8 @@ def _row(event: Json, text: str, status: str, page: "_Page", folds: str = "") ->
     )
 
 
-def _has_more(text: str) -> bool:
-    return "\n" in text.strip() or len(text) > _SHOWN
+def _has_more(text: str, page: "_Page") -> bool:
+    return "\n" in text.strip() or len(text) > min(_SHOWN, page.seen)
 
 
 def _whole(event: Json, text: str, page: "_Page") -> Iterator[ViewRow]:
@@ -170,6 +170,11 @@ class _Page:
     @property
     def indent(self) -> int:
         return 32 if self.ids else 22
+
+    @property
+    def seen(self) -> int:
+        """The characters of a text that its row surely shows."""
+        return max(_NARROWEST, self.width - self.indent) if self.width else _SHOWN
 
     def wrapped(self, line: str) -> list[str]:
         room = self.width - self.indent

@@ -27,6 +27,8 @@ from kite_memory.vault.wording import body_key, one_line, page_stem, text_block,
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
+_COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
+"""Words that join what was chosen to what was not. Which of them a title has is not remembered."""
 
 
 def is_handle(name: str) -> bool:
@@ -67,8 +69,11 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
 
 
 def _holding(notes: NoteRows, name: str) -> list[KnownFile]:
-    """Return the notes whose title holds all the words of a name of two words or more, in their order."""
-    asked = title_key(name).split()
+    """Return the notes whose title holds all the words of a name of two words or more, in their order.
+
+    Words that compare are left out, so that «a over b» is also found as «a instead of b».
+    """
+    asked = [word for word in title_key(name).split() if word not in _COMPARING]
     if len(asked) < _FEWEST_WORDS:
         return []
     holding = [title for title in notes.titles() if _in_order(asked, title_key(title).split())]

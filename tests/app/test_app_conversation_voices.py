@@ -14,6 +14,7 @@ from kite_memory.app.question_answering import (
     QuestionAnswering,
     answers,
     extract,
+    is_an_answer,
     rulings_in,
     sentences_of_evidence,
     settled_in,
@@ -146,18 +147,23 @@ def asking(voices: ConversationVoices) -> QuestionAnswering:
         of_texts=lambda texts: np.array([toward(text) for text in texts], np.float32),
         of_question=lambda text: np.array(toward(text), np.float32),
     )
-    timeline = voices.timeline
-    while timeline.embed_bundles(meaning, 200, per_day=10**9):
-        pass
     nothing = NoNotes()
-    return QuestionAnswering(
-        timeline=timeline,
+    asking = QuestionAnswering(
+        timeline=voices.timeline,
         vault=cast(Vault, nothing),
         recall=cast(Recall, nothing),
         answerer=lambda: None,
         clock=lambda: MONDAY,
         meaning=meaning,
     )
+    _embed(asking)
+    return asking
+
+
+def _embed(asking: QuestionAnswering) -> None:
+    assert asking._meaning is not None
+    while asking._timeline.embed_bundles(asking._meaning, 200, per_day=10**9):
+        pass
 
 
 def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(
@@ -172,6 +178,44 @@ def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(
 
     assert [each["text"] for each in before["sentences"]] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
     assert changed in after["sentences"][0]["text"] and any(SETTLED in each["text"] for each in after["sentences"][1:])
+
+
+def test_a_later_conversation_that_opens_with_the_change_answers_first(
+    asking: QuestionAnswering, voices: ConversationVoices
+) -> None:
+    talked(voices.timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat on Sundays only.", "fine")
+    changed = "Guests borrow the boat on weekdays from now on, no longer on Sundays: the boat was gone twice."
+    talked(voices.timeline, "t2", changed, "Changed: the boat is lent to guests on weekdays.", days=9)
+    _embed(asking)
+
+    answer = asking.ask(question="when may guests borrow the boat?", project="orchard")
+
+    assert changed in answer["sentences"][0]["text"]
+
+
+def test_a_conversation_that_settles_nothing_never_goes_before_a_ruling(
+    asking: QuestionAnswering, voices: ConversationVoices
+) -> None:
+    ruling = "guests may have the boat on Sundays only, and never after dark"
+    talked(
+        voices.timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat any day.", ruling, "Set: Sundays."
+    )
+    talked(voices.timeline, "t2", "When may guests borrow the boat, did we change that?", "The boat: on Sundays.", days=9)
+    _embed(asking)
+
+    answer = asking.ask(question="when may guests borrow the boat?", project="orchard")
+
+    assert ruling in answer["sentences"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("likely", "score", "covered", "answers_it"),
+    [(0.6, 0.4, 0.0, True), (0.6, 0.2, 0.0, False), (0.45, 0.9, 0.0, False), (0.1, 0.1, 0.5, True)],
+)
+def test_a_conversation_answers_if_it_is_likely_and_found_or_repeats_the_question(
+    likely: float, score: float, covered: float, answers_it: bool
+) -> None:
+    assert is_an_answer(likely, settles=True, score=score, covered=covered) is answers_it
 
 
 def test_a_question_that_is_near_to_nothing_settled_has_no_answer(asking: QuestionAnswering) -> None:

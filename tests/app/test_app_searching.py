@@ -2,9 +2,11 @@
 
 import pytest
 
-from kite_memory.app.searching import SearchedFor, searched_for
+from kite_memory.app.searching import SearchedFor, searched_for, tier_of
 from kite_memory.model.event import EventType
+from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteKind
+from tests.recall.notes import note
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,12 @@ def test_a_prefix_says_whether_notes_or_events_are_the_answer(query: str, notes:
 
 def test_what_was_decided_is_an_event_too() -> None:
     assert searched_for("decision: error: pool").event_types == {EventType.DECISION, EventType.ERROR}
+
+
+@pytest.mark.parametrize(
+    ("words", "score", "tier"), [("sluice", 0.0, "note"), ("harvest", 0.0, "nearest"), ("harvest", 0.2, "note")]
+)
+def test_a_note_that_hardly_scores_and_holds_no_word_is_merely_near(words: str, score: float, tier: str) -> None:
+    hit = Hit(note=note("a", "The sluice jams", "It swells in spring."), score=score, why="")
+
+    assert tier_of(hit, words) == tier

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kite_memory.cli.console import counted, cut, say, say_json, tell
 from kite_memory.cli.main import app, main
-from kite_memory.cli.results import print_found
+from kite_memory.cli.results import print_found, with_short_home
 from kite_memory.errors import KiteError, UsageError
 
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -57,6 +57,35 @@ def test_json_keeps_every_character_and_steers_nothing(value: Any) -> None:
 @pytest.mark.parametrize(("number", "said"), [(0, "0 notes"), (1, "1 note"), (2, "2 notes"), (21_091, "21,091 notes")])
 def test_things_are_counted_as_people_count(number: int, said: str) -> None:
     assert counted(number, "note") == said
+
+
+def _hit(title: str, tier: str) -> dict[str, Any]:
+    found = {"kind": "fact", "title": title, "snippet": "", "project": "", "status": "accepted", "created": "2026-03-02T09:00:00Z"}
+    return {**found, "path": f"{title}.md", "id": title, "score": 0.0, "why": "", "rank": 1, "tier": tier}
+
+
+@pytest.mark.parametrize(
+    ("tiers", "printed", "remark"),
+    [
+        (("nearest",), ["nearest"], "nothing holds enough of these words; the nearest:\n"),
+        (("note", "nearest"), ["note"], ""),
+    ],
+)
+def test_what_is_merely_near_is_printed_only_if_nothing_else_is_found_and_is_said_to_be(
+    tiers: tuple[str, ...], printed: list[str], remark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_found({"query": "sluice", "hits": [_hit(tier, tier) for tier in tiers], "events": []}, explain=False, limit=5)
+
+    out, err = capsys.readouterr()
+    assert [line.split()[-1] for line in out.splitlines()] == [f"{each}.md" for each in printed]
+    assert err == remark
+
+
+def test_a_home_folder_is_shortened_only_where_a_path_begins_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+
+    assert with_short_home("read /home/ada/pear.py (/home/ada/x)") == "read ~/pear.py (~/x)"
+    assert with_short_home("/mnt/home/ada/pear.py /home/adam/x") == "/mnt/home/ada/pear.py /home/adam/x"
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])

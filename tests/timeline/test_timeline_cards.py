@@ -189,7 +189,49 @@ def test_without_a_word_of_change_what_is_alike_stays_in_its_order(timeline: Tim
     assert all(hit.later is None for hit in hits)
 
 
-def test_a_conversation_is_reported_by_what_it_began_with_and_how_it_ended(timeline: Timeline) -> None:
+def by_topic(text: str) -> list[float]:
+    """A vector toward the pump, the boat, or both, which tells texts in other words of one topic from others."""
+    pump, boat = "pump" in text.lower(), "boat" in text.lower()
+    return [pump / (pump + boat or 1) ** 0.5, boat / (pump + boat or 1) ** 0.5]
+
+
+BY_TOPIC = Meaning(
+    space="topics",
+    of_texts=lambda texts: np.array([by_topic(text) for text in texts], np.float32),
+    of_question=lambda text: np.array(by_topic(text), np.float32),
+)
+
+
+def by_meaning(timeline: Timeline, text: str) -> tuple[CardHit, ...]:
+    while timeline.embed_bundles(BY_TOPIC, 200, per_day=10**9):
+        pass
+    return timeline.cards(CardQuery(text=text), BY_TOPIC)
+
+
+def test_a_later_conversation_in_other_words_that_is_as_near_comes_first(timeline: Timeline) -> None:
+    old = "Which pump shall we run at night?", "The small pump runs from ten until six, as the large one is loud."
+    new = "Neighbours hear it. Leave every pump off from ten until seven.", "Each pump stays off in the plan until seven."
+    talked(timeline, "old", *old)
+    talked(timeline, "new", *new, days=2)
+
+    by_words = _hits(timeline, "which small pump at night")
+    hits = by_meaning(timeline, "which small pump at night")
+
+    assert [(hit.session.id, hit.later) for hit in by_words] == [("old", None), ("new", None)]
+    assert [hit.session.id for hit in hits] == ["new", "old"]
+    assert [hit.later and hit.later.session for hit in hits] == [None, "new"]
+
+
+def test_a_later_conversation_about_something_else_stays_behind(timeline: Timeline) -> None:
+    talked(timeline, "old", "Which pump shall we run at night?", "The small pump runs from ten until six.")
+    talked(timeline, "new", "Which colour shall the boat have?", "The boat is painted green, as the small one was.", days=2)
+
+    hits = by_meaning(timeline, "which pump at night")
+
+    assert hits[0].session.id == "old" and hits[0].later is None
+
+
+def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline: Timeline) -> None:
     settled = "no, an hour and not a minute less; the smith sleeps badly"
     cards = talked(timeline, "a", "How long until we page?", "I could make it ten minutes.", settled, "Set to an hour.", "ship it")
 

@@ -70,6 +70,18 @@ class TestMet:
         assert found.fix.worked == "go test ./..."
         assert "go test ./plum" in found.fix.steps
 
+    def test_the_wording_that_was_asked_for_comes_before_what_went_away(self, timeline: Timeline) -> None:
+        asked = "cannot find module 'stake'"
+        work = Work(session(3)).ran("npm test", f"error: {asked} from '/srv/a.ts'", "failed")
+        other = Work(session(4)).ran("go get stake", "stake: cannot find module providing package stake", "failed")
+        other.ran("go get stake", "done")
+        timeline.commit([work.look(), other.look()], "claude-code")
+
+        found = met(timeline, asked)
+
+        assert [asked in each.failure for each in found] == [True, False]
+        assert [each.fix is not None for each in found] == [False, True]
+
     def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
         assert met(timeline, "the zeppelin leaks") == []
         assert met(timeline, "port of the zeppelin that leaks") == []

@@ -54,7 +54,14 @@ class TestDoing:
             'asked first: "Graft the pear onto the quince"',
         ]
 
-    def test_what_only_agrees_is_not_said_of_earlier_prompts(self) -> None:
+    def test_code_is_left_out_of_what_was_answered(self) -> None:
+        offered = "I could print the height while it grows:\n\n```\n10 cm\n20 cm\n```\n\nShall I?"
+
+        (line, *_) = lines_of(Work().said(offered).asked("yes"), BriefPart.DOING)
+
+        assert line == 'asked last: "yes" in answer to: "I could print the height while it grows: Shall I?"'
+
+    def test_what_only_agrees_is_not_told_of_earlier_prompts(self) -> None:
         work = Work().asked("Graft the pear onto the quince").asked("yes").asked("go on").asked("Water the whole orchard twice")
 
         assert [line for line in lines_of(work, BriefPart.DOING) if "yes" in line or "go on" in line] == []
@@ -72,6 +79,34 @@ class TestNext:
         assert lines_of(Work().called("TodoWrite", listed), BriefPart.NEXT) == [
             "open on the agent's list, 1 of 5 done: in hand: Water the quince; Prune; Sweep and 1 more"
         ]
+
+    def test_the_open_list_comes_before_what_the_agent_was_at(self) -> None:
+        work = Work().called("TodoWrite", "todos:\n[x] Dig\n[>] Water the quince").said("Now the watering:")
+
+        assert [line.partition(":")[0] for line in lines_of(work, BriefPart.NEXT)] == [
+            "open on the agent's list, 1 of 2 done",
+            "the agent was at",
+        ]
+
+    def test_a_list_older_than_the_last_prompt_comes_after_what_the_agent_was_at(self) -> None:
+        work = (
+            Work().called("TodoWrite", "todos:\n[ ] Dig\n[>] Water").asked("Graft the pear first").said("It breaks — let me look.")
+        )
+
+        assert [line.partition(":")[0][:20] for line in lines_of(work, BriefPart.NEXT)] == [
+            "the agent was at",
+            "open on the agent's ",
+        ]
+
+    def test_a_message_may_announce_the_next_step_in_its_last_sentence(self) -> None:
+        work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
+        asking = Work().asked("Graft").said("It builds. Let me know what to prune.").ran("ls")
+
+        assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
+        assert lines_of(asking, BriefPart.NEXT) == ["left before an answer to what was asked last; done last: `ls`"]
+
+    def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
+        assert lines_of(Work().asked("Commit").called("Bash", ""), BriefPart.NEXT) == ["begun, and no result was seen: Bash"]
 
     def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
         assert lines_of(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), BriefPart.NEXT) == []
@@ -168,14 +203,33 @@ class TestFailed:
 
         assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: src/pear.py:3: error: Name 'quince' is not defined"]
 
-    def test_of_many_failures_the_first_is_reported(self) -> None:
+    @pytest.mark.parametrize("passed", [" 12 pass\n 0 fail", "=== 12 passed in 0.3s ===", "Tests:  12 passed, 12 total"])
+    def test_what_passing_tests_print_is_not_the_failure_of_what_comes_after_them(self, passed: str) -> None:
+        said = f"error: a graft that must fail\n{passed}\nsrc/pear.ts(5,3): error TS18046: 'stock' is of type 'unknown'."
+
+        (failed,) = lines_of(Work().ran("git commit -m Graft", said, "failed"), BriefPart.FAILED)
+
+        assert "TS18046" in failed and "must fail" not in failed
+
+    def test_of_many_failures_the_first_is_told(self) -> None:
         work = Work().ran(
             "make check", "".join(f"error: no graft for {tree}\n" for tree in ("pear", "plum", "fig", "elm")), "failed"
         )
 
         assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: no graft for pear"]
 
-    def test_what_went_well_afterwards_is_not_reported(self) -> None:
+    @pytest.mark.parametrize(("later", "status", "open_still"), [("npm test", "ok", 0), ("npm test", "failed", 1), ("ls", "ok", 1)])
+    def test_a_failed_wrapper_is_forgotten_once_the_command_was_run_without_it(
+        self, later: str, status: Status, open_still: int
+    ) -> None:
+        work = Work().ran("trim npm test", "error: unrecognized subcommand 'npm'", "failed").ran(later, "error: 2 grafts", status)
+
+        failed = lines_of(work, BriefPart.FAILED)
+
+        assert len(failed) == open_still
+        assert later == "ls" or not any("trim" in line for line in failed)
+
+    def test_what_went_well_afterwards_is_not_told(self) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").ran("cd src && make check 2>&1 | tail -3")
 
         assert lines_of(work, BriefPart.FAILED) == []
@@ -195,8 +249,9 @@ class TestFailed:
     def test_a_line_whose_end_says_nothing_of_the_check_makes_up_for_nothing(self, command: str, output: str) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").edited(f"{HOME}/a.py").ran(command, output)
 
-        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: no such graft"]
-        assert lines_of(work, BriefPart.VERIFY) == ["run `make check`: not run since it failed, and these changed: a.py"]
+        assert lines_of(work, BriefPart.FAILED) == [
+            "`make check` failed: error: no such graft; unverified: a.py changed since, run it again"
+        ]
 
     @pytest.mark.parametrize("output", ["all is well\nexit=0", "PASSED: 10, FAILED: 0", "0 FAILED", "status: 200", ""])
     def test_a_line_that_shows_no_failure_makes_up_for_one(self, output: str) -> None:
@@ -353,16 +408,31 @@ class TestVerify:
     def test_prose_needs_no_test(self) -> None:
         assert lines_of(Work().edited(f"{HOME}/README.md"), BriefPart.VERIFY) == []
 
-    def test_what_was_changed_since_it_failed_is_to_be_run_again(self) -> None:
+    def test_what_was_changed_since_it_failed_is_unverified(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed")
-        assert lines_of(work, BriefPart.VERIFY) == []
+        assert lines_of(work, BriefPart.FAILED) == ["`make lint` failed: error: no"]
 
         work.edited(f"{HOME}/a.py")
 
-        assert lines_of(work, BriefPart.VERIFY) == ["run `make lint`: not run since it failed, and these changed: a.py"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make lint` failed: error: no; unverified: a.py changed since, run it again"]
+        assert lines_of(work, BriefPart.VERIFY) == []
 
 
 class TestStable:
+    def test_without_a_stable_point_that_is_said(self) -> None:
+        work = Work().edited(f"{HOME}/a.py").ran("pytest", "1 failed", tests="failed")
+
+        assert lines_of(work, BriefPart.STABLE) == ["no test or build was seen to pass"]
+        assert lines_of(Work().edited(f"{HOME}/a.py").ran("ls"), BriefPart.STABLE) == []
+
+    @pytest.mark.parametrize(
+        ("said", "stable"), [("", True), ("(Bash completed with no output)", True), ("graft/pear.go:3:1: undefined: stake", False)]
+    )
+    def test_a_build_with_a_look_at_its_types_is_a_stable_point(self, said: str, stable: bool) -> None:
+        work = Work().edited(f"{HOME}/a.go").ran("go build ./... && go vet ./graft 2>&1 | head -30", said)
+
+        assert (of(work).stable is not None) is stable
+
     def test_the_last_passing_tests_with_the_files_as_they_were_then(self) -> None:
         work = Work().edited(f"{HOME}/a.py").committed("abc1234", "Graft").ran("pytest", "4 passed", tests="ok")
         then = work.events[2]

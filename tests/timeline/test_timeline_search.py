@@ -115,6 +115,16 @@ class TestWords:
 
         assert found(timeline, "pump") == ["the pump, again", "the pump, then", "the pump, first"]
 
+    def test_without_words_an_old_session_that_was_read_last_comes_last(self, timeline: Timeline) -> None:
+        keep(timeline, event_of(1, "new pruning", path="/home/ada/orchard/pear.py"))
+        older = replace(SESSION, id="5e550002-orchard", started=START - timedelta(days=9))
+        pruned = event_of(1, "old pruning", path="/home/ada/orchard/pear.py", session=older, at=START - timedelta(days=9))
+        keep(timeline, pruned, session=older)
+
+        hits = timeline.search(EventQuery(text="", file="pear.py"))
+
+        assert [hit.event.text for hit in hits] == ["new pruning", "old pruning"]
+
     def test_what_a_person_said_comes_before_what_a_tool_printed(self, timeline: Timeline) -> None:
         keep(timeline, event_of(1, "mind the pump", EventType.USER_MESSAGE), event_of(2, "pump: ok", EventType.TOOL_RESULT))
 

@@ -264,6 +264,13 @@ class TestIntent:
 
         assert (found.threads, found.unsure) == ((), ())
 
+    def test_a_numbered_record_and_what_names_it(self) -> None:
+        written = self._asked(1, "Write down how the wheel turns", "docs/adr/0012-wheel.md")
+
+        assert len(threads([written, self._asked(2, "Carry out ADR 12, first step", "wheel.py")])) == 1
+        assert threads([written, self._asked(2, "Carry out ADR 11, first step", "wheel.py")]) == ()
+        assert threads([written, self._asked(2, "Carry out step 12", "wheel.py")]) == ()
+
     def test_a_commit_and_what_names_it(self) -> None:
         made = self._asked(1, "Graft", committed="[main 1a2b3c4] Graft the pear\n 1 file changed")
 

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
-from kite_memory.tui.app import NoteScreen, RowList, TextScreen, TimelineApp
+from kite_memory.tui.app import NoteScreen, RowList, TextScreen, TimelineApp, two_lines
+from kite_memory.tui.rows import ViewRow
 from tests.fakes.work import Work, session
 
 Json = dict[str, Any]
@@ -133,7 +135,14 @@ def test_a_call_unfolds_and_folds_again() -> None:
 
 def test_a_click_is_for_the_row_under_it() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
-        for row, name in ((2, "Mow"), (1, "Graft the pear"), (9, "Graft the pear"), (0, "Graft the pear")):
+        for row, name in (
+            (4, "Mow"),
+            (3, "Mow"),
+            (2, "Graft the pear"),
+            (1, "Graft the pear"),
+            (9, "Graft the pear"),
+            (0, "Graft the pear"),
+        ):
             await pilot.click("#sessions", offset=(5, row))
             await settled(app, pilot)
             assert name in app.timeline.rows[0].text
@@ -373,3 +382,37 @@ def test_made_wider_both_sides_are_there() -> None:
         assert "#5e55" in here(app)
 
     walk(steps, size=(80, 24))
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("03-01 09:00  a pear on a quince", 24, ("03-01 09:00  a pear on a", "             quince")),
+        ("03-01 09:00  " + "x" * 40, 24, ("03-01 09:00  xxxxxxxxxxx", "             xxxxxxxxxx…")),
+    ],
+)
+def test_a_long_row_is_broken_at_a_blank_and_its_second_line_cut(text: str, width: int, lines: tuple[str, str]) -> None:
+    assert two_lines(text, width) == lines
+
+
+def test_a_row_of_two_lines_is_one_place_for_the_cursor_the_page_and_the_mouse() -> None:
+    async def run() -> None:
+        past = Past()
+        app = TimelineApp(sessions=past.sessions, pieces=past.pieces, note=past.note, brief=past.brief, became=past.became)
+        async with app.run_test(size=(40, 12)) as pilot:
+            await settled(app, pilot)
+            lines = app.query_one("#sessions", RowList)
+            lines.show([ViewRow(kind="session", text=f"03-01 09:00  {'pear ' * length}") for length in (1, 9, 1, 9, 9, 9, 9)])
+            await pilot.pause()
+
+            assert lines.virtual_size.height == 12
+            lines.put(1)
+            lines.action_page(1)
+            assert 1 < lines.cursor < 6
+            lines.action_page(-1)
+            assert lines.cursor == 1
+            lines.put(0)
+            await pilot.click("#sessions", offset=(5, 3))  # below the border: the second line of the second row
+            assert lines.cursor == 1
+
+    asyncio.run(run())

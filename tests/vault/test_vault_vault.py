@@ -930,6 +930,16 @@ def test_a_note_is_found_by_id_its_beginning_alias_and_full_path(vault: Vault) -
     assert vault.find("the cold").path == "own.md"
 
 
+def test_a_choice_is_found_whichever_word_compares_in_its_title(vault: Vault) -> None:
+    (path,) = write(vault, fact("Quince instead of pear for the south wall"))
+
+    assert vault.find("quince over pear").path == path
+    with pytest.raises(NoteNotFound):
+        vault.find("pear over quince")
+    with pytest.raises(NoteNotFound):
+        vault.find("over quince")
+
+
 def test_what_is_not_found_is_said_with_what_comes_near(vault: Vault) -> None:
     write(vault, fact("Late frost"), fact("Early pears", "x y"))
 
