@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import EventType, EvidenceReference
 from kite_memory.model.note import Note
 from kite_memory.model.plan import Create
 from kite_memory.projects.git_process import Git, GitFailed
@@ -22,7 +22,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.upkeep import consolidation, split
-from kite_memory.vault.upkeep.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.upkeep.consolidation import Archive, Change, Day, Fold, Lapse, Mention, Merge, Split, Step, Worked
 from kite_memory.vault.upkeep.fading import Use
 from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
@@ -62,6 +62,8 @@ _EVERY = timedelta(hours=20)
 _SPLIT = "split proposed: "
 _LAST = "consolidated"
 _WAITING = "waiting since"
+_OPENING, _OPENING_AMONG = 400, 40
+"""Characters of a session's first prompt, and the events among which it is looked for."""
 _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
 """After so long, a shorter time without activity is enough to consolidate."""
@@ -102,10 +104,25 @@ def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], 
     return use
 
 
+def worked_on(timeline: Timeline) -> list[Worked]:
+    """Return the sessions in which a person typed, for the journal; without what was forgotten."""
+    found: list[Worked] = []
+    for page in timeline.session_pages():
+        for session in (state.session for state in page if not state.session.parent):
+            events = timeline.offered(timeline.events(session.provider, session.id, limit=_OPENING_AMONG))
+            first = next((event for event in events if event.type is EventType.USER_MESSAGE and event.text.strip()), None)
+            if first is not None:
+                name = f"{session.provider}:{session.id}"
+                opening = first.text[:_OPENING]
+                found.append(Worked(session=name, at=session.started, project=session.project, opening=opening))
+    return found
+
+
 class Consolidation:
     """Consolidation of one vault. Thread-safe.
 
-    The last one is recorded in ``folder``, each step before it is carried out, until the next one begins.
+    The last one is recorded in ``folder``, each step before it is carried out, until the next one begins. With ``daily``, a page is kept
+    of each day that is over; ``worked_on`` returns the sessions that it names.
     """
 
     def __init__(
@@ -118,6 +135,9 @@ class Consolidation:
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
         used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
+        worked_on: Callable[[], Sequence[Worked]] = lambda: (),
+        daily: bool = False,
+        zone: tzinfo | None = None,
     ) -> None:
         self._vault = vault
         self._refresh = refresh
@@ -127,6 +147,9 @@ class Consolidation:
         self._clock = clock
         self._committed = committed
         self._used = used
+        self._worked_on = worked_on
+        self._daily = daily
+        self._zone = zone
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"consolidate": self.consolidate, "undo": self.undo}
@@ -193,10 +216,19 @@ class Consolidation:
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
-    def forget_undo(self) -> None:
-        """Delete the undo record of the last consolidation, and with it the earlier text of the notes."""
+    def erase_copies(self) -> None:
+        """Delete what repeats forgotten text: the undo record, with the earlier text of notes, and openings in the journal."""
         with self._lock:
             self._file.unlink(missing_ok=True)
+            notes = self._read_all()
+            pages = [note for note in notes if consolidation.DAY_TAG in note.tags]
+            if not pages:
+                return
+            there = {page.id for page in pages}
+            due = [page for page in self._days(notes) if page.id in there]
+            for step in consolidation.days(due, {page.id: page for page in pages}, self._vault.is_ours):
+                if (found := self._ready(step)) is not None and self._carry_out(step, found):
+                    self._refresh({step.page.path})
 
     def divide(self, note: Note) -> list[str]:
         """Split a note at its headings and return the paths of new and changed notes; `undo` reverses it.
@@ -261,7 +293,7 @@ class Consolidation:
     def _planned(self, months: int) -> list[Step]:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
-        notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+        notes = self._read_all()
         waiting = self._waiting(notes)
         found = consolidation.steps(
             notes,
@@ -272,13 +304,22 @@ class Consolidation:
             asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
+            due=self._days(notes) if self._daily else (),
         )
         return list(found)
 
+    def _days(self, notes: Sequence[Note]) -> list[Note]:
+        """Return the journal's pages as they should be, without those that the user deleted."""
+        today = self._clock().astimezone(self._zone).date()
+        pages = consolidation.day_pages(notes, self._worked_on(), today=today, zone=self._zone)
+        return [page for page in pages if not self._vault.known.is_buried(page.id)]
+
+    def _read_all(self) -> list[Note]:
+        return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+
     def _weak(self) -> list[Json]:
         """Return standing notes without value, such as earlier rules wrote: `kmem review --all` goes through them."""
-        notes = (note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None)
-        return [{"path": note.path, "title": note.title} for note in notes if is_junk(note) and self._vault.is_ours(note)]
+        return [{"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)]
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """Return when the user was first asked about each waiting note, which can be later than its creation."""
@@ -295,14 +336,16 @@ class Consolidation:
 
     def _ready(self, step: Step) -> Done | None:
         """Return the step's changes to the current files. ``None`` if a file is gone, has changed, or cannot be changed safely."""
-        if isinstance(step, Fold | Archive) and (there := self._vault.known.by_id(step.archive.id)) is not None:
-            step = replace(step, archive=replace(step.archive, path=there.path))
+        made = consolidation.made_by(step)
+        if made is not None and (there := self._vault.known.by_id(made.id)) is not None:
+            step = consolidation.moved(step, there.path)
+            made = replace(made, path=there.path)
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
             try:
                 texts[path] = self._vault.text(path)
             except KiteError:
-                if not (isinstance(step, Fold | Archive) and path == step.archive.path):
+                if made is None or path != made.path:
                     return None
         for note in _read_in(step):
             now = self._vault.read(note.path)
@@ -310,8 +353,8 @@ class Consolidation:
                 return None
         found = consolidation.changes(step, texts)
         pair = (step.keep.id, step.drop.id) if isinstance(step, Merge) else None
-        made = tuple(change.path for change in found if change.note is not None)
-        return Done(changes=found, made=made, pair=pair) if found else None
+        new = tuple(change.path for change in found if change.note is not None)
+        return Done(changes=found, made=new, pair=pair) if found else None
 
     def _carry_out(self, step: Step, done: Done) -> bool:
         for place, change in enumerate(done.changes):
@@ -436,8 +479,12 @@ def _read_in(step: Step) -> Iterator[Note]:
             yield note
         case Archive(notes=notes):
             yield from notes
+        case Mention(page=page):
+            yield page
+        case Day():
+            return
         case _:
-            yield step.page
+            assert_never(step)
 
 
 def _line(told: Json) -> bytes:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,16 +12,21 @@ from typing import Any
 import pytest
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, worked_on
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
+from kite_memory.model.event import Event, EventType, Role, Session, Where
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Create
+from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from kite_memory.vault.upkeep.consolidation import Worked
 from kite_memory.vault.wording import note_id
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
@@ -499,3 +505,91 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
     told = home.consolidating.consolidate()
 
     assert (told["steps"], told["left_alone"]) == ([], [])
+
+
+def journal_of(home: Home, *worked: Worked, daily: bool = True) -> Consolidation:
+    return Consolidation(
+        vault=home.vault,
+        refresh=lambda paths: home.recall.refresh(home.vault, hint=paths),
+        pages=VaultPages(vault=home.vault, clock=home.clock),
+        folder=home.folder / "state",
+        clock=home.clock,
+        worked_on=lambda: worked,
+        daily=daily,
+        zone=UTC,
+    )
+
+
+GRAFTING = Worked(
+    session="claude-code:a", at=NOW - timedelta(days=3, hours=1), project="orchard", opening="Why do [[pears]] drown?\nSay."
+)
+
+
+def test_a_day_on_which_something_was_kept_has_a_page_if_the_person_wants_it(home: Home) -> None:
+    note = home.write("Pears on quince", FLOODS, evidence=("claude-code:a#1",))
+    home.write("Today", "Still going on.", created=NOW)
+    home.write("Maybe", "Only a tool said it.", status=NoteStatus.PROPOSED)
+
+    assert journal_of(home, GRAFTING, daily=False).consolidate()["done"] == 0
+    before = home.files()
+    journal = journal_of(home, GRAFTING)
+    done = journal.consolidate()
+
+    page = home.vault.find("journals/2026-08-29.md")
+    assert [(step["doing"], step["path"]) for step in done["steps"]] == [("journal", page.path)]
+    assert page.body == "**orchard**\n\n- Why do pears drown? Say.\n\n**Related:** [[pears-on-quince|Pears on quince]]"
+    assert home.vault.unresolved_links() == []
+    assert journal.consolidate(dry_run=True)["steps"] == []
+    journal.undo()
+    assert home.files() == before
+    assert home.vault.find(note.id)
+
+
+def test_a_page_of_a_day_follows_its_notes_unless_the_person_wrote_on_it_or_deleted_it(home: Home) -> None:
+    home.write("Pears on quince", FLOODS)
+    journal = journal_of(home, GRAFTING)
+    journal.consolidate()
+    home.write("Quince stock", "It is cut in May.")
+
+    assert [step["doing"] for step in journal.consolidate()["steps"]] == ["journal"]
+    assert "[[quince-stock|Quince stock]]" in home.vault.find("journals/2026-08-29.md").body
+
+    file = home.vault.root / "journals" / "2026-08-29.md"
+    file.write_text(file.read_text() + "\nA good day.\n")
+    home.write("Third", "The gate sticks.")
+    home.vault.compare()
+    assert journal.consolidate()["steps"] == []
+    home.vault.forget(home.vault.find("journals/2026-08-29.md").id)
+    assert journal.consolidate()["steps"] == []
+
+
+def test_what_is_forgotten_is_gone_from_the_journal_even_where_that_is_kept_no_more(home: Home) -> None:
+    note = home.write("Pears on quince", FLOODS)
+    journal_of(home, GRAFTING).consolidate()
+    home.vault.forget(note.id)
+
+    journal_of(home, daily=False).erase_copies()
+
+    assert home.vault.find("journals/2026-08-29.md").body == ""
+
+
+def said_in(session: str, text: str, at: datetime) -> RedactedResult:
+    where = Where(file=f"/t/{session}.jsonl", start=0, end=9)
+    role: Role
+    type, role = (EventType.USER_MESSAGE, "user") if text else (EventType.COMMAND, "assistant")
+    event = Event(
+        id=f"{session}-1", session=session, provider="claude-code", ordinal=1, at=at, role=role, type=type, text=text, where=where
+    )
+    whole = Session(id=session, provider="claude-code", started=at, project="orchard")
+    cursor = Cursor(position=9, size=9, mtime_ns=1)
+    return RedactedResult(ReadResult(path=where.file, session=whole, events=(event,), problems=(), cursor=cursor))
+
+
+def test_the_daily_page_names_sessions_by_what_their_user_said_first(tmp_path: Path) -> None:
+    at = datetime(2026, 8, 29, 9, tzinfo=UTC)
+    with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+        timeline.commit([said_in("typed", "Why do pears drown?", at), said_in("silent", "", at)], "claude-code")
+
+        assert worked_on(timeline) == [
+            Worked(session="claude-code:typed", at=at, project="orchard", opening="Why do pears drown?")
+        ]
