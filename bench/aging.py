@@ -146,7 +146,9 @@ def distil(services: Services, clock: Clock) -> None:
         pass
 
 
-def answered(services: Services, event: str, session: str, cwd: str, prompt: str = "", *, arrives: bool = True) -> tuple[str, float]:
+def answered(
+    services: Services, event: str, session: str, cwd: str, prompt: str = "", *, arrives: bool = True
+) -> tuple[str, float]:
     """Return what the hook prints, and the milliseconds of processor that it took."""
     body = {"hook_event_name": event, "session_id": session, "cwd": cwd, "prompt": prompt, "source": "startup"}
     began = time.process_time()

@@ -319,7 +319,9 @@ class Consolidation:
 
     def _weak(self) -> list[Json]:
         """Return standing notes without value, such as earlier rules wrote: `kmem review --all` goes through them."""
-        return [{"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)]
+        return [
+            {"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)
+        ]
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """Return when the user was first asked about each waiting note, which can be later than its creation."""

@@ -208,9 +208,7 @@ def open_services(
             erase=erase,
             pages=pages,
             more={**consolidating.operations(), **syncing.operations()},
-            reviewing=Review(
-                vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock
-            ),
+            reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock),
             importer=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
             lack=extractor.lack if isinstance(extractor, Keyless) else None,

@@ -590,6 +590,4 @@ def test_the_daily_page_names_sessions_by_what_their_user_said_first(tmp_path: P
     with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
         timeline.commit([said_in("typed", "Why do pears drown?", at), said_in("silent", "", at)], "claude-code")
 
-        assert worked_on(timeline) == [
-            Worked(session="claude-code:typed", at=at, project="orchard", opening="Why do pears drown?")
-        ]
+        assert worked_on(timeline) == [Worked(session="claude-code:typed", at=at, project="orchard", opening="Why do pears drown?")]
