@@ -61,9 +61,11 @@ _MONTHS = 6
 _EVERY = timedelta(hours=20)
 _SPLIT = "split proposed: "
 _LAST = "consolidated"
-_WAITING = "waiting since"
+_WAITING, _ARCHIVED = "waiting since", "archived with"
 _OPENING, _OPENING_AMONG = 400, 40
 """Characters of a session's first prompt, and the events among which it is looked for."""
+_UNDONE, _MOST_UNDONE, _LARGEST_UNDONE = timedelta(days=30), 30, 20_000_000
+"""How long consolidations can be undone, at most how many, and the bytes of their records."""
 _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
 """After so long, a shorter time without activity is enough to consolidate."""
@@ -121,7 +123,7 @@ def worked_on(timeline: Timeline) -> list[Worked]:
 class Consolidation:
     """Consolidation of one vault. Thread-safe.
 
-    The last one is recorded in ``folder``, each step before it is carried out, until the next one begins. With ``daily``, a page is kept
+    Each is recorded in ``folder``, step by step before it is carried out, so that the last ones can be undone. With ``daily``, a page is kept
     of each day that is over; ``worked_on`` returns the sessions that it names.
     """
 
@@ -182,10 +184,8 @@ class Consolidation:
             touched = {change.path for each in done for change in each.changes}
             if touched:
                 self._refresh(touched)
-            page = self._page_would_change()
-            if page:
-                begun = begun or self._begin()
-                page = self._rewrite_page()
+            page = self._page_would_change() and self._rewrite_page()
+            if page and begun:
                 self._append({"page_after": self._vault.pages.read(PAGE)})
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
@@ -193,7 +193,10 @@ class Consolidation:
             return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
-        """Undo the last consolidation. A step with a note that was edited since is left as it is; so is the page."""
+        """Undo the last consolidation; called again, the one before it.
+
+        A step with a note that was edited since is left as it is; so is the page.
+        """
         with self._lock:
             kept = self._kept()
             if kept is None:
@@ -212,7 +215,7 @@ class Consolidation:
             if touched:
                 self._refresh(touched)
             page = self._pages.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
-            self._file.unlink(missing_ok=True)
+            self._write_records(self._records()[:-1])
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
@@ -294,7 +297,7 @@ class Consolidation:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         notes = self._read_all()
-        waiting = self._waiting(notes)
+        waiting, archived = self._waiting(notes), self._archived_with()
         found = consolidation.steps(
             notes,
             now=self._clock(),
@@ -304,6 +307,7 @@ class Consolidation:
             asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
+            stays=lambda note: archived.get(note.id) == len(note.evidence),
             due=self._days(notes) if self._daily else (),
         )
         return list(found)
@@ -322,6 +326,13 @@ class Consolidation:
         return [
             {"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)
         ]
+
+    def _archived_with(self) -> dict[str, int]:
+        """Return the evidence that each note had when it was archived: one that stands with no more of it was wanted back."""
+        try:
+            return dict(json.loads(self._vault.pages.noted(_ARCHIVED) or "{}"))
+        except ValueError:
+            return {}
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """Return when the user was first asked about each waiting note, which can be later than its creation."""
@@ -366,6 +377,9 @@ class Consolidation:
                 return False
         if done.pair is not None:
             self._vault.known.ruled(*done.pair, "replaces")
+        if isinstance(step, Archive):
+            counts = {**self._archived_with(), **{note.id: len(note.evidence) for note in step.notes}}
+            self._vault.pages.note_down(_ARCHIVED, json.dumps(counts))
         if isinstance(step, Split):
             self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
@@ -423,17 +437,52 @@ class Consolidation:
             return False
 
     def _begin(self) -> Literal[True]:
-        """Start a new undo record, replacing the last one."""
-        told = {
+        """Start a new undo record. Those of the last weeks stay, as far as they are small."""
+        now = self._clock()
+        header = {
             "version": _VERSION,
-            "at": self._clock().isoformat(),
+            "at": now.isoformat(),
             "page_before": self._vault.pages.read(PAGE),
             "noted": self._pages.noted(),
         }
+        try:
+            earlier = self._records()
+        except StateDamaged:
+            earlier = []
+        since = (now - _UNDONE).isoformat()
+        kept = [record for record in earlier[-_MOST_UNDONE:] if json.loads(record[0])["at"] >= since]
+        while kept and sum(len(line) for record in kept for line in record) > _LARGEST_UNDONE:
+            kept = kept[1:]
+        self._write_records([*kept, [_line(header)]])
+        return True
+
+    def _records(self) -> list[list[bytes]]:
+        """Return the lines of each undo record, the oldest first. An incomplete last line was never carried out."""
+        try:
+            *lines, torn = self._file.read_bytes().split(b"\n")
+            read = [json.loads(line) for line in lines or [torn]]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
+        records: list[list[bytes]] = []
+        for line, value in zip(lines, read, strict=False):
+            if isinstance(value, dict) and "version" in value:
+                if value["version"] != _VERSION:
+                    raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
+                records.append([])
+            if not records:
+                raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
+            records[-1].append(line + b"\n")
+        return records
+
+    def _write_records(self, records: Sequence[Sequence[bytes]]) -> None:
+        if not records:
+            self._file.unlink(missing_ok=True)
+            return
         with self._written_down():
             make_private_folder(self._file.parent)
-            replace_file(self._file, _line(told))
-        return True
+            replace_file(self._file, b"".join(line for record in records for line in record))
 
     def _note(self, place: int, done: Done) -> None:
         """Record a step before it is carried out, and again if a new file differs from the plan."""
@@ -457,20 +506,15 @@ class Consolidation:
             raise StateNotWritten(f"cannot write {self._file}: {error.strerror}", hint="free some space, and try again") from error
 
     def _kept(self) -> _Kept | None:
-        """Return the last consolidation's record. An incomplete last line was never carried out."""
-        try:
-            lines = self._file.read_bytes().split(b"\n")[:-1]
-            told = [json.loads(line) for line in lines]
-        except FileNotFoundError:
+        """Return the last consolidation's record."""
+        records = self._records()
+        if not records:
             return None
-        except (OSError, ValueError) as error:
-            raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
-        if not told or not isinstance(told[0], dict) or told[0].get("version") != _VERSION:
-            raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
-        page = str(told[0]["page_before"])
-        steps = {each["place"]: _done_of(each) for each in told if "place" in each}
-        after = next((str(each["page_after"]) for each in told if "page_after" in each), page)
-        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(told[0]["noted"]))
+        header, *rest = [json.loads(line) for line in records[-1]]
+        page = str(header["page_before"])
+        steps = {each["place"]: _done_of(each) for each in rest if "place" in each}
+        after = next((str(each["page_after"]) for each in rest if "page_after" in each), page)
+        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(header["noted"]))
 
 
 def _read_in(step: Step) -> Iterator[Note]:

@@ -266,7 +266,7 @@ def consolidate(
         asks = any(step["doing"] == "split" for step in told["steps"])
         tell(
             f"{counted(told['done'], 'step')} done"
-            + ("; `kmem undo` takes it back" if told["done"] or told["page"] else "")
+            + ("; `kmem undo` takes it back" if told["done"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
     if told["git"]:
@@ -274,7 +274,7 @@ def consolidate(
 
 
 def undo(as_json: AsJson = False) -> None:
-    """Take back the last consolidation, except where you have written since.
+    """Take back the last consolidation, except where you have written since; called again, the one before it.
 
     Example: kmem undo
     """

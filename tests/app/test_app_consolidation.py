@@ -357,6 +357,69 @@ def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_un
     assert home.vault.known.by_id(archive.id) is None
 
 
+def test_what_was_archived_and_is_wanted_back_is_not_archived_again(home: Home) -> None:
+    bug = home.write("The press fails on line 12", "It hangs.", origin="assistant", created=NOW - timedelta(days=50))
+    leak = home.write(
+        "The barrel is broken", "It leaks.", origin="assistant", created=NOW - timedelta(days=50), evidence=("claude-code:a#1",)
+    )
+
+    home.consolidating.consolidate()
+    home.consolidating.undo()
+    taken_back = home.consolidating.consolidate(dry_run=True)["steps"]
+    for note in (bug, leak):
+        home.vault.annotate(note.id, {"status": "archived"})
+        home.vault.annotate(note.id, {"status": "accepted"})
+    by_hand = home.consolidating.consolidate(dry_run=True)["steps"]
+    home.vault.annotate(leak.id, {"evidence": ["claude-code:a#1", "claude-code:b#1"]})
+    said_again = home.consolidating.consolidate(dry_run=True)["steps"]
+
+    assert (taken_back, by_hand) == ([], [])
+    assert [step["why"] for step in said_again] == ["1 that have had their time: the-barrel-is-broken"]
+
+
+def test_each_of_the_last_consolidations_can_be_taken_back(home: Home) -> None:
+    before = home.files()
+    doubled(home)
+    between = home.files()
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=1)
+    home.write("Long", "Rows of trees, and what grew in them. " * 200)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=1)
+    home.write("Row 4 is never watered", "It lies low.")
+    home.consolidating.consolidate()  # of which only the page is another
+
+    undone = [home.consolidating.undo()["undone"] for _ in range(3)]
+
+    assert undone == [1, 1, 0]
+    assert {path: home.files()[path] for path in between} == between
+    assert before.keys() < between.keys()
+
+
+def test_a_record_that_is_old_is_let_go(home: Home) -> None:
+    doubled(home)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=31)
+    home.write("Long", "Rows of trees, and what grew in them. " * 200)
+    home.consolidating.consolidate()
+
+    assert [home.consolidating.undo()["undone"] for _ in range(2)] == [1, 0]
+
+
+def test_no_more_wait_than_a_person_goes_through_and_the_weightiest_stay(home: Home) -> None:
+    for number in range(34):
+        heavy = {"importance": 3} if number < 2 else {}
+        home.write(f"Perhaps row {number}", f"Nothing grows in {number}.", status=NoteStatus.PROPOSED, **heavy)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=4)
+
+    steps = home.consolidating.consolidate()["steps"]
+
+    waiting = [known.title for known in home.vault.known.to_review()]
+    assert ([step["doing"] for step in steps], len(waiting)) == (["lapse"] * 4, 30)
+    assert {"Perhaps row 0", "Perhaps row 1"} <= set(waiting)
+
+
 def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_it_came(home: Home) -> None:
     late = NOW - timedelta(days=400)
     waiting = home.write("Perhaps the gate sticks", "A tool said so.", status=NoteStatus.PROPOSED, created=late)

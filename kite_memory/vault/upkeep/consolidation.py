@@ -35,6 +35,8 @@ _SAID_ALREADY = 0.7
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
 _OPENING = 140
+_MOST_WAITING, _SEEN = 30, timedelta(days=3)
+"""Notes that a person goes through in one review, and how long each waits at least."""
 _NOT_KEPT = frozenset({NoteKind.ENTITY, NoteKind.JOURNAL})
 _NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
 _KINDS = tuple(NoteKind)
@@ -89,9 +91,13 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lapse:
-    """A person was asked long enough: a proposed note is archived; two notes that may differ both stay."""
+    """A person was asked long enough: a proposed note is archived; two notes that may differ both stay.
+
+    With ``crowded``, weightier notes wait as well, and more than anybody goes through.
+    """
 
     note: Note
+    crowded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +140,13 @@ def steps(
     asked: Callable[[Note], bool],
     used: Callable[[Note], Use] = lambda note: Use(),
     waits_since: Callable[[Note], datetime | None] = lambda note: None,
+    stays: Callable[[Note], bool] = lambda note: False,
     due: Sequence[Note] = (),
 ) -> Iterator[Step]:
     """Yield the steps in a fixed order.
 
     ``settled`` pairs were decided before, ``asked`` is true for notes whose split was proposed already. ``waits_since`` returns
-    from when on a person was asked about a note. ``due`` are the pages of the journal as they should be.
+    from when on a person was asked about a note, ``stays`` whether one that was archived was wanted back. ``due`` are the pages of the journal as they should be.
     """
     yield from days(due, {note.id: note for note in notes}, is_ours)
     notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
@@ -152,10 +159,10 @@ def steps(
         if note.id not in merged and _is_long(note) and not asked(note):
             yield Split(note=note)
     yield from _folds([note for note in notes if note.id not in merged], now - months * _MONTH, is_ours)
-    yield from _archives([note for note in notes if note.id not in merged and has_faded(note, used(note), now)], notes, is_ours)
-    for note in notes:
-        if note.id not in merged and (since := waits_since(note)) is not None and now - since >= WAITING:
-            yield Lapse(note=note)
+    yield from _archives(
+        [note for note in notes if note.id not in merged and not stays(note) and has_faded(note, used(note), now)], notes, is_ours
+    )
+    yield from _lapses([note for note in notes if note.id not in merged], waits_since, now)
 
 
 def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
@@ -213,9 +220,10 @@ def told(step: Step) -> tuple[str, str, str]:
             return "fold", note.path, f"into {archive.path}"
         case Archive(notes=notes, archive=archive):
             return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
-        case Lapse(note=note):
+        case Lapse(note=note, crowded=crowded):
             what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
-            return "lapse", note.path, f"waited {WAITING.days} days in review: {what}"
+            waited = f"more than {_MOST_WAITING} wait in review" if crowded else f"waited {WAITING.days} days in review"
+            return "lapse", note.path, f"{waited}: {what}"
         case Day(page=page):
             return "journal", page.path, f"{len(page.links)} notes of that day"
         case _:
@@ -466,6 +474,18 @@ def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[N
             groups.setdefault(archive.id, (archive, []))[1].append(note)
     for archive, group in groups.values():
         yield Archive(notes=tuple(group), archive=archive)
+
+
+def _lapses(notes: Sequence[Note], waits_since: Callable[[Note], datetime | None], now: datetime) -> Iterator[Lapse]:
+    """Yield what has waited long, and what has waited some days behind as many weightier or newer notes as a person goes through."""
+    waiting = [(since, note) for note in notes if (since := waits_since(note)) is not None]
+    long = [note for since, note in waiting if now - since >= WAITING]
+    rest = sorted(
+        ((since, note) for since, note in waiting if now - since < WAITING), key=lambda each: (each[1].importance, each[0])
+    )
+    beyond = rest[: max(0, len(rest) - _MOST_WAITING)]
+    yield from (Lapse(note=note) for note in long)
+    yield from (Lapse(note=note, crowded=True) for since, note in beyond if now - since >= _SEEN)
 
 
 def _archived(text: str) -> str:
