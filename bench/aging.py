@@ -4,7 +4,8 @@
 
 DIR holds transcripts of Claude Code, Codex and Copilot CLI, in folders named after them. The clock is the sessions' own: each is
 read when it had just ended, by the components of the daemon without a model, and the vault is consolidated as the daemon does it,
-once on each day that passes. After the last, ``--after`` more months pass in which nothing happens. A row is printed for each month:
+once on each day that passes. After the last, ``--after`` more months pass in which nothing happens. A row is printed for each
+month:
 
     read      sessions, and their transcripts' megabytes, from the beginning on
     notes     all, accepted, archived; what waits for review, at the end of the month and at most; entity pages, and their share
@@ -95,8 +96,9 @@ class Row:
 
 
 HEADING = (
-    f"{'month':8} {'sessions':>8} {'MB':>5} {'notes':>6} {'accepted':>8} {'archived':>8} {'review':>6} {'most':>4} {'pages':>5} {'':5}"
-    f" {'list':>4} {'page':>4} {'disk':>5} {'s/MB':>5} {'hook':>5} {'worst':>5} {'verify':>6} {'found':>5} {'steps':>5}"
+    f"{'month':8} {'sessions':>8} {'MB':>5} {'notes':>6} {'accepted':>8} {'archived':>8} {'review':>6} {'most':>4}"
+    f" {'pages':>5} {'':5} {'list':>4} {'page':>4} {'disk':>5} {'s/MB':>5}"
+    f" {'hook':>5} {'worst':>5} {'verify':>6} {'found':>5} {'steps':>5}"
 )
 
 

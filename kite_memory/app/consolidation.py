@@ -123,8 +123,8 @@ def worked_on(timeline: Timeline) -> list[Worked]:
 class Consolidation:
     """Consolidation of one vault. Thread-safe.
 
-    Each is recorded in ``folder``, step by step before it is carried out, so that the last ones can be undone. With ``daily``, a page is kept
-    of each day that is over; ``worked_on`` returns the sessions that it names.
+    Each is recorded in ``folder``, step by step before it is carried out, so that the last ones can be undone. With ``daily``, a
+    page is kept of each day that is over; ``worked_on`` returns the sessions that it names.
     """
 
     def __init__(

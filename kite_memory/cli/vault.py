@@ -274,7 +274,9 @@ def consolidate(
 
 
 def undo(as_json: AsJson = False) -> None:
-    """Take back the last consolidation, except where you have written since; called again, the one before it.
+    """Take back the last consolidation, except where you have written since.
+
+    Called again, it takes back the one before, for a month.
 
     Example: kmem undo
     """

@@ -58,6 +58,8 @@ def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: st
         ("preference", "Never push on a Friday", "“never push on a Friday”", {}, True),
         ("preference", "Push it to the mill", "“push it to the mill”", {}, False),
         ("preference", "Push to the mill first", "“push to the mill first”", {"evidence": ("claude-code:a#1", "codex:b#2")}, True),
+        ("preference", "Answer in British English", "So.", {"origin": "user", "evidence": ()}, True),
+        ("preference", "Answer in British English", "So.", {"origin": "user", "triggers": ("writing",)}, True),
         ("preference", "Don't forget a comment on #91", "“…”", {}, False),
         ("decision", "Add a shed to the tree row", "From an approved plan: A shed is missing. Paint it", {}, False),
         ("decision", "Add a shed", "From an approved plan: The shed faces east since hail comes west. Paint it", {}, True),
@@ -72,7 +74,7 @@ def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: st
 def test_only_what_lasts_and_stands_alone_is_worth_a_line(
     kind: str, title: str, body: str, given: dict[str, Any], shown: bool
 ) -> None:
-    note = replace(linked(title, body, kind=NoteKind(kind)), origin="assistant", **given)
+    note = replace(linked(title, body, kind=NoteKind(kind)), **{"origin": "assistant", **given})
 
     assert ("[[" in page(graph([note]), START)) == shown
 

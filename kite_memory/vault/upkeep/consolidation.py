@@ -35,7 +35,7 @@ _SAID_ALREADY = 0.7
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
 _OPENING = 140
-_MOST_WAITING, _SEEN = 30, timedelta(days=3)
+_MOST_WAITING, _SEEN = 30, timedelta(days=1)
 """Notes that a person goes through in one review, and how long each waits at least."""
 _NOT_KEPT = frozenset({NoteKind.ENTITY, NoteKind.JOURNAL})
 _NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
@@ -146,7 +146,8 @@ def steps(
     """Yield the steps in a fixed order.
 
     ``settled`` pairs were decided before, ``asked`` is true for notes whose split was proposed already. ``waits_since`` returns
-    from when on a person was asked about a note, ``stays`` whether one that was archived was wanted back. ``due`` are the pages of the journal as they should be.
+    from when on a person was asked about a note, ``stays`` whether one that was archived was wanted back. ``due`` are the
+    pages of the journal as they should be.
     """
     yield from days(due, {note.id: note for note in notes}, is_ours)
     notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
@@ -477,7 +478,7 @@ def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[N
 
 
 def _lapses(notes: Sequence[Note], waits_since: Callable[[Note], datetime | None], now: datetime) -> Iterator[Lapse]:
-    """Yield what has waited long, and what has waited some days behind as many weightier or newer notes as a person goes through."""
+    """Yield what has waited long, and what has waited a day behind as many weightier or newer notes as a person goes through."""
     waiting = [(since, note) for note in notes if (since := waits_since(note)) is not None]
     long = [note for since, note in waiting if now - since >= WAITING]
     rest = sorted(

@@ -97,8 +97,8 @@ _STANDING = re.compile(
 _ONCE = re.compile(r"(?<![\w&])#\d+\b|\b(?:this|these|those|again|for now|right now|next step|the plan)\b", re.IGNORECASE)
 """An order for one moment."""
 _LEANS = re.compile(
-    r"(?:yes|no|ok(?:ay)?|got it|good|great|sure|thanks|agreed|confirmed|right|correct|done|perfect|this|that|these|those|it|they|he|she"
-    r"|there|here|then|also|so|now|next|finally|both|either|and|but|or|which|what|whichever|whether|why|how|when|if|once|after|before"
+    r"(?:yes|no|ok(?:ay)?|got it|good|great|sure|thanks|agreed|confirmed|right|correct|done|perfect|this|that|these|those|it|they"
+    r"|he|she|there|here|then|also|so|now|next|finally|both|either|and|but|or|which|what|whichever|whether|why|how|when|if|once|after|before"
     r"|however|option|step|phase|status|update|each|its|their|them|you(?:['’]re)?|caveat|new|most|some|what's"
     r"|the (?:real|main|key|only|other|same|above|following|rest|first|second|latter|former|fix|change|result|problem|issue))\b",
     re.IGNORECASE,
@@ -148,13 +148,18 @@ def strength(note: Note) -> float:
 
 
 def is_worth_a_line(note: Note) -> bool:
-    """Return whether a note belongs on a summary page: it holds for long, stands alone, and says why, what not, or how always."""
+    """Return whether a note belongs on a summary page: it holds for long, stands alone, and says why, what not, or how always.
+
+    What a person wrote as a note, or a model for them (which says when it is of use), need not give a reason; what was only taken
+    from their prompts must be a rule, or come again in another session.
+    """
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
     if is_passing(note) or _FIXED.match(note.title):
         return False
-    if note.kind is NoteKind.PREFERENCE:
-        standing = _STANDING.search(note.title) or sessions_of(note.evidence) > 1
+    worded = note.origin == "user" and bool(note.triggers or not note.evidence)
+    if note.kind is NoteKind.PREFERENCE or worded:
+        standing = worded or _STANDING.search(note.title) or sessions_of(note.evidence) > 1
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     planned = note.body.startswith(_PLANNED)
     return (not planned and _asserts(note.title)) or bool(statement(note))
@@ -163,8 +168,9 @@ def is_worth_a_line(note: Note) -> bool:
 def statement(note: Note) -> str:
     """Return the sentence of a note's body that a summary page shows beside its title; empty where none is fit to be shown.
 
-    Of a person's quoted words it is the sentence that the title was taken from; of an approved plan one that gives a goal or a reason, and
-    no step; otherwise the one nearest to the title that asserts something, or, where the title does so, that stands alone.
+    Of a person's quoted words it is the sentence that the title was taken from; of an approved plan one that gives a goal or a
+    reason, and no step; otherwise the one nearest to the title that asserts something, or, where the title does so, that may stand
+    behind it.
     """
     if note.kind is NoteKind.PREFERENCE:
         return ""
