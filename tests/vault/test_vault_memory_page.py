@@ -67,6 +67,7 @@ def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: st
         ("decision", "The beam is painted — red, white and blue instead of green", "So.", {}, True),
         ("decision", "Bigger beams — red, white and blue instead of green", "So.", {}, False),
         ("fact", "The press is not running now because its belt is worn", "So.", {}, False),
+        ("fact", "The press cannot run in frost because of this limitation", "So.", {}, False),
         ("fact", "The `press` takes pears by the crate", "So.", {}, True),
         ("insight", "Fix the press because it squeaks", "So.", {}, False),
     ],

@@ -114,6 +114,8 @@ _NEWS = re.compile(
     re.IGNORECASE,
 )
 """What was done or found just then."""
+_TIED = re.compile(r"\b(?:was|were|did|had|been|this|these|those)\b", re.IGNORECASE)
+"""What happened, or what stands elsewhere."""
 _PAST = re.compile(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
 _FIXED = re.compile(r"fix(?:es|ed)?\b", re.IGNORECASE)
 _REQUEST = re.compile(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
@@ -201,7 +203,7 @@ def _asserts(text: str) -> bool:
     plain = _ASIDE.sub("", text)
     opening = _CLAUSE.split(plain, maxsplit=1)[0]
     claims = _NORM.search(opening) or (_NORM.search(plain) and _SAYS.search(opening))
-    return bool(claims or _DEFINES.match(plain)) and _stands_alone(text) and not (_STEP.match(text) or _PAST.search(text))
+    return bool(claims or _DEFINES.match(plain)) and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
 
 
 def _aims(text: str) -> bool:
