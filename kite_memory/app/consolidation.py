@@ -163,10 +163,10 @@ class Consolidation:
         """
         with self._lock:
             planned = self._planned(max(1, months))
-            told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
+            listed = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
+                return {"steps": listed, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -190,7 +190,7 @@ class Consolidation:
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             git = self._committed(message)
-            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
+            return {"steps": listed, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
         """Undo the last consolidation; called again, the one before it.

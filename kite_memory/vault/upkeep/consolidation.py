@@ -93,7 +93,7 @@ class Archive:
 class Lapse:
     """A person was asked long enough: a proposed note is archived; two notes that may differ both stay.
 
-    With ``crowded``, weightier notes wait as well, and more than anybody goes through.
+    With ``crowded``, weightier notes wait as well, and more than a person goes through.
     """
 
     note: Note
@@ -294,9 +294,9 @@ def _day_page(day: date, notes: Sequence[Note], begun: Sequence[Worked], named: 
     projects: dict[str, list[str]] = defaultdict(list)
     for each in sorted(sessions.values(), key=lambda each: (each.project, each.at, each.session)):
         projects[_inert(each.project) or "elsewhere"].append(f"- {_inert(each.opening)}")
-    told = ["\n".join((f"**{project}**", "", *dict.fromkeys(lines))) for project, lines in projects.items()]
+    paragraphs = ["\n".join((f"**{project}**", "", *dict.fromkeys(lines))) for project, lines in projects.items()]
     made = sorted(notes, key=lambda note: (_KINDS.index(note.kind), note.created, note.path))
-    body = "\n\n".join((*told, related([titled(_stem(note), note.title) for note in made if links.holds(_stem(note))])))
+    body = "\n\n".join((*paragraphs, related([titled(_stem(note), note.title) for note in made if links.holds(_stem(note))])))
     at = datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
     return Note(
         id=_day_id(day),

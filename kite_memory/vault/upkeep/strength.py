@@ -212,7 +212,7 @@ def _aims(text: str) -> bool:
 
 
 def _supports(text: str) -> bool:
-    """Return whether a sentence may stand behind a title that asserts something: what only tells what happened gives no reason."""
+    """Return whether a sentence may stand behind a title that asserts something: a report of what happened gives no reason."""
     return _stands_alone(text) and (not _PAST.search(text) or bool(_AIM.search(text)))
 
 
