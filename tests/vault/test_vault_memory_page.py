@@ -18,7 +18,7 @@ from tests.vault.building import START, linked, orchard
 ONE, TWO = framed(["", "one"]), framed(["", "two"])
 
 
-def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
+def test_the_page_shows_concepts_decisions_preferences_and_questions() -> None:
     more = [
         linked("Plant pears instead of apples", "Because [[pears-feb26|pears]] bear frost.", kind=NoteKind.DECISION, importance=3),
         linked("Never prune pears after March", "They bleed.", kind=NoteKind.PREFERENCE),

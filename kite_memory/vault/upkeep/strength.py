@@ -230,7 +230,7 @@ def _is_whole(text: str) -> bool:
 def is_junk(note: Note) -> bool:
     """Return whether an accepted note has so little content that its owner may want it removed."""
     standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
-    return bool(standing) and note.kind in _TOLD and strength(note) <= JUNK
+    return bool(standing) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:
