@@ -22,8 +22,8 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.upkeep import consolidation, split
-from kite_memory.vault.upkeep.consolidation import Archive, Change, Day, Fold, Lapse, Mention, Merge, Split, Step, Worked
-from kite_memory.vault.upkeep.fading import Use
+from kite_memory.vault.upkeep.consolidation import Archive, Day, FileRewrite, Fold, Lapse, Mention, Merge, Split, Step, Worked
+from kite_memory.vault.upkeep.fading import NoteUse
 from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
@@ -136,7 +136,7 @@ class Consolidation:
         folder: Path,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
-        used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
+        used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
         worked_on: Callable[[], Sequence[Worked]] = lambda: (),
         daily: bool = False,
         zone: tzinfo | None = None,

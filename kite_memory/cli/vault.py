@@ -269,8 +269,8 @@ def consolidate(
     else:
         asks = any(step["doing"] == "split" for step in report["steps"])
         tell(
-            f"{counted(told['done'], 'step')} done"
-            + ("; `kmem undo` takes it back" if told["done"] else "")
+            f"{counted(report['done'], 'step')} done"
+            + ("; `kmem undo` takes it back" if report["done"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
     if report["git"]:

@@ -567,7 +567,7 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
 
     report = home.consolidating.consolidate()
 
-    assert (told["steps"], told["left_alone"]) == ([], [])
+    assert (report["steps"], report["left_alone"]) == ([], [])
 
 
 def journal_of(home: Home, *worked: Worked, daily: bool = True) -> Consolidation:

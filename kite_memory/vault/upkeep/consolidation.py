@@ -19,7 +19,7 @@ from kite_memory.vault.planning import related
 from kite_memory.vault.properties import Raw, moment, with_properties
 from kite_memory.vault.taming import tame_line, titled
 from kite_memory.vault.upkeep import split
-from kite_memory.vault.upkeep.fading import WAITING, Use, has_faded
+from kite_memory.vault.upkeep.fading import WAITING, NoteUse, has_faded
 from kite_memory.vault.wording import entity_key, note_id, one_line, shortened, slug, text_block, words
 
 ARCHIVE_TAG, DAY_TAG = "archive", "day"
@@ -58,7 +58,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class EntityMention:
     """The page of an entity gets links to notes that name it, and that neither link to it nor are linked from it."""
 
     page: Note
@@ -107,7 +107,7 @@ class Day:
     page: Note
 
 
-Step = Merge | Mention | Split | Fold | Archive | Lapse | Day
+Step = Merge | EntityMention | Split | Fold | Archive | Lapse | Day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
                 FileRewrite(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
                 FileRewrite(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
-        case Mention(page=page, notes=notes, ours=ours):
+        case EntityMention(page=page, notes=notes, ours=ours):
             return _both(
                 FileRewrite(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours))
             )
@@ -198,12 +198,12 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
         case Lapse(note=note):
             text = texts[note.path]
             after = _archived(text) if note.status is NoteStatus.PROPOSED else with_properties(text, {split.PROPERTY: split.LAPSED})
-            return _both(Change(path=note.path, before=text, after=after or ""))
+            return _both(FileRewrite(path=note.path, before=text, after=after or ""))
         case Day(page=page):
             if before := texts.get(page.path, ""):
                 after = f"{before[: len(before) - len(body_of(before))]}{page.body}\n"
-                return _both(Change(path=page.path, before=before, after=after))
-            return _both(Change(path=page.path, before="", after=render(page), note=page))
+                return _both(FileRewrite(path=page.path, before=before, after=after))
+            return _both(FileRewrite(path=page.path, before="", after=render(page), note=page))
         case _:
             assert_never(step)
 
@@ -213,7 +213,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
     match step:
         case Merge(keep=keep, drop=drop):
             return "merge", drop.path, f"into {keep.path}"
-        case Mention(page=page, notes=notes):
+        case EntityMention(page=page, notes=notes):
             return "mention", page.path, ", ".join(_stem(note) for note in notes)
         case Split(note=note):
             divided = split.division(note.body)
@@ -238,7 +238,7 @@ def needed(step: Step) -> tuple[str, ...]:
     match step:
         case Merge(keep=keep, drop=drop):
             return keep.path, drop.path
-        case Mention(page=note) | Split(note=note) | Lapse(note=note):
+        case EntityMention(page=note) | Split(note=note) | Lapse(note=note):
             return (note.path,)
         case Archive(notes=notes, archive=archive):
             return archive.path, *(note.path for note in notes)
@@ -335,7 +335,7 @@ def days(pages: Sequence[Note], there: Mapping[str, Note], is_ours: Callable[[No
             yield Day(page=replace(page, path=found.path))
 
 
-def _both(*made: Change) -> tuple[Change, ...]:
+def _both(*made: FileRewrite) -> tuple[FileRewrite, ...]:
     return made if all(change.after and change.after != change.before for change in made) else ()
 
 
@@ -415,7 +415,7 @@ def _replaced(text: str, keep: Note) -> str:
     return with_properties(text, marks) or ""
 
 
-def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[Mention]:
+def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[EntityMention]:
     speaking: dict[str, list[Note]] = defaultdict(list)
     for note in notes:
         if note.kind is not NoteKind.ENTITY and note.status is NoteStatus.ACCEPTED:
@@ -434,7 +434,7 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
         room = min(_MOST_MENTIONS, _MOST_LINKS - len(linked))
         if unlinked and room > 0:
             first = tuple(sorted(unlinked, key=lambda note: (note.created, note.path))[:room])
-            yield Mention(page=page, notes=first, ours=is_ours(page))
+            yield EntityMention(page=page, notes=first, ours=is_ours(page))
 
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:

@@ -121,7 +121,7 @@ _FIXED = re.compile(r"fix(?:es|ed)?\b", re.IGNORECASE)
 _REQUEST = re.compile(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
 _SENTENCE = re.compile(r"(?<=[.!?…])[”\"]? +(?=[A-Z`“\"(])|; +|(?<=[.!?])” ")
 _LABEL = re.compile(r"^(?:goal|approach|decision|solution|key idea|root cause|cause|reason|why)s?: +", re.IGNORECASE)
-_TOLD = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
+_JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
 def strength(note: Note) -> float:
