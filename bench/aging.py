@@ -43,7 +43,7 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.distill.scheduler import Idle
 from kite_memory.model.event import EventType
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.vault.pages.memory_page import PAGE
+from kite_memory.vault.memory_page import PAGE
 from kite_memory.wiring.services import Services, open_services
 
 _PROMPTS, _ASKED = 20, 12

@@ -15,18 +15,15 @@ from kite_memory import assets
 from kite_memory.app.consolidation import Consolidation, commit, worked_on
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
-from kite_memory.model.event import Event, EventType, Role, Session, Where
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Create
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Where
+from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.upkeep.consolidation import Worked
+from kite_memory.vault.consolidation import Worked
 from kite_memory.vault.wording import note_id
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
