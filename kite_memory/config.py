@@ -173,7 +173,7 @@ class Config:
 
     An agent whose root is ``None`` is not read. ``aider_roots`` are projects to look for Aider in, besides those that other agents
     have worked in. ``own_histories`` are folders whose Aider history belonged to the user before it was first read. With
-    ``vault_git``, each consolidation of the vault is a separate commit.
+    ``vault_git``, each consolidation of the vault is a separate commit; with ``vault_journal``, it keeps a page of each day.
     """
 
     file: Path
@@ -207,11 +207,13 @@ class Config:
     git_history: bool = False
     extensions: bool = False
     vault_git: bool = False
+    vault_journal: bool = False
 
 
 DESCRIPTIONS = {
     "vault": "the folder of the notes",
     "vault.git": "commit each consolidation of the vault on its own",
+    "vault.journal": "keep a page in `journals/` of each day on which a note was made",
     "extractor.name": "who writes the notes; `auto` is Claude Haiku if there is an Anthropic key, and the offline rules if not",
     "extractor.model": "the model for `anthropic` and `claude-cli`",
     "extractor.openai_model": "the model for `openai`",
@@ -330,13 +332,14 @@ def check(content: bytes, file: Path) -> Config:
     vault = table.get("vault", "")
     if not isinstance(vault, dict):
         vault = {"path": vault}
-    if unknown := sorted(set(vault) - {"path", "git"}):
-        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in [vault] of {file}", hint="known ones are: path, git")
+    if unknown := sorted(set(vault) - {"path", "git", "journal"}):
+        raise ConfigInvalid(f"unknown setting {unknown[0]!r} in [vault] of {file}", hint="known ones are: path, git, journal")
     return Config(
         file=file,
         state=Path(paths.state_dir()).absolute(),
         vault=_vault(vault.get("path", ""), file),
         vault_git=_yes_or_no(vault.get("git", False), f"`git` in [vault] of {file}"),
+        vault_journal=_yes_or_no(vault.get("journal", False), f"`journal` in [vault] of {file}"),
         claude_root=_whole(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"),
         extractor=_named(extractor, "KMEM_EXTRACTOR"),
         embedder=_named(embedder, "KMEM_EMBEDDER"),

@@ -184,6 +184,7 @@ def test_a_value_of_the_wrong_kind_is_refused_by_its_name(home: Path, section: s
         ("[vault]\npath = 'x'", "is not a whole path: x"),
         ("[vault]\npath = 7", "`vault` in .* is not a path in quotes"),
         ("[vault]\ngit = 'often'", r"`git` in \[vault\] of .* should be true or false"),
+        ("[vault]\njournal = 'daily'", r"`journal` in \[vault\] of .* should be true or false"),
         ("[vault]\nsync = true", r"unknown setting 'sync' in \[vault\]"),
         ("vault = 'notes'", "is not a whole path: notes"),
         ("vault = '~nobody-of-that-name/notes'", "no such home folder"),

@@ -6,20 +6,20 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import EventType, EvidenceReference
 from kite_memory.model.note import Create, Note
 from kite_memory.projects import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault, consolidation, upkeep
-from kite_memory.vault.consolidation import Archive, FileRewrite, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.consolidation import Archive, Day, EntityMention, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
 from kite_memory.vault.memory_page import PAGE
 from kite_memory.vault.upkeep import NoteUse, is_junk
 from kite_memory.vault.wording import digest
@@ -58,7 +58,11 @@ _MONTHS = 6
 _EVERY = timedelta(hours=20)
 _SPLIT = "split proposed: "
 _LAST = "consolidated"
-_WAITING = "waiting since"
+_WAITING, _ARCHIVED = "waiting since", "archived with"
+_OPENING, _OPENING_AMONG = 400, 40
+"""Characters of a session's first prompt, and the events among which it is looked for."""
+_UNDONE, _MOST_UNDONE, _LARGEST_UNDONE = timedelta(days=30), 30, 20_000_000
+"""How long consolidations can be undone, at most how many, and the bytes of their records."""
 _AT_REST = 900.0
 _OVERDUE, _OVERDUE_AT_REST = timedelta(days=3), 60.0
 """After so long, a shorter time without activity is enough to consolidate."""
@@ -99,10 +103,25 @@ def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], 
     return use
 
 
+def worked_on(timeline: Timeline) -> list[Worked]:
+    """Return the sessions in which a person typed, for the journal; without what was forgotten."""
+    found: list[Worked] = []
+    for page in timeline.session_pages():
+        for session in (state.session for state in page if not state.session.parent):
+            events = timeline.offered(timeline.events(session.provider, session.id, limit=_OPENING_AMONG))
+            first = next((event for event in events if event.type is EventType.USER_MESSAGE and event.text.strip()), None)
+            if first is not None:
+                name = f"{session.provider}:{session.id}"
+                opening = first.text[:_OPENING]
+                found.append(Worked(session=name, at=session.started, project=session.project, opening=opening))
+    return found
+
+
 class Consolidation:
     """Consolidation of one vault. Thread-safe.
 
-    The last one is recorded in ``folder``, each step before it is carried out, until the next one begins.
+    Each is recorded in ``folder``, step by step before it is carried out, so that the last ones can be undone. With ``daily``, a
+    page is kept of each day that is over; ``worked_on`` returns the sessions that it names.
     """
 
     def __init__(
@@ -115,6 +134,9 @@ class Consolidation:
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
         used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
+        worked_on: Callable[[], Sequence[Worked]] = lambda: (),
+        daily: bool = False,
+        zone: tzinfo | None = None,
     ) -> None:
         self._vault = vault
         self._refresh = refresh
@@ -124,6 +146,9 @@ class Consolidation:
         self._clock = clock
         self._committed = committed
         self._used = used
+        self._worked_on = worked_on
+        self._daily = daily
+        self._zone = zone
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"consolidate": self.consolidate, "undo": self.undo}
@@ -135,10 +160,10 @@ class Consolidation:
         """
         with self._lock:
             planned = self._planned(max(1, months))
-            step_list = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
+            listed = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": step_list, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
+                return {"steps": listed, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -156,18 +181,19 @@ class Consolidation:
             touched = {change.path for each in done for change in each.changes}
             if touched:
                 self._refresh(touched)
-            page = self._page_would_change()
-            if page:
-                begun = begun or self._begin()
-                page = self._rewrite_page()
+            page = self._page_would_change() and self._rewrite_page()
+            if page and begun:
                 self._append({"page_after": self._vault.pages.read(PAGE)})
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             git = self._committed(message)
-            return {"steps": step_list, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
+            return {"steps": listed, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
-        """Undo the last consolidation. A step with a note that was edited since is left as it is; so is the page."""
+        """Undo the last consolidation; called again, the one before it.
+
+        A step with a note that was edited since is left as it is; so is the page.
+        """
         with self._lock:
             kept = self._kept()
             if kept is None:
@@ -186,14 +212,23 @@ class Consolidation:
             if touched:
                 self._refresh(touched)
             page = self._pages.restore(before=kept.page_before, after=kept.page_after, noted=kept.noted)
-            self._file.unlink(missing_ok=True)
+            self._write_records(self._records()[:-1])
             git = self._committed("Undo the last consolidation") if undone or page else ""
             return {"undone": undone, "left_alone": left, "page": page, "git": git}
 
-    def forget_undo(self) -> None:
-        """Delete the undo record of the last consolidation, and with it the earlier text of the notes."""
+    def erase_copies(self) -> None:
+        """Delete what repeats forgotten text: the undo record, with the earlier text of notes, and openings in the journal."""
         with self._lock:
             self._file.unlink(missing_ok=True)
+            notes = self._read_all()
+            pages = [note for note in notes if consolidation.DAY_TAG in note.tags]
+            if not pages:
+                return
+            there = {page.id for page in pages}
+            due = [page for page in self._days(notes) if page.id in there]
+            for step in consolidation.days(due, {page.id: page for page in pages}, self._vault.is_ours):
+                if (found := self._ready(step)) is not None and self._carry_out(step, found):
+                    self._refresh({step.page.path})
 
     def divide(self, note: Note) -> list[str]:
         """Split a note at its headings and return the paths of new and changed notes; `undo` reverses it.
@@ -258,8 +293,8 @@ class Consolidation:
     def _planned(self, months: int) -> list[Step]:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
-        notes = [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
-        waiting = self._waiting(notes)
+        notes = self._read_all()
+        waiting, archived = self._waiting(notes), self._archived_with()
         found = consolidation.steps(
             notes,
             now=self._clock(),
@@ -269,13 +304,32 @@ class Consolidation:
             asked=lambda note: note.review == upkeep.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
+            stays=lambda note: archived.get(note.id) == len(note.evidence),
+            due=self._days(notes) if self._daily else (),
         )
         return list(found)
 
+    def _days(self, notes: Sequence[Note]) -> list[Note]:
+        """Return the journal's pages as they should be, without those that the user deleted."""
+        today = self._clock().astimezone(self._zone).date()
+        pages = consolidation.day_pages(notes, self._worked_on(), today=today, zone=self._zone)
+        return [page for page in pages if not self._vault.known.is_buried(page.id)]
+
+    def _read_all(self) -> list[Note]:
+        return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+
     def _weak(self) -> list[Json]:
         """Return standing notes without value, such as earlier rules wrote: `kmem review --all` goes through them."""
-        notes = (note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None)
-        return [{"path": note.path, "title": note.title} for note in notes if is_junk(note) and self._vault.is_ours(note)]
+        return [
+            {"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)
+        ]
+
+    def _archived_with(self) -> dict[str, int]:
+        """Return the evidence that each note had when it was archived: one that stands with no more of it was wanted back."""
+        try:
+            return dict(json.loads(self._vault.pages.noted(_ARCHIVED) or "{}"))
+        except ValueError:
+            return {}
 
     def _waiting(self, notes: Sequence[Note]) -> dict[str, datetime]:
         """Return when the user was first asked about each waiting note, which can be later than its creation."""
@@ -292,14 +346,16 @@ class Consolidation:
 
     def _ready(self, step: Step) -> Done | None:
         """Return the step's changes to the current files. ``None`` if a file is gone, has changed, or cannot be changed safely."""
-        if isinstance(step, Fold | Archive) and (there := self._vault.known.by_id(step.archive.id)) is not None:
-            step = replace(step, archive=replace(step.archive, path=there.path))
+        made = consolidation.made_by(step)
+        if made is not None and (there := self._vault.known.by_id(made.id)) is not None:
+            step = consolidation.moved(step, there.path)
+            made = replace(made, path=there.path)
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
             try:
                 texts[path] = self._vault.text(path)
             except KiteError:
-                if not (isinstance(step, Fold | Archive) and path == step.archive.path):
+                if made is None or path != made.path:
                     return None
         for note in _read_in(step):
             now = self._vault.read(note.path)
@@ -307,8 +363,8 @@ class Consolidation:
                 return None
         found = consolidation.changes(step, texts)
         pair = (step.keep.id, step.drop.id) if isinstance(step, Merge) else None
-        made = tuple(change.path for change in found if change.note is not None)
-        return Done(changes=found, made=made, pair=pair) if found else None
+        new = tuple(change.path for change in found if change.note is not None)
+        return Done(changes=found, made=new, pair=pair) if found else None
 
     def _carry_out(self, step: Step, done: Done) -> bool:
         for place, change in enumerate(done.changes):
@@ -318,6 +374,9 @@ class Consolidation:
                 return False
         if done.pair is not None:
             self._vault.known.ruled(*done.pair, "replaces")
+        if isinstance(step, Archive):
+            counts = {**self._archived_with(), **{note.id: len(note.evidence) for note in step.notes}}
+            self._vault.pages.note_down(_ARCHIVED, json.dumps(counts))
         if isinstance(step, Split):
             self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
@@ -375,17 +434,52 @@ class Consolidation:
             return False
 
     def _begin(self) -> Literal[True]:
-        """Start a new undo record, replacing the last one."""
+        """Start a new undo record. Those of the last weeks stay, as far as they are small."""
+        now = self._clock()
         header = {
             "version": _VERSION,
-            "at": self._clock().isoformat(),
+            "at": now.isoformat(),
             "page_before": self._vault.pages.read(PAGE),
             "noted": self._pages.noted(),
         }
+        try:
+            earlier = self._records()
+        except StateDamaged:
+            earlier = []
+        since = (now - _UNDONE).isoformat()
+        kept = [record for record in earlier[-_MOST_UNDONE:] if json.loads(record[0])["at"] >= since]
+        while kept and sum(len(line) for record in kept for line in record) > _LARGEST_UNDONE:
+            kept = kept[1:]
+        self._write_records([*kept, [_line(header)]])
+        return True
+
+    def _records(self) -> list[list[bytes]]:
+        """Return the lines of each undo record, the oldest first. An incomplete last line was never carried out."""
+        try:
+            *lines, torn = self._file.read_bytes().split(b"\n")
+            read = [json.loads(line) for line in lines or [torn]]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
+        records: list[list[bytes]] = []
+        for line, value in zip(lines, read, strict=False):
+            if isinstance(value, dict) and "version" in value:
+                if value["version"] != _VERSION:
+                    raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
+                records.append([])
+            if not records:
+                raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
+            records[-1].append(line + b"\n")
+        return records
+
+    def _write_records(self, records: Sequence[Sequence[bytes]]) -> None:
+        if not records:
+            self._file.unlink(missing_ok=True)
+            return
         with self._written_down():
             make_private_folder(self._file.parent)
-            replace_file(self._file, _line(header))
-        return True
+            replace_file(self._file, b"".join(line for record in records for line in record))
 
     def _note(self, place: int, done: Done) -> None:
         """Record a step before it is carried out, and again if a new file differs from the plan."""
@@ -409,20 +503,15 @@ class Consolidation:
             raise StateNotWritten(f"cannot write {self._file}: {error.strerror}", hint="free some space, and try again") from error
 
     def _kept(self) -> _Kept | None:
-        """Return the last consolidation's record. An incomplete last line was never carried out."""
-        try:
-            lines = self._file.read_bytes().split(b"\n")[:-1]
-            entries = [json.loads(line) for line in lines]
-        except FileNotFoundError:
+        """Return the last consolidation's record."""
+        records = self._records()
+        if not records:
             return None
-        except (OSError, ValueError) as error:
-            raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
-        if not entries or not isinstance(entries[0], dict) or entries[0].get("version") != _VERSION:
-            raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
-        page = str(entries[0]["page_before"])
-        steps = {each["place"]: _done_of(each) for each in entries if "place" in each}
-        after = next((str(each["page_after"]) for each in entries if "page_after" in each), page)
-        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(entries[0]["noted"]))
+        header, *rest = [json.loads(line) for line in records[-1]]
+        page = str(header["page_before"])
+        steps = {each["place"]: _done_of(each) for each in rest if "place" in each}
+        after = next((str(each["page_after"]) for each in rest if "page_after" in each), page)
+        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(header["noted"]))
 
 
 def _read_in(step: Step) -> Iterator[Note]:
@@ -433,8 +522,12 @@ def _read_in(step: Step) -> Iterator[Note]:
             yield note
         case Archive(notes=notes):
             yield from notes
+        case EntityMention(page=page):
+            yield page
+        case Day():
+            return
         case _:
-            yield step.page
+            assert_never(step)
 
 
 def _line(entry: Json) -> bytes:

@@ -176,7 +176,7 @@ def _settings() -> configuration.Config:
 
 def _in_force(settings: configuration.Config, section: str, key: str) -> object:
     if section == "vault":
-        return {"path": settings.vault, "git": settings.vault_git}.get(key, "")
+        return {"path": settings.vault, "git": settings.vault_git, "journal": settings.vault_journal}.get(key, "")
     return getattr(getattr(settings, section, None), key, "") if section else getattr(settings, key, "")
 
 
@@ -443,7 +443,7 @@ def show_config(as_json: AsJson = False) -> None:
             for key, inner in value.items():
                 say(f"{name}.{key} = {_value_text(inner)}")
         else:
-            say(f"{'vault.git' if name == 'vault_git' else name} = {_value_text(value)}")
+            say(f"{name.replace('vault_', 'vault.', 1)} = {_value_text(value)}")
 
 
 def _value_text(value: object) -> str:

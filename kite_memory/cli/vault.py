@@ -381,7 +381,7 @@ def consolidate(
         asks = any(step["doing"] == "split" for step in report["steps"])
         tell(
             f"{counted(report['done'], 'step')} done"
-            + ("; `kmem undo` takes it back" if report["done"] or report["page"] else "")
+            + ("; `kmem undo` takes it back" if report["done"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
     if report["git"]:
@@ -390,6 +390,8 @@ def consolidate(
 
 def undo(as_json: AsJson = False) -> None:
     """Revert the last consolidation, except where you have written since.
+
+    Called again, it takes back the one before, for a month.
 
     Example: kmem undo
     """

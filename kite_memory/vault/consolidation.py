@@ -6,20 +6,21 @@ Nothing here touches a disk. Every step lists which files it changes and their n
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.text.quoting import quoted
 from kite_memory.vault import lifecycle, links, upkeep
 from kite_memory.vault.ledger import link_key
-from kite_memory.vault.links import titled
+from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.upkeep import WAITING, NoteUse, has_faded
-from kite_memory.vault.wording import entity_key, note_id, shortened, slug, text_block, words
+from kite_memory.vault.wording import entity_key, note_id, one_line, shortened, slug, text_block, words
 
-ARCHIVE_TAG = "archive"
+ARCHIVE_TAG, DAY_TAG = "archive", "day"
 
 _MONTH = timedelta(days=30)
 _LONG = 6_000
@@ -31,6 +32,12 @@ _RARE_WORDS, _SHARED_RARE, _COMMON = 8, 3, 40
 _SAID_ALREADY = 0.7
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
+_OPENING = 140
+_MOST_WAITING, _SEEN = 30, timedelta(days=1)
+"""Notes that a person goes through in one review, and how long each waits at least."""
+_NOT_KEPT = frozenset({NoteKind.ENTITY, NoteKind.JOURNAL})
+_NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
+_KINDS = tuple(NoteKind)
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 
 
@@ -49,7 +56,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class EntityMention:
     """The page of an entity gets links to notes that name it, and that neither link to it nor are linked from it."""
 
     page: Note
@@ -82,12 +89,33 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lapse:
-    """A person was asked long enough: a proposed note is archived; two notes that may differ both stay."""
+    """A person was asked long enough: a proposed note is archived; two notes that may differ both stay.
+
+    With ``crowded``, weightier notes wait as well, and more than a person goes through.
+    """
 
     note: Note
+    crowded: bool = False
 
 
-Step = Merge | Mention | Split | Fold | Archive | Lapse
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """The journal's page of a day that is over is made, or brought up to date."""
+
+    page: Note
+
+
+Step = Merge | EntityMention | Split | Fold | Archive | Lapse | Day
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked:
+    """A session as the journal names it: when it began, in which project, and the beginning of its first prompt."""
+
+    session: str
+    at: datetime
+    project: str
+    opening: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +138,16 @@ def steps(
     asked: Callable[[Note], bool],
     used: Callable[[Note], NoteUse] = lambda note: NoteUse(),
     waits_since: Callable[[Note], datetime | None] = lambda note: None,
+    stays: Callable[[Note], bool] = lambda note: False,
+    due: Sequence[Note] = (),
 ) -> Iterator[Step]:
     """Yield the steps in a fixed order.
 
     ``settled`` pairs were decided before, ``asked`` is true for notes whose split was proposed already. ``waits_since`` returns
-    from when on a person was asked about a note.
+    from when on a person was asked about a note, ``stays`` whether one that was archived was wanted back. ``due`` are the
+    pages of the journal as they should be.
     """
+    yield from days(due, {note.id: note for note in notes}, is_ours)
     notes = sorted((note for note in notes if note.id and not note.has_expired(now)), key=lambda note: (note.created, note.path))
     merged: set[str] = set()
     for merge in _merges(notes, is_ours, settled):
@@ -126,10 +158,10 @@ def steps(
         if note.id not in merged and _is_long(note) and not asked(note):
             yield Split(note=note)
     yield from _folds([note for note in notes if note.id not in merged], now - months * _MONTH, is_ours)
-    yield from _archives([note for note in notes if note.id not in merged and has_faded(note, used(note), now)], notes, is_ours)
-    for note in notes:
-        if note.id not in merged and (since := waits_since(note)) is not None and now - since >= WAITING:
-            yield Lapse(note=note)
+    yield from _archives(
+        [note for note in notes if note.id not in merged and not stays(note) and has_faded(note, used(note), now)], notes, is_ours
+    )
+    yield from _lapses([note for note in notes if note.id not in merged], waits_since, now)
 
 
 def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
@@ -140,7 +172,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
                 FileRewrite(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
                 FileRewrite(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
-        case Mention(page=page, notes=notes, ours=ours):
+        case EntityMention(page=page, notes=notes, ours=ours):
             return _both(
                 FileRewrite(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours))
             )
@@ -167,6 +199,11 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
                 _archived(text) if note.status is NoteStatus.PROPOSED else with_properties(text, {upkeep.PROPERTY: upkeep.LAPSED})
             )
             return _both(FileRewrite(path=note.path, before=text, after=after or ""))
+        case Day(page=page):
+            if before := texts.get(page.path, ""):
+                after = f"{before[: len(before) - len(body_of(before))]}{page.body}\n"
+                return _both(FileRewrite(path=page.path, before=before, after=after))
+            return _both(FileRewrite(path=page.path, before="", after=render(page), note=page))
         case _:
             assert_never(step)
 
@@ -176,7 +213,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
     match step:
         case Merge(keep=keep, drop=drop):
             return "merge", drop.path, f"into {keep.path}"
-        case Mention(page=page, notes=notes):
+        case EntityMention(page=page, notes=notes):
             return "mention", page.path, ", ".join(_stem(note) for note in notes)
         case Split(note=note):
             divided = upkeep.division(note.body)
@@ -186,9 +223,12 @@ def step_key(step: Step) -> tuple[str, str, str]:
             return "fold", note.path, f"into {archive.path}"
         case Archive(notes=notes, archive=archive):
             return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
-        case Lapse(note=note):
+        case Lapse(note=note, crowded=crowded):
             what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
-            return "lapse", note.path, f"waited {WAITING.days} days in review: {what}"
+            waited = f"more than {_MOST_WAITING} wait in review" if crowded else f"waited {WAITING.days} days in review"
+            return "lapse", note.path, f"{waited}: {what}"
+        case Day(page=page):
+            return "journal", page.path, f"{len(page.links)} notes of that day"
         case _:
             assert_never(step)
 
@@ -198,14 +238,101 @@ def needed(step: Step) -> tuple[str, ...]:
     match step:
         case Merge(keep=keep, drop=drop):
             return keep.path, drop.path
-        case Mention(page=note) | Split(note=note) | Lapse(note=note):
+        case EntityMention(page=note) | Split(note=note) | Lapse(note=note):
             return (note.path,)
         case Archive(notes=notes, archive=archive):
             return archive.path, *(note.path for note in notes)
         case Fold(note=note, archive=archive):
             return archive.path, note.path
+        case Day(page=page):
+            return (page.path,)
         case _:
             assert_never(step)
+
+
+def made_by(step: Step) -> Note | None:
+    """Return the note that a step makes unless it is there already."""
+    match step:
+        case Fold(archive=page) | Archive(archive=page) | Day(page=page):
+            return page
+        case _:
+            return None
+
+
+def moved(step: Step, path: str) -> Step:
+    """Return the step with the note that it makes or extends at ``path``, where that lies by now."""
+    match step:
+        case Fold(archive=page) | Archive(archive=page):
+            return replace(step, archive=replace(page, path=path))
+        case Day(page=page):
+            return replace(step, page=replace(page, path=path))
+        case _:
+            return step
+
+
+def day_pages(notes: Sequence[Note], worked: Sequence[Worked], *, today: date, zone: tzinfo | None = None) -> list[Note]:
+    """Return a page for each day before ``today`` on which a note was kept: what was worked on, and links to the notes.
+
+    A page that is there stays when its notes are gone. Notes are only linked, in a line of related notes, so that one that is
+    forgotten is gone from here, too.
+    """
+    kept: dict[date, list[Note]] = defaultdict(list)
+    for note in notes:
+        day = note.created.astimezone(zone).date()
+        if note.id == _day_id(day):
+            kept.setdefault(day, [])
+        elif note.id and day < today and note.kind not in _NOT_KEPT and note.status not in _NEVER_KEPT and not note.key:
+            kept[day].append(note)
+    begun: dict[date, list[Worked]] = defaultdict(list)
+    for session in worked:
+        begun[session.at.astimezone(zone).date()].append(session)
+    named = {session.session: session for session in worked}
+    return [_day_page(day, those, begun[day], named, zone) for day, those in sorted(kept.items())]
+
+
+def _day_page(day: date, notes: Sequence[Note], begun: Sequence[Worked], named: Mapping[str, Worked], zone: tzinfo | None) -> Note:
+    cited = {reference.partition("#")[0] for note in notes for reference in note.evidence}
+    sessions = {each.session: each for each in (*begun, *(named[one] for one in cited if one in named))}
+    projects: dict[str, list[str]] = defaultdict(list)
+    for each in sorted(sessions.values(), key=lambda each: (each.project, each.at, each.session)):
+        projects[_inert(each.project) or "elsewhere"].append(f"- {_inert(each.opening)}")
+    paragraphs = ["\n".join((f"**{project}**", "", *dict.fromkeys(lines))) for project, lines in projects.items()]
+    made = sorted(notes, key=lambda note: (_KINDS.index(note.kind), note.created, note.path))
+    body = "\n\n".join((*paragraphs, related([titled(_stem(note), note.title) for note in made if links.holds(_stem(note))])))
+    at = datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(UTC)
+    return Note(
+        id=_day_id(day),
+        path=f"{FOLDERS[NoteKind.JOURNAL]}/{day.isoformat()}.md",
+        kind=NoteKind.JOURNAL,
+        title=f"Journal of {day.isoformat()}",
+        body=text_block(body),
+        links=links.targets(body),
+        created=at,
+        updated=at,
+        tags=(DAY_TAG,),
+        scope=Scope.GLOBAL,
+        origin="assistant",
+        importance=1,
+    )
+
+
+def _day_id(day: date) -> str:
+    return note_id(_NO_TIME, "day", day.isoformat())
+
+
+def _inert(text: str) -> str:
+    """Return the beginning of a text as one line without links and markup that would act."""
+    return shortened(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
+
+
+def days(pages: Sequence[Note], there: Mapping[str, Note], is_ours: Callable[[Note], bool]) -> Iterator[Day]:
+    """Yield a step for each page that is not there or out of date; ``there`` are the notes by id. A person's edits stay."""
+    for page in pages:
+        found = there.get(page.id)
+        if found is None:
+            yield Day(page=page)
+        elif is_ours(found) and found.body != page.body:
+            yield Day(page=replace(page, path=found.path))
 
 
 def _both(*made: FileRewrite) -> tuple[FileRewrite, ...]:
@@ -288,7 +415,7 @@ def _replaced(text: str, keep: Note) -> str:
     return with_properties(text, marks) or ""
 
 
-def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[Mention]:
+def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[EntityMention]:
     speaking: dict[str, list[Note]] = defaultdict(list)
     for note in notes:
         if note.kind is not NoteKind.ENTITY and note.status is NoteStatus.ACCEPTED:
@@ -307,7 +434,7 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
         room = min(_MOST_MENTIONS, _MOST_LINKS - len(linked))
         if unlinked and room > 0:
             first = tuple(sorted(unlinked, key=lambda note: (note.created, note.path))[:room])
-            yield Mention(page=page, notes=first, ours=is_ours(page))
+            yield EntityMention(page=page, notes=first, ours=is_ours(page))
 
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
@@ -329,7 +456,7 @@ def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bo
     sizes: dict[str, int] = {}
     there = {note.id: note for note in notes}
     for note in notes:
-        if note.kind is not NoteKind.JOURNAL or note.created >= before or ARCHIVE_TAG in note.tags or note.key:
+        if note.kind is not NoteKind.JOURNAL or note.created >= before or {ARCHIVE_TAG, DAY_TAG} & {*note.tags} or note.key:
             continue
         if len(note.body) < _SHORT_JOURNAL or "**Archived:**" in note.body or not is_ours(note):
             continue
@@ -350,6 +477,18 @@ def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[N
             groups.setdefault(archive.id, (archive, []))[1].append(note)
     for archive, group in groups.values():
         yield Archive(notes=tuple(group), archive=archive)
+
+
+def _lapses(notes: Sequence[Note], waits_since: Callable[[Note], datetime | None], now: datetime) -> Iterator[Lapse]:
+    """Yield what has waited long, and what has waited a day behind as many weightier or newer notes as a person goes through."""
+    waiting = [(since, note) for note in notes if (since := waits_since(note)) is not None]
+    long = [note for since, note in waiting if now - since >= WAITING]
+    rest = sorted(
+        ((since, note) for since, note in waiting if now - since < WAITING), key=lambda each: (each[1].importance, each[0])
+    )
+    beyond = rest[: max(0, len(rest) - _MOST_WAITING)]
+    yield from (Lapse(note=note) for note in long)
+    yield from (Lapse(note=note, crowded=True) for since, note in beyond if now - since >= _SEEN)
 
 
 def _archived(text: str) -> str:

@@ -15,8 +15,8 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, stem
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.upkeep import is_worth_a_line, strength
-from kite_memory.vault.wording import digest, entity_key, one_line, shortened, stem_key, title_key
+from kite_memory.vault.upkeep import is_worth_a_line, statement, strength
+from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
 
 PAGE = "MEMORY.md"
 BEGIN = "<!-- kmem: made from the notes below; write above or under these two lines -->"
@@ -28,14 +28,13 @@ MOST_LINES = 200
 _CONCEPTS, _DECISIONS, _QUESTIONS, _PREFERENCES, _INSIGHTS, _FACTS = 15, 50, 10, 25, 20, 20
 _PER_PART = 3
 _LEAST_SPEAKING = 3
-_SAID = 160
-_TITLE = 90
+_SAID = 320
+_TITLE = 160
 _HEADING = "# Memory\n\n"
+_REPEATED, _TELLING = 0.75, 4
 _FRAME = 5
 """Lines of a page beside its content: its heading, the two marks, and blank lines around them."""
 
-_ASKED_FIRST = re.compile(r"^(?:The person: “[^”]{0,600}” +|From an approved plan: )(?=\S)")
-"""A request at the beginning of a body, before its outcome."""
 _UNLINKABLE = re.compile(r"[#^|\[\]]")
 """Characters of a file's name that a link cannot hold."""
 
@@ -55,27 +54,30 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     """
     inbound = graph.inbound()
     current = [note for note in graph.notes if _is_current(note, now)]
-    renderer = _Renderer(Counter(stem_key(stem(note)) for note in graph.notes), says)
+    rendered = _Lines(Counter(stem_key(stem(note)) for note in graph.notes), says)
 
     def weight(note: Note) -> Weight:
         return (-strength(note), -inbound[note.path], -note.created.timestamp(), note.path)
 
     def best(kind: NoteKind, most: int) -> list[Note]:
-        return sorted((note for note in current if note.kind is kind and is_worth_a_line(note)), key=weight)[:most]
+        worthy = sorted((note for note in current if note.kind is kind and is_worth_a_line(note)), key=weight)
+        return list(_without_repetitions(worthy))[:most]
 
     speaking = _speaking(current)
     concepts = [note for note in current if note.kind is NoteKind.ENTITY and speaking[note.path] >= _LEAST_SPEAKING]
     concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
-        "What it turns about": [f"- {renderer.link(note)} ({speaking[note.path]} notes)" for note in concepts[:_CONCEPTS]],
-        "Preferences": [renderer.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
+        "What it turns about": [f"- {', '.join(f'{rendered.link(note)} ({speaking[note.path]})' for note in concepts[:_CONCEPTS])}"]
+        if concepts
+        else [],
+        "Preferences": [rendered.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
         "Decisions": [],
-        "Insights": [renderer.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
-        "Facts": [renderer.line(note) for note in best(NoteKind.FACT, _FACTS)],
-        "Open questions": [renderer.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
+        "Insights": [rendered.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
+        "Facts": [rendered.line(note) for note in best(NoteKind.FACT, _FACTS)],
+        "Open questions": [rendered.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
     }
     room = MOST_LINES - _FRAME - sum(len(lines) + _PER_PART for lines in parts.values() if lines) - _PER_PART
-    parts["Decisions"] = _by_project(best(NoteKind.DECISION, _DECISIONS), renderer, room)
+    parts["Decisions"] = _by_project(best(NoteKind.DECISION, _DECISIONS), rendered, room)
     return framed([line for heading, lines in parts.items() if lines for line in ("", f"## {heading}", "", *lines)])
 
 
@@ -147,7 +149,25 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
     return found
 
 
-def _by_project(notes: Iterable[Note], renderer: "_Renderer", room: int) -> list[str]:
+def _without_repetitions(notes: Iterable[Note]) -> Iterator[Note]:
+    """Yield the notes without those whose title says little that an earlier one of the project does not."""
+    shown: dict[str, list[frozenset[str]]] = {}
+    for note in notes:
+        said = frozenset(word for word in words(note.title) if len(word) >= _TELLING or word.isdigit())
+        before = shown.setdefault(note.project, [])
+        if not any(_repeats(said, other) for other in before):
+            before.append(said)
+            yield note
+
+
+def _repeats(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether most words of the shorter are in the longer; another figure is another matter."""
+    if {word for word in one ^ other if word.isdigit()}:
+        return False
+    return bool(one and other) and len(one & other) >= _REPEATED * min(len(one), len(other))
+
+
+def _by_project(notes: Iterable[Note], rendered: "_Lines", room: int) -> list[str]:
     """Return lines with the strongest project first, and within it the strongest decision; as many as there is ``room`` for."""
     projects: dict[str, list[Note]] = {}
     for note in notes:
@@ -155,15 +175,15 @@ def _by_project(notes: Iterable[Note], renderer: "_Renderer", room: int) -> list
             break
         projects.setdefault(note.project, []).append(note)
         room -= 1
-    return [line for project, those in projects.items() for line in _of_project(project, those, renderer)]
+    return [line for project, those in projects.items() for line in _of_project(project, those, rendered)]
 
 
-def _of_project(project: str, notes: Sequence[Note], renderer: "_Renderer") -> Iterator[str]:
+def _of_project(project: str, notes: Sequence[Note], rendered: "_Lines") -> Iterator[str]:
     yield f"- **{_plain(project, _TITLE) or 'everywhere'}**"
-    yield from (f"  {renderer.line(note)}" for note in notes)
+    yield from (f"  {rendered.line(note)}" for note in notes)
 
 
-class _Renderer:
+class _Lines:
     """Renders a note as a line, by a link that leads to it and to no other."""
 
     def __init__(self, stems: Mapping[str, int], says: Callable[[str], str]) -> None:
@@ -171,27 +191,19 @@ class _Renderer:
         self._says = says
 
     def line(self, note: Note) -> str:
-        said = _first_sentence(note.body)
-        repeats = title_key(said).startswith(title_key(note.title)[:60]) or title_key(note.title).startswith(title_key(said)[:60])
-        if not said or repeats:
+        said = _plain(statement(note), _SAID)
+        title, sentence = title_key(note.title), title_key(said)
+        if sentence.startswith(title) and title:
+            return f"- {self.link(note, said.rstrip('.'))}"
+        if not said or title.startswith(sentence) or title in sentence:
             return f"- {self.link(note)}"
         better = self._says(said)
-        return f"- {self.link(note)}: {said if better == said else _plain(better, 2 * _SAID)}"
+        return f"- {self.link(note)}: {said if better == said else _plain(better, _SAID)}"
 
-    def link(self, note: Note) -> str:
-        title = _plain(note.title, _TITLE)
+    def link(self, note: Note, label: str = "") -> str:
+        title = _plain(label or note.title, _SAID if label else _TITLE)
         target = stem(note) if self._stems[stem_key(stem(note))] == 1 else note.path.removesuffix(".md")
         return title if _UNLINKABLE.search(target) or links.target_of(target) != target else titled(target, title)
-
-
-def _first_sentence(body: str) -> str:
-    text = next((line for line in body.splitlines() if line.strip() and not line.lstrip().startswith(("#", "```", "|", ">"))), "")
-    text = _ASKED_FIRST.sub("", _plain(text.strip().removeprefix("- "), 2_000))
-    head, dot, _ = text.partition(". ")
-    said = shortened(head + dot.rstrip(), _SAID)
-    if said.count("`") % 2:
-        said = f"{said[: said.rfind('`')].rstrip()} …".lstrip()
-    return f"{said}”" if said.count("“") > said.count("”") else said
 
 
 def _plain(text: str, limit: int) -> str:

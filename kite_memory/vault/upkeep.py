@@ -17,7 +17,7 @@ from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
 from kite_memory.vault.planning import related
-from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block, words
 
 PASSING, UNSHOWN, WAITING = timedelta(weeks=6), timedelta(days=90), timedelta(days=30)
 """How long a passing finding is recalled, any other without being shown, and how long a person is asked about one."""
@@ -65,7 +65,7 @@ def _latest(note: Note, *times: datetime | None) -> datetime:
     return max((note.created, *(at for at in times if at is not None)))
 
 
-WORTH_A_LINE, JUNK = 1.2, -1.2
+JUNK = -1.2
 
 _CLAIMS = re.compile(
     r"\b(?:because|since|instead of|rather than|never|always|must|only|not|no longer|until|unless|whenever|except"
@@ -110,6 +110,70 @@ _CODE = re.compile(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|
 _FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
 _PLANNED = "From an approved plan:"
 _SHORT, _LONG = 4, 26
+_MOST_WORDS, _MOST_SENTENCES = 45, 30
+_LONGEST, _READ = 240, 6_000
+"""Characters of a sentence that is shown, and of a body that is read."""
+_SOURCE, _NEAR, _GOAL = 0.8, 0.5, 0.2
+"""Share of a title's words in the sentence that it was taken from, and in one that is about the same."""
+_NORM = re.compile(
+    r"\b(?:because|since|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer|unless|until"
+    r"|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except|otherwise"
+    r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
+    re.IGNORECASE,
+)
+"""A reason, an exclusion or a rule."""
+_AIM = re.compile(
+    r"\b(?:because|since|so that|instead of|rather than|source of truth|becomes?"
+    r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b",
+    re.IGNORECASE,
+)
+"""A reason or a rule: a plan also describes what is wrong, and says what else is to be done."""
+_ASIDE = re.compile(r" ?\([^()]*\)")
+_CLAUSE = re.compile(r" [—–-] |: ")
+_SAYS = re.compile(
+    r"\b(?:is|are|be|has|have|does|do|can|cannot|may|must|should|will|would|needs?|means?|uses?|takes?|runs?|goes|keeps?|keep|makes?"
+    r"|returns?|reads?|writes?|sends?|shows?|allows?|expects?|supports?|belongs?|depends?|applies|starts?|stops?|gets?|gives?|sets?"
+    r"|wants?|prefers?|avoid|never|always|becomes?|fails?|breaks?|rejects?|accepts?|requires?|stores?|holds?|lives?|negotiates?)\b|n't\b",
+    re.IGNORECASE,
+)
+_DEFINES = re.compile(
+    r"(?:the |a |an )?(?:(?!\w+(?:ed|ing)\b)[\w'’/.-]+ ){0,3}`[^`]+`(?: [\w'’/.-]+){0,3}?"
+    r" (?:is|are|uses|takes|returns|reads|writes|expects|supports|means|contains|lives|runs|holds|needs|requires|defaults|imports"
+    r"|keeps|stores|rejects|accepts|doesn't|does not|only|always|never)\b",
+    re.IGNORECASE,
+)
+"""A name in code, and what it is or does."""
+_STANDING = re.compile(
+    r"\b(?:always|never|from now on|do not|not|avoid|prefers?|instead of|rather than|without|unless|only|every|by default)\b|n't\b",
+    re.IGNORECASE,
+)
+_ONCE = re.compile(r"(?<![\w&])#\d+\b|\b(?:this|these|those|again|for now|right now|next step|the plan)\b", re.IGNORECASE)
+"""An order for one moment."""
+_LEANS = re.compile(
+    r"(?:yes|no|ok(?:ay)?|got it|good|great|sure|thanks|agreed|confirmed|right|correct|done|perfect|this|that|these|those|it|they"
+    r"|he|she|there|here|then|also|so|now|next|finally|both|either|and|but|or|which|what|whichever|whether|why|how|when|if|once|after|before"
+    r"|however|option|step|phase|status|update|each|its|their|them|you(?:['’]re)?|caveat|new|most|some|what's"
+    r"|the (?:real|main|key|only|other|same|above|following|rest|first|second|latter|former|fix|change|result|problem|issue))\b",
+    re.IGNORECASE,
+)
+"""A beginning that leans on what was said before."""
+_TALK = re.compile(
+    r"\b(?:I|me|my|you|your|yours|let's|we're|we've|we'll|we'd|ours?)\b|\b(?:I|you|we)['’]|\b[A-Z] instead\b|^Let\b", re.IGNORECASE
+)
+_NEWS = re.compile(
+    r"\b(?:now|already|yet|earlier|previously|so far|this time|remain(?:s|ing)?|today|again|current(?:ly)?|still|just"
+    r"|added|fixed|updated|removed|renamed|moved|replaced|rewrote|pass(?:es|ed)?|the bug|bugs?|the user)\b|→|✅"
+    r"|(?<![\w&])#\d+\b|\w\.\w{1,5}:\d+\b|\blines? ~?\d|\w=\d",
+    re.IGNORECASE,
+)
+"""What was done or found just then."""
+_TIED = re.compile(r"\b(?:was|were|did|had|been|this|these|those)\b", re.IGNORECASE)
+"""What happened, or what stands elsewhere."""
+_PAST = re.compile(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
+_FIXED = re.compile(r"fix(?:es|ed)?\b", re.IGNORECASE)
+_REQUEST = re.compile(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
+_SENTENCE = re.compile(r"(?<=[.!?…])[”\"]? +(?=[A-Z`“\"(])|; +|(?<=[.!?])” ")
+_LABEL = re.compile(r"^(?:goal|approach|decision|solution|key idea|root cause|cause|reason|why)s?: +", re.IGNORECASE)
 _JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
@@ -139,15 +203,81 @@ def strength(note: Note) -> float:
 
 
 def is_worth_a_line(note: Note) -> bool:
-    """Return whether a note belongs on a summary page.
+    """Return whether a note belongs on a summary page: it holds for long, stands alone, and says why, what not, or how always.
 
-    The threshold is lower for a person's own note.
+    What a person wrote as a note, or a model for them (which says when it is of use), need not give a reason; what was only taken
+    from their prompts must be a rule, or come again in another session.
     """
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
-    if _POINTS.match(note.title) or _FRAGMENT.search(note.title):
+    if is_passing(note) or _FIXED.match(note.title):
         return False
-    return strength(note) >= WORTH_A_LINE - (0.4 if note.origin == "user" and not note.body.startswith(_PLANNED) else 0.0)
+    worded = note.origin == "user" and bool(note.triggers or not note.evidence)
+    if note.kind is NoteKind.PREFERENCE or worded:
+        standing = worded or _STANDING.search(note.title) or sessions_of(note.evidence) > 1
+        return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
+    planned = note.body.startswith(_PLANNED)
+    return (not planned and _asserts(note.title)) or bool(statement(note))
+
+
+def statement(note: Note) -> str:
+    """Return the sentence of a note's body that a summary page shows beside its title; empty where none is fit to be shown.
+
+    Of a person's quoted words it is the sentence that the title was taken from; of an approved plan one that gives a goal or a
+    reason, and no step; otherwise the one nearest to the title that asserts something, or, where the title does so, that may stand
+    behind it.
+    """
+    if note.kind is NoteKind.PREFERENCE:
+        return ""
+    planned = note.body.startswith(_PLANNED)
+    quoted = note.body.startswith("“")
+    titled = words(note.title)
+    asserted = not planned and _asserts(note.title)
+    found: list[tuple[float, int, str]] = []
+    for place, sentence in enumerate(_sentences(note.body)):
+        shared = len(titled & words(sentence)) / max(1, len(titled))
+        least = _SOURCE if quoted else _GOAL if planned else 0.0 if asserted else _NEAR
+        fit = _aims if planned else _supports if asserted else _asserts
+        if shared >= least and len(sentence) <= _LONGEST and fit(sentence):
+            found.append((-shared, place, sentence))
+    return min(found)[2] if found else ""
+
+
+def _sentences(body: str) -> list[str]:
+    """Return the sentences in the first part of a body, without markup, requests and lists of related notes."""
+    said = _REQUEST.sub("", links.unlinked(body[:_READ]))
+    lines = (line for line in said.splitlines() if not line.startswith(("**Related:**", ">", "#", "```", "|")))
+    parts = (part for line in lines for part in _SENTENCE.split(line))
+    return [text for part in parts if (text := _LABEL.sub("", part.strip(" -*“”")))][:_MOST_SENTENCES]
+
+
+def _asserts(text: str) -> bool:
+    """Return whether a text says alone what holds, and why, what not, or always; or what a thing with a name is or does."""
+    plain = _ASIDE.sub("", text)
+    opening = _CLAUSE.split(plain, maxsplit=1)[0]
+    claims = _NORM.search(opening) or (_NORM.search(plain) and _SAYS.search(opening))
+    return bool(claims or _DEFINES.match(plain)) and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
+
+
+def _aims(text: str) -> bool:
+    """Return whether a sentence of a plan says what is to hold or why, and not what is wrong or to be done."""
+    return bool(_AIM.search(_ASIDE.sub("", text))) and _stands_alone(text)
+
+
+def _supports(text: str) -> bool:
+    """Return whether a sentence may stand behind a title that asserts something: a report of what happened gives no reason."""
+    return _stands_alone(text) and (not _PAST.search(text) or bool(_AIM.search(text)))
+
+
+def _stands_alone(text: str) -> bool:
+    """Return whether a text is one whole statement that needs no talk around it, and will hold tomorrow."""
+    count = len(text.split())
+    whole = _SHORT <= count <= _MOST_WORDS and _is_whole(text)
+    return whole and not (_LEANS.match(text) or _TALK.search(text) or _NEWS.search(text))
+
+
+def _is_whole(text: str) -> bool:
+    return not (_UNFINISHED.search(text.rstrip(".")) or _is_open(text) or text.endswith("?"))
 
 
 def is_junk(note: Note) -> bool:

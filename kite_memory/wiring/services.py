@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
-from kite_memory.app.consolidation import Consolidation, commit, use_of_notes
+from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView
@@ -140,6 +140,10 @@ def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | Non
 log = logging.getLogger("kite_memory")
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """All opened components. ``costs`` is whether asking the extractor costs money."""
@@ -176,15 +180,19 @@ class Services:
 
 @contextmanager
 def open_services(
-    config: Config, *, running: Callable[[], dict[str, Any]] | None = None, idle: Callable[[], Idle] | None = None
+    config: Config,
+    *,
+    running: Callable[[], dict[str, Any]] | None = None,
+    idle: Callable[[], Idle] | None = None,
+    clock: Callable[[], datetime] = _now,
 ) -> Iterator[Services]:
-    """Open and connect everything, and close it again.
+    """Open and connect everything, and close it again. The ``clock`` is that of all that is written and forgotten.
 
     Several processes may do this at once; only the daemon and a backfill write events. A missing vault raises no error here, but in
     the operations that need it.
     """
     with ExitStack() as closing:
-        stores = _open_stores(config, closing)
+        stores = _open_stores(config, closing, clock)
         timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
         judge = judge_of(config, keys, outbox)
         embedder, former = first_embedders(config)
@@ -201,11 +209,11 @@ def open_services(
             recall=recall,
             answerer=partial(answerer_of, config, keys, outbox),
             polisher=polisher,
-            clock=_now,
+            clock=clock,
             meaning=meaning,
         )
         in_background = running is not None  # a thread of the daemon computes embeddings
-        pages = VaultPages(vault=vault, clock=_now, polisher=polisher)
+        pages = VaultPages(vault=vault, clock=clock, polisher=polisher)
         forgetting = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer)
         store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
         closing.callback(store.close)
@@ -217,9 +225,11 @@ def open_services(
             refresh=indexer.refresh,
             pages=pages,
             folder=config.state,
-            clock=_now,
+            clock=clock,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
             used=partial(use_of_notes, timeline, recall.memory),
+            worked_on=partial(worked_on, timeline),
+            daily=config.vault_journal,
         )
         erase = partial(_erase, consolidating, store)
         syncing = Syncing(
@@ -233,7 +243,7 @@ def open_services(
             state=config.state,
             name=platform.node(),
             environment=os.environ,
-            clock=_now,
+            clock=clock,
         )
         operations = Operations(
             pipeline=pipeline,
@@ -251,7 +261,7 @@ def open_services(
             erase=erase,
             pages=pages,
             more={**consolidating.operations(), **syncing.operations()},
-            reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating),
+            reviewing=Review(vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock),
             importer=Importer(vault=vault, indexer=indexer),
             extractor=extractor.name,
             lack=extractor.lack if isinstance(extractor, Keyless) else None,
@@ -259,7 +269,7 @@ def open_services(
             budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
             daemon=running or partial(_absent, config.state),
             idle=idle or (lambda: Idle(until=None, reason="")),
-            clock=_now,
+            clock=clock,
         )
         yield Services(
             config=config,
@@ -279,12 +289,8 @@ def open_services(
             hooks=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
             consolidating=consolidating,
             saved=store.evidence,
-            anchors=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=_now),
+            anchors=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=clock),
         )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,17 +302,21 @@ class _Stores:
     timeline: Timeline
     outbox: Outbox
     vault: Vault
+    clock: Callable[[], datetime]
+
+    def seconds(self) -> float:
+        return self.clock().timestamp()
 
 
-def _open_stores(config: Config, closing: ExitStack) -> _Stores:
+def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetime]) -> _Stores:
     protect(protected_literals(config.file))
     closing.callback(seal, config.state)  # runs last, when everything opened after it is closed
     timeline = Timeline(config.state / "timeline.sqlite")
     closing.callback(timeline.close)
     outbox = Outbox(config.state / "outbox.sqlite")
     closing.callback(outbox.close)
-    vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault)
+    vault = closing.enter_context(Vault(config.vault, config.state / "vault.sqlite", clock=clock))
+    return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault, clock=clock)
 
 
 def _open_recall(
@@ -325,6 +335,7 @@ def _open_recall(
         fixes=stores.timeline,
         commands=partial(commands_run, stores.timeline),
         cards=ConversationVoices(timeline=stores.timeline, meaning=meaning),
+        clock=stores.clock,
     )
     closing.callback(recall.close)
     return recall
@@ -342,13 +353,14 @@ def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: 
         indexer=indexer,
         policy=chunk_policy(config, costs=costs),
         remembers=isinstance(extractor, Sharing),
+        clock=stores.seconds,
     )
 
 
 def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     budget, batches = budget_of(stores.config), batches_of(stores.config, stores.keys)
     if batches is None:
-        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, clock=stores.seconds)
     from kite_memory.distill.batches import BatchScheduler
     from kite_memory.distill.model_extractor import ModelExtractor
 
@@ -372,8 +384,8 @@ def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, 
         vault=stores.vault,
         recall=recall,
         meaning=meaning,
-        note_view=NoteView(vault=stores.vault, clock=_now),
-        clock=_now,
+        note_view=NoteView(vault=stores.vault, clock=stores.clock),
+        clock=stores.clock,
     )
     return LocalContext(
         project_of=project_of,
@@ -411,6 +423,7 @@ def _open_hooks(
         report=report_error,
         left_to_do=partial(left_to_do, store, near),
         capture=capture.capture,
+        clock=stores.clock,
         team=team_recall_of(stores.config, stores.keys) if in_background else None,
     )
     closing.callback(hooks.close)
@@ -419,7 +432,7 @@ def _open_hooks(
 
 def _erase(consolidating: Consolidation, store: LocalStore, forgetting: Forgetting) -> list[str]:
     """Delete all other copies of forgotten text, and return which databases may still hold it."""
-    consolidating.forget_undo()
+    consolidating.erase_copies()
     return forgetting.purge_files({"bridge.sqlite": store.purge})
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,15 +12,18 @@ from typing import Any
 import pytest
 
 from kite_memory import assets
-from kite_memory.app.consolidation import Consolidation, commit
+from kite_memory.app.consolidation import Consolidation, commit, worked_on
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Where
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
+from kite_memory.vault.consolidation import Worked
 from kite_memory.vault.wording import note_id
 
 NOW = datetime(2026, 9, 1, 2, 30, tzinfo=UTC)
@@ -350,6 +354,69 @@ def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_un
     assert home.vault.known.by_id(archive.id) is None
 
 
+def test_what_was_archived_and_is_wanted_back_is_not_archived_again(home: Home) -> None:
+    bug = home.write("The press fails on line 12", "It hangs.", origin="assistant", created=NOW - timedelta(days=50))
+    leak = home.write(
+        "The barrel is broken", "It leaks.", origin="assistant", created=NOW - timedelta(days=50), evidence=("claude-code:a#1",)
+    )
+
+    home.consolidating.consolidate()
+    home.consolidating.undo()
+    taken_back = home.consolidating.consolidate(dry_run=True)["steps"]
+    for note in (bug, leak):
+        home.vault.annotate(note.id, {"status": "archived"})
+        home.vault.annotate(note.id, {"status": "accepted"})
+    by_hand = home.consolidating.consolidate(dry_run=True)["steps"]
+    home.vault.annotate(leak.id, {"evidence": ["claude-code:a#1", "claude-code:b#1"]})
+    said_again = home.consolidating.consolidate(dry_run=True)["steps"]
+
+    assert (taken_back, by_hand) == ([], [])
+    assert [step["why"] for step in said_again] == ["1 that have had their time: the-barrel-is-broken"]
+
+
+def test_each_of_the_last_consolidations_can_be_taken_back(home: Home) -> None:
+    before = home.files()
+    doubled(home)
+    between = home.files()
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=1)
+    home.write("Long", "Rows of trees, and what grew in them. " * 200)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=1)
+    home.write("Row 4 is never watered", "It lies low.")
+    home.consolidating.consolidate()  # of which only the page is another
+
+    undone = [home.consolidating.undo()["undone"] for _ in range(3)]
+
+    assert undone == [1, 1, 0]
+    assert {path: home.files()[path] for path in between} == between
+    assert before.keys() < between.keys()
+
+
+def test_a_record_that_is_old_is_let_go(home: Home) -> None:
+    doubled(home)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=31)
+    home.write("Long", "Rows of trees, and what grew in them. " * 200)
+    home.consolidating.consolidate()
+
+    assert [home.consolidating.undo()["undone"] for _ in range(2)] == [1, 0]
+
+
+def test_no_more_wait_than_a_person_goes_through_and_the_weightiest_stay(home: Home) -> None:
+    for number in range(34):
+        heavy = {"importance": 3} if number < 2 else {}
+        home.write(f"Perhaps row {number}", f"Nothing grows in {number}.", status=NoteStatus.PROPOSED, **heavy)
+    home.consolidating.consolidate()
+    home.clock.now += timedelta(days=4)
+
+    steps = home.consolidating.consolidate()["steps"]
+
+    waiting = [known.title for known in home.vault.known.to_review()]
+    assert ([step["doing"] for step in steps], len(waiting)) == (["lapse"] * 4, 30)
+    assert {"Perhaps row 0", "Perhaps row 1"} <= set(waiting)
+
+
 def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_it_came(home: Home) -> None:
     late = NOW - timedelta(days=400)
     waiting = home.write("Perhaps the gate sticks", "A tool said so.", status=NoteStatus.PROPOSED, created=late)
@@ -498,3 +565,89 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
     report = home.consolidating.consolidate()
 
     assert (report["steps"], report["left_alone"]) == ([], [])
+
+
+def journal_of(home: Home, *worked: Worked, daily: bool = True) -> Consolidation:
+    return Consolidation(
+        vault=home.vault,
+        refresh=lambda paths: home.recall.refresh(home.vault, hint=paths),
+        pages=VaultPages(vault=home.vault, clock=home.clock),
+        folder=home.folder / "state",
+        clock=home.clock,
+        worked_on=lambda: worked,
+        daily=daily,
+        zone=UTC,
+    )
+
+
+GRAFTING = Worked(
+    session="claude-code:a", at=NOW - timedelta(days=3, hours=1), project="orchard", opening="Why do [[pears]] drown?\nSay."
+)
+
+
+def test_a_day_on_which_something_was_kept_has_a_page_if_the_person_wants_it(home: Home) -> None:
+    note = home.write("Pears on quince", FLOODS, evidence=("claude-code:a#1",))
+    home.write("Today", "Still going on.", created=NOW)
+    home.write("Maybe", "Only a tool said it.", status=NoteStatus.PROPOSED)
+
+    assert journal_of(home, GRAFTING, daily=False).consolidate()["done"] == 0
+    before = home.files()
+    journal = journal_of(home, GRAFTING)
+    done = journal.consolidate()
+
+    page = home.vault.find("journals/2026-08-29.md")
+    assert [(step["doing"], step["path"]) for step in done["steps"]] == [("journal", page.path)]
+    assert page.body == "**orchard**\n\n- Why do pears drown? Say.\n\n**Related:** [[pears-on-quince|Pears on quince]]"
+    assert home.vault.unresolved_links() == []
+    assert journal.consolidate(dry_run=True)["steps"] == []
+    journal.undo()
+    assert home.files() == before
+    assert home.vault.find(note.id)
+
+
+def test_a_page_of_a_day_follows_its_notes_unless_the_person_wrote_on_it_or_deleted_it(home: Home) -> None:
+    home.write("Pears on quince", FLOODS)
+    journal = journal_of(home, GRAFTING)
+    journal.consolidate()
+    home.write("Quince stock", "It is cut in May.")
+
+    assert [step["doing"] for step in journal.consolidate()["steps"]] == ["journal"]
+    assert "[[quince-stock|Quince stock]]" in home.vault.find("journals/2026-08-29.md").body
+
+    file = home.vault.root / "journals" / "2026-08-29.md"
+    file.write_text(file.read_text() + "\nA good day.\n")
+    home.write("Third", "The gate sticks.")
+    home.vault.compare()
+    assert journal.consolidate()["steps"] == []
+    home.vault.forget(home.vault.find("journals/2026-08-29.md").id)
+    assert journal.consolidate()["steps"] == []
+
+
+def test_what_is_forgotten_is_gone_from_the_journal_even_where_that_is_kept_no_more(home: Home) -> None:
+    note = home.write("Pears on quince", FLOODS)
+    journal_of(home, GRAFTING).consolidate()
+    home.vault.forget(note.id)
+
+    journal_of(home, daily=False).erase_copies()
+
+    assert home.vault.find("journals/2026-08-29.md").body == ""
+
+
+def said_in(session: str, text: str, at: datetime) -> RedactedResult:
+    where = Where(file=f"/t/{session}.jsonl", start=0, end=9)
+    role: Role
+    type, role = (EventType.USER_MESSAGE, "user") if text else (EventType.COMMAND, "assistant")
+    event = Event(
+        id=f"{session}-1", session=session, provider="claude-code", ordinal=1, at=at, role=role, type=type, text=text, where=where
+    )
+    whole = Session(id=session, provider="claude-code", started=at, project="orchard")
+    cursor = Cursor(position=9, size=9, mtime_ns=1)
+    return RedactedResult(ReadResult(path=where.file, session=whole, events=(event,), problems=(), cursor=cursor))
+
+
+def test_the_daily_page_names_sessions_by_what_their_user_said_first(tmp_path: Path) -> None:
+    at = datetime(2026, 8, 29, 9, tzinfo=UTC)
+    with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
+        timeline.commit([said_in("typed", "Why do pears drown?", at), said_in("silent", "", at)], "claude-code")
+
+        assert worked_on(timeline) == [Worked(session="claude-code:typed", at=at, project="orchard", opening="Why do pears drown?")]

@@ -97,13 +97,13 @@ class TestPolished:
         model.asked.clear()
         write(
             vault,
-            decision("The mill always runs on a belt of hemp", "The mill was mended with a belt of hemp.", evidence=3),
+            decision("The mill always runs on a belt of hemp", "The mill was mended because its old belt broke.", evidence=3),
             name="chunk-3",
         )
 
         polished_by(vault, model).synthesize(polish=True)
 
-        assert model.asked == ["The mill was mended with a belt of hemp."]
+        assert model.asked == ["The mill was mended because its old belt broke."]
 
     @pytest.mark.parametrize("said", ["The press failed because nobody oiled it", "The press works", f"{BETTER} [[nowhere]]"])
     def test_what_says_something_else_is_refused_and_not_asked_again(self, vault: Vault, tmp_path: Path, said: str) -> None:

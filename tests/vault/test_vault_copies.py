@@ -45,7 +45,9 @@ def noted(vault: Vault, whose: str) -> Path:
     """A note that is ours has an id, one that its owner wrote in an editor has none."""
     write(vault, decision("Prune in March", "Pruning is done in March."))
     if whose == "ours":
-        (path,) = write(vault, decision("Pears on quince stock", "Floods drown pear roots."), name="chunk-2")
+        (path,) = write(
+            vault, decision("Pears on quince stock", "Pears stand on quince stock since floods drown roots."), name="chunk-2"
+        )
         return vault.root / path
     file = vault.root / "projects" / "Pears.md"
     file.write_text(MINE)

@@ -27,9 +27,9 @@ def test_the_page_shows_concepts_decisions_preferences_and_questions() -> None:
     more.append(linked("Which rootstock suits the wet field", "Quince or pear?", kind=NoteKind.QUESTION))
     made = page(graph([*orchard(), *(replace(each, entities=("pears",)) for each in more)]), START)
 
-    assert "- [[pears-feb26|Pears]] (6 notes)" in made
-    text = "- [[plant-pears-instead-of-apples-feb26|Plant pears instead of apples]]: Because pears bear frost."
-    assert f"- **orchard**\n  {text}" in made
+    assert "- [[pears-feb26|Pears]] (6)" in made
+    told = "- [[plant-pears-instead-of-apples-feb26|Plant pears instead of apples]]: Because pears bear frost."
+    assert f"- **orchard**\n  {told}" in made
     assert "Plant pears]]" not in made
     assert made.index("## Preferences") < made.index("## Decisions") < made.index("## Facts") < made.index("## Open questions")
 
@@ -37,16 +37,54 @@ def test_the_page_shows_concepts_decisions_preferences_and_questions() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("The person: “oh no. can we?” Frost comes late up there. And so on.", "Frost comes late up there."),
-        ("“let's keep the hedge. It is old.”", "“let's keep the hedge.”"),
-        ("It " + "really " * 19 + "calls `git push origin main` and more than that.", "It " + "really " * 19 + "calls …"),
-        ("Not e`ven", "Not e …"),
+        ("The person: “oh no. can we?” Rows across the slope are never watered evenly. And so on.", "watered evenly."),
+        ("You're right. I moved it. Rows wash away across the slope.", ": Rows wash away across the slope."),
+        ("They wash away. All tests passed now. Is it so?", "slope]]"),
+        ("Rows are never planted across the slope because hail washes `Row.earth` away.", "hail washes 'Row.earth' away]]"),
+        ("It " + "really " * 60 + "calls `git push`. Not e`ven so", "slope]]"),
     ],
 )
-def test_a_note_is_reported_by_a_sentence_that_is_whole(body: str, said: str) -> None:
-    made = page(graph([linked("Rows are never planted across the slope", body, kind=NoteKind.DECISION)]), START)
+def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: str, said: str) -> None:
+    note = replace(linked("Rows are never planted across the slope", body, kind=NoteKind.DECISION), origin="assistant")
 
-    assert f"|Rows are never planted across the slope]]: {said}\n" in made
+    (line,) = [line for line in page(graph([note]), START).splitlines() if "[[" in line]
+
+    assert line.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "body", "given", "shown"),
+    [
+        ("preference", "Never push on a Friday", "“never push on a Friday”", {}, True),
+        ("preference", "Push it to the mill", "“push it to the mill”", {}, False),
+        ("preference", "Push to the mill first", "“push to the mill first”", {"evidence": ("claude-code:a#1", "codex:b#2")}, True),
+        ("preference", "Answer in British English", "So.", {"origin": "user", "evidence": ()}, True),
+        ("preference", "Answer in British English", "So.", {"origin": "user", "triggers": ("writing",)}, True),
+        ("preference", "Don't forget a comment on #91", "“…”", {}, False),
+        ("decision", "Add a shed to the tree row", "From an approved plan: A shed is missing. Paint it", {}, False),
+        ("decision", "Add a shed", "From an approved plan: The shed faces east since hail comes west. Paint it", {}, True),
+        ("decision", "Quince over seedlings for pears", "Quince it is.", {}, True),
+        ("decision", "The beam is painted — red, white and blue instead of green", "So.", {}, True),
+        ("decision", "Bigger beams — red, white and blue instead of green", "So.", {}, False),
+        ("fact", "The press is not running now because its belt is worn", "So.", {}, False),
+        ("fact", "The press cannot run in frost because of this limitation", "So.", {}, False),
+        ("fact", "The `press` takes pears by the crate", "So.", {}, True),
+        ("insight", "Fix the press because it squeaks", "So.", {}, False),
+    ],
+)
+def test_only_what_lasts_and_stands_alone_is_worth_a_line(
+    kind: str, title: str, body: str, given: dict[str, Any], shown: bool
+) -> None:
+    note = replace(linked(title, body, kind=NoteKind(kind)), **{"origin": "assistant", **given})
+
+    assert ("[[" in page(graph([note]), START)) == shown
+
+
+def test_of_lines_that_repeat_each_other_one_is_shown() -> None:
+    titles = ("Never water the quince at noon", "Never water quince trees at noon", "Never water the quince after 8")
+    notes = [linked(title, "So.", kind=NoteKind.PREFERENCE) for title in titles]
+
+    assert sum("[[" in line for line in page(graph(notes), START).splitlines()) == 2
 
 
 def test_the_page_does_not_depend_on_the_order_of_the_notes() -> None:
