@@ -29,7 +29,7 @@ from kite_memory.distill.offline.cues import (
     VERB,
 )
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.wording import asserting_title, is_whole
+from kite_memory.distill.offline.wording import VERB_OF_ORDER, asserting_title, is_whole
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import stems
 from kite_memory.distill.retractions import CLAIM, MENDED, RETRACTION
@@ -101,16 +101,28 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
 
 def _out_of_place(text: str) -> float:
     """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
-    named = CODE.search(text) is not None or _PROPER.search(text) is not None
+    named = CODE.search(text) is not None or names_something(text)
     title = asserting_title(text)
     score = 0.6 * bool(DEICTIC.search(title)) + 0.4 * (len(text) > TITLE_CHARS) + 0.6 * bool(SUBORDINATE.match(text))
     score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 0.9 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
-    score += 0.6 * bool(_LABEL.match(title))
+    score += (
+        0.6 * bool(_LABEL.match(title))
+        + 0.9 * bool(_STATE.search(title))
+        + 0.5 * bool(_ORDER.match(title) or VERB_OF_ORDER.match(title))
+    )
     score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
     return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.5 * bool(HEADLESS.match(text) or _REPORTS.match(text))
 
 
+_ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+
+
+def names_something(text: str) -> bool:
+    """Return whether a sentence has a proper name after its first word."""
+    return _PROPER.search(text) is not None
+
+
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 _THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
 _REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
@@ -134,16 +146,14 @@ def _may_lead(sentence: Sentence) -> bool:
 
 def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | None:
     """Return the claim of the message with the sentences ``said``, answering ``asked`` after this many ``failures``."""
+    if _instructs(said):
+        return None
     heart: list[Sentence] = []
     size = 0
     for each in said:
         if _leads_on(each):
             heart.append(each)
-        if (
-            is_talk(each.text, each.words)
-            or PROPOSAL.match(each.text)
-            or (STATUS.search(each.text) and not CAUSE.search(each.text))
-        ):
+        if is_talk(each.text, each.words) or PROPOSAL.match(each.text) or is_status(each.text):
             continue
         if size and size + len(each.text) > _HEART:
             break
@@ -154,6 +164,29 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
     if best is None or sum(each.words for each in heart) < _FEWEST_WORDS:
         return None
     return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
+
+
+def _instructs(said: Sequence[Sentence]) -> bool:
+    """Return whether a message tasks another agent: it begins with an order, and goes on with more."""
+    orders = [_ORDER.match(each.text) is not None or VERB_OF_ORDER.match(each.text) is not None for each in said]
+    return orders[:1] == [True] and sum(orders) * 2 > len(orders) > 1
+
+
+def is_status(text: str) -> bool:
+    """Return whether a sentence says where the work, the repository or another agent stands, and gives no reason."""
+    if CAUSE.search(text):
+        return False
+    return bool(STATUS.search(text) or _STATE.search(text)) or (_FIELD.match(text) is not None and not VERB.search(text))
+
+
+_STATE = re.compile(
+    r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}(?!\w)|(?<!\w)#\d{2,}|https?://(?!localhost|127\.)"
+    r"|\b(?:commits?|branch|main|master|pr|worktree) (?:is|are|was)\b.{0,30}\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b",
+    re.IGNORECASE,
+)
+"""Commits, tickets and addresses: the repository's own log of what happened when."""
+_FIELD = re.compile(r"[\w`][\w `/.-]{1,40}:\s\S.{0,100}$")
+"""A label with its value."""
 
 
 def _leads_on(sentence: Sentence) -> bool:
@@ -172,7 +205,13 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
     worth += 0.15 * min(4, sum(_count(CAUSE, each.text) for each in heart)) + 0.25 * math.log(1 + failures)
     worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
     changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
-    return worth - 0.8 * share(SELF) - 0.6 * share(STATUS) - 0.5 * share(GUESS) - 0.5 * changes
+    worth -= 0.8 * share(SELF) + 0.6 * share(STATUS) + _GUESSED * share(GUESS) + 0.5 * changes
+    return worth - _ADDRESSED * share(_YOU)
+
+
+_GUESSED, _ADDRESSED = 1.5, 0.4
+"""Costs of sentences that guess, and of those that speak to the person."""
+_YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 
 
 def names_a_cause(text: str) -> bool:

@@ -5,6 +5,7 @@ message that claims something.
 """
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -16,17 +17,19 @@ from kite_memory.distill.offline.claims import (
     best_of,
     claim_of,
     is_talk,
+    names_something,
     sentences_of_turn,
     settled_cause,
     settled_choice,
     withdrawn,
 )
 from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
+from kite_memory.distill.offline.cues import CAUSE, CHOICE, CODE, PASSING
 from kite_memory.distill.offline.draft import Draft, joined
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
+    MACHINE,
     Statement,
     assents,
     concedes,
@@ -39,14 +42,14 @@ from kite_memory.distill.offline.preferences import preferences_of
 from kite_memory.distill.offline.rulings import Thread, named_after, recommended, taken, threads
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
-from kite_memory.distill.parse_answer import BODY_CHARS
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line, stems, telling_lines
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Rejected
 
 _QUOTED = 260
 _CONTEXT = 500
-_APPROACH = 350
+_APPROACH = 650
 _SYMPTOM = 200
 
 
@@ -170,7 +173,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = asserting_title(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text)
+    title = _with_subject(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text, text)
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -189,6 +192,16 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
+
+
+def _with_subject(sentence: str, text: str) -> str:
+    """Return the sentence as a title; if it names nothing, with the code that the text names most, if it does so repeatedly."""
+    title = asserting_title(sentence)
+    if CODE.search(title) or names_something(title):
+        return title
+    named = Counter(code.strip("`") for code in CODE.findall(text)).most_common(1)
+    subject = named[0][0] if named and named[0][1] > 1 else ""
+    return f"{title} (`{subject}`)" if 3 <= len(subject) <= 40 and len(title) + len(subject) + 5 <= TITLE_CHARS else title
 
 
 _CONCEDED = 0.5
@@ -234,7 +247,7 @@ def _symptom(turn: Turn, told: str) -> str:
 def _conceded(turn: Turn, reply: Event) -> str:
     """Return the person's words if the agent's next message concedes them and they are short enough to have been typed."""
     words = said_by_person(turn.asked) if turn.asked else ""
-    if not concedes(reply.text, words):
+    if not concedes(reply.text, words) or MACHINE.search(words):
         return ""
     return words if len(words) <= 600 and len(stems(words)) >= 3 else ""
 
@@ -316,6 +329,7 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         or len(stems(choice.text)) < 5
         or not _NAMES_IT.match(choice.text)
         or PASSING.search(choice.text)
+        or _OF_THE_HISTORY.match(choice.text)
         or not _ALTERNATIVES.search(offer.text)
     ):
         return
@@ -331,6 +345,12 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
     )
 
 
+_OF_THE_HISTORY = re.compile(
+    r"\W*(?:commit|push|rebase|merge|reset|amend|squash|cherry-pick|stash|open|(?:add|create|make|push) (?:a |an |the )?(?:new |draft )?"
+    r"(?:commit|pull request|pr|branch|issue|ticket))\b",
+    re.IGNORECASE,
+)
+"""Options about the next commit or pull request, which no later session asks about."""
 _NAMES_IT = re.compile(r"(?!(?:For|In case|Only if|As) )[A-Z`\d*]")
 _ALTERNATIVES = re.compile(
     r"\b(?:which|options?|approach(?:es)?|prefer|alternatives?|recommend\w*|either|designs?)\b", re.IGNORECASE
@@ -366,12 +386,7 @@ _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 def _plans(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
     """Yield an approved plan: its claim, the core of its context, and its approach."""
     for event in turn.events:
-        if (
-            event.type is EventType.DECISION
-            and event.id in fresh
-            and not _ANSWER.match(event.text[:2_500])
-            and (plan := _plan(event))
-        ):
+        if event.type is EventType.DECISION and event.id in fresh and "\nAnswer: " not in event.text and (plan := _plan(event)):
             yield plan
 
 

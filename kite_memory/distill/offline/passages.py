@@ -13,7 +13,10 @@ _MOST_SENTENCES = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it."""
+    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it.
+
+    ``block`` is the number of its paragraph or list item.
+    """
 
     event: Event
     text: str
@@ -21,6 +24,7 @@ class Sentence:
     words: int
     place: float
     heading: str
+    block: int = 0
 
 
 def said_by_person(event: Event) -> str:
@@ -29,16 +33,22 @@ def said_by_person(event: Event) -> str:
 
 
 def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
-    found: list[tuple[str, str]] = []
-    for heading, block in _blocks(_THOUGHT.sub("", clean(bounded(text, _READ)))):
-        found.extend((heading, sentence) for sentence in sentences(block))
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, block) in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ))))):
+        found.extend((number, heading, sentence) for sentence in sentences(block))
         if len(found) >= _MOST_SENTENCES:
             break
     return tuple(
         Sentence(
-            event=event, text=sentence, stems=stems(sentence), words=len(sentence.split()), place=at / len(found), heading=heading
+            event=event,
+            text=sentence,
+            stems=stems(sentence),
+            words=len(sentence.split()),
+            place=at / len(found),
+            heading=heading,
+            block=number,
         )
-        for at, (heading, sentence) in enumerate(found)
+        for at, (number, heading, sentence) in enumerate(found)
     )
 
 

@@ -282,7 +282,8 @@ def _chosen(sentence: str) -> str:
 _REQUIRES = re.compile(
     r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
     r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
-    r" (?:be|go|live|return|start|end|appear|show|stay|use|contain|include|default)\b",
+    r" (?:be(?! (?:added|changed|deleted|fixed|moved|removed|renamed|reverted|updated)\b)|go|live|return|start|end|appear|show|stay"
+    r"|use|contain|include|default)\b",
     re.IGNORECASE,
 )
 

@@ -131,7 +131,9 @@ def _manners(turn: Turn) -> Iterator[Draft]:
 
 _BRIEF = 320
 _PATHS = re.compile(r"@?\b[\w-]+\.md\b|#\d+|\S*/$", re.IGNORECASE)
-_COURTESY = re.compile(r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:give me |also )*|\s+please\b", re.IGNORECASE)
+_COURTESY = re.compile(
+    r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:also )*|(?<=give) me\b|\s+please\b", re.IGNORECASE
+)
 _THINGS = (
     r"(?:commit(?: message)?s?|pull requests?|[pm]rs?|branch(?:es)?|change ?log(?:\.md)?|release notes?|docs?|documentation|readme"
     r"|adrs?|comments?|threads?|tests?|issues?|tickets?|summar(?:y|ies)|descriptions?|messages?|reviews?|worktrees?|explanations?"
@@ -139,15 +141,13 @@ _THINGS = (
 )
 _WORK = re.compile(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
 _FORM = (
-    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|draft|self[- ]contained"
+    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|self[- ]contained"
     r"|readable|plain|temporary|artifi\w+)"
 )
 _MANNER = re.compile(
     rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
     rf"|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+"
-    rf"|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well|only)\b"
-    rf"|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
-    rf"|\bcommit\b.{{0,15}}\b(?:and|,)\s.{{0,12}}(?:change ?log|docs?|readme|comments?|reply|tests)\b|\bcommit mean\w+",
+    rf"|\b{_THINGS} (?:first|separately|on the go)\b|\b(?:manually|myself|by hand|in separate)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
 _ASKS_FOR = re.compile(
@@ -165,7 +165,8 @@ def _is_manner(text: str) -> bool:
 
 _TO_SEE = re.compile(
     r"^(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b"
-    r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them)\b",
+    r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them|this|that|\d)\b"
+    r"|^(?:(?:can|could|would|will) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:add|write)\b(?!.{0,40}\b(?:commit|message|description)s?\b)",
     re.IGNORECASE,
 )
 """Requests to look at something, and what points at something that a later reader cannot see."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
 from kite_memory.distill.offline.cues import CODE, LEANING, SUBORDINATE, VERB
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import clip, one_line
@@ -103,13 +104,26 @@ _BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
 """Words before which a phrase may be complete."""
 
 
+_CHOOSING = (
+    ("Use", re.compile(r"\buse\W*$", re.IGNORECASE)),
+    ("Prefer", re.compile(r"\b(?:prefer|rather)\b", re.IGNORECASE)),
+    ("Go with", re.compile(r"\bgo with\W*$", re.IGNORECASE)),
+)
+"""Verbs that an opening takes along: without them a title would only name a thing."""
+VERB_OF_ORDER = re.compile(VERB_OF_REQUEST, re.IGNORECASE)
+"""A sentence that begins with a verb: it asks for something."""
+
+
 def title_of(sentence: str) -> str:
     """Return the first clause with enough content, without its introduction, at most twelve words and not ending with an incomplete
     phrase.
     """
     text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
     if opening := _OPENING.match(text):
+        chosen = next((verb for verb, said in _CHOOSING if said.search(opening.group())), "")
         text = text[opening.end() :]
+        if chosen and not VERB.search(text[:_TITLE]) and not VERB_OF_ORDER.match(text):
+            text = f"{chosen} {text}"
     head = text
     fits = len(text.split()) <= _SHORT_TITLE
     for end in _CLAUSE_END.finditer(text):
@@ -120,13 +134,21 @@ def title_of(sentence: str) -> str:
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
+_RANKED = re.compile(
+    r"(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
+    re.IGNORECASE,
+)
+"""Rank or number of a finding before what it says."""
+_FEWEST_CUT = 6
+
 TITLE_WORDS = 24
 """Most words of a whole sentence used as a title; a model is asked for fewer."""
 
 
 def asserting_title(sentence: str) -> str:
-    """Return a whole sentence as a title if it fits; else up to a clause or word where it may be cut."""
-    text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
+    """Return a whole sentence as a title if it fits; else up to a clause or phrase where it may be cut."""
+    text = _RANKED.sub("", one_line(sentence[:600]).strip(" .:;,-—–'“”"))
     if opening := _OPENING.match(text):
         rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
         text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) and VERB.search(rest) else text
@@ -136,10 +158,12 @@ def asserting_title(sentence: str) -> str:
         if len(text[: end.start()].split()) >= 6 and is_whole(text[: end.start()]):
             text = text[: end.start()]
     words = text.split()
-    while len(words) > 1 and (len(" ".join(words)) > TITLE_CHARS or len(words) > TITLE_WORDS):
-        words.pop()
-    if len(words) < len(text.split()):
-        words = _closed(_before_half_a_code(words))
+    room = len(words)
+    while room > 1 and (len(" ".join(words[:room])) > TITLE_CHARS or room > TITLE_WORDS):
+        room -= 1
+    if room < len(words):
+        cut = _closed(_before_half_a_code(_before_last_phrase(words, room)))
+        words = cut if len(cut) >= _FEWEST_CUT and is_whole(" ".join(cut)) else _closed(_before_half_a_code(words[:room]))
     head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
 
