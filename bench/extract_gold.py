@@ -16,10 +16,15 @@ chunks are cut by the policy for what costs.
 OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn.
 Last comes what the gate makes of the labelled notes themselves, which people wrote: with the evidence they name, and with that of
 another note of the same session.
+
+``--fit`` chooses the bar of the offline extractor by two of the projects and reports the one left out, for each of them; then
+nothing else is printed. A bar is the better, the nearer the two projects come to what is wanted of them.
 """
 
 import argparse
+import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,10 +33,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.recall_gold import Labelled, commit, events_of, labelled
+from bench.recall_gold import Labelled, labelled
 from bench.recorded import Answers
 from kite_memory import assets
 from kite_memory.app.pipeline import redacted
@@ -41,6 +47,7 @@ from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, U
 from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline.extractor import Bar
 from kite_memory.distill.offline.passages import sentences_of, turns
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.note import Note, NoteStatus
@@ -152,10 +159,10 @@ class Bench:
             timeline = Timeline(Path(home, "timeline.sqlite"))
             try:
                 for number, file in project.sessions():
-                    session, read = events_of(self.transcripts, file)
-                    session = replace(session, project=project.name)
-                    commit(timeline, session, read)
-                    whole = replace(whole_look(self.transcripts, file), session=session)
+                    whole = whole_look(self.transcripts, file)
+                    assert whole.session is not None
+                    session = replace(whole.session, project=project.name)
+                    whole = replace(whole, session=session)
                     timeline.commit([RedactedResult(whole)], session.provider)
                     events = timeline.events(session.provider, session.id)
                     cards += cards_of(number, events)
@@ -323,6 +330,7 @@ def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
     )
 
 
+@cache
 def whole_look(transcripts: Path, file: str) -> ReadResult:
     """Of a whole transcript what the pipeline would commit."""
     path = next(transcripts.rglob(file))
@@ -340,6 +348,56 @@ def _open(
     return record, ()
 
 
+_WANTED = {"importance 3": 0.45, "all": 0.36, "preference": 0.30, "matching": 0.45}
+_LEAST, _INCREASE = (3.0, 3.2, 3.4, 3.6), (0.05, 0.08, 0.11)
+_COUNTED = re.compile(r"^covered (?P<what>.+?): (?P<part>\d+)/(?P<whole>\d+)", re.MULTILINE)
+_NOTES = re.compile(r"that match a gold note (?P<part>\d+)/(?P<whole>\d+)")
+
+Counts = Mapping[str, tuple[int, int]]
+
+
+def counts_of(report: str) -> Counts:
+    """What the scorer counted: parts and wholes by name."""
+    found = {each["what"]: (int(each["part"]), int(each["whole"])) for each in _COUNTED.finditer(report)}
+    ranks = [found.get(f"importance {rank}", (0, 0)) for rank in (1, 2, 3)]
+    found["all"] = (sum(part for part, _ in ranks), sum(whole for _, whole in ranks))
+    if notes := _NOTES.search(report):
+        found["matching"] = (int(notes["part"]), int(notes["whole"]))
+    return found
+
+
+def shares(counts: Sequence[Counts]) -> dict[str, float]:
+    return {
+        name: sum(each[name][0] for each in counts if name in each) / max(1, sum(each[name][1] for each in counts if name in each))
+        for name in _WANTED
+    }
+
+
+def nearness(found: Mapping[str, float]) -> float:
+    """How near the shares are to the wanted ones. More than wanted counts a little, so that there is one best bar."""
+    return sum(min(1.0, found[name] / wanted) + 0.05 * found[name] for name, wanted in _WANTED.items())
+
+
+def fit(bench: Bench, projects: Sequence[Labelled], scorer: Path) -> None:
+    """Print each project by the bar that suits the others best."""
+    counts: dict[tuple[Bar, str], Counts] = {}
+    most: dict[tuple[Bar, str], int] = {}
+    bars = [Bar(least=least, increase=increase) for least, increase in itertools.product(_LEAST, _INCREASE)]
+    for bar, project in itertools.product(bars, projects):
+        tried = replace(bench, extractor=OfflineExtractor(gate=_open, bar=bar), out=bench.out / f"{bar.least}-{bar.increase}")
+        most[bar, project.name] = tried.project(project).most
+        counts[bar, project.name] = counts_of(scored(scorer, project.folder, tried.out / project.name))
+    print(f"{'left out':18} {'least':>6} {'increase':>8} " + " ".join(f"{name:>12}" for name in _WANTED) + f" {'most':>6}")
+    for out in projects:
+        others = [project.name for project in projects if project is not out]
+        best = max(bars, key=lambda bar: nearness(shares([counts[bar, name] for name in others])))
+        found = shares([counts[best, out.name]])
+        row = " ".join(f"{found[name]:12.3f}" for name in _WANTED)
+        print(f"{out.name:18} {best.least:6} {best.increase:8} {row} {most[best, out.name]:6}")
+    best = max(bars, key=lambda bar: nearness(shares([counts[bar, project.name] for project in projects])))
+    print(f"all together: {best}")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gold", type=Path, required=True)
@@ -348,6 +406,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cut", choices=("sessions", "live"), default="sessions")
     parser.add_argument("--no-gate", action="store_true", help="the offline extractor without its gate, to see what that keeps out")
+    parser.add_argument("--fit", action="store_true", help="report each project by the bar fitted to the others")
     given = parser.parse_args(arguments)
     projects = labelled(given.gold)
     name, _, answers = given.extractor.partition(":")
@@ -367,6 +426,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cut=live if given.cut == "live" else whole,
         policy=FREE if name == "offline" else ChunkPolicy(),
     )
+    if given.fit:
+        if (known := script(projects[0])) is None or len(projects) < 3:
+            sys.exit("error: there is nothing to fit\nhint: --gold with score.py and three projects")
+        fit(bench, projects, known)
+        return
     tallies = {project.name: bench.project(project) for project in projects}
     for project in projects:
         print(tallies[project.name].told(project.name))

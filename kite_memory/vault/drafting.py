@@ -10,6 +10,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import (
+    PERSON,
     Change,
     Chunk,
     Decision,
@@ -25,9 +26,6 @@ from kite_memory.model.record import (
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
-
-PERSON = "person:"
-"""How an extractor marks an entity as a person: ``person:Ada Lovelace``."""
 
 _MAX_TITLE = 120
 _MAX_BODY = 12_000

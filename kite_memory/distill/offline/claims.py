@@ -104,18 +104,28 @@ def _out_of_place(text: str) -> float:
     named = CODE.search(text) is not None or names_something(text)
     title = asserting_title(text)
     score = 0.6 * bool(DEICTIC.search(title)) + 0.4 * (len(text) > TITLE_CHARS) + 0.6 * bool(SUBORDINATE.match(text))
-    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 0.9 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
+    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 1.5 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
     score += (
         0.6 * bool(_LABEL.match(title))
         + 0.9 * bool(_STATE.search(title))
         + 0.5 * bool(_ORDER.match(title) or VERB_OF_ORDER.match(title))
     )
     score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
-    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.5 * bool(HEADLESS.match(text) or _REPORTS.match(text))
+    return (
+        score
+        + 0.4 * bool(_QUOTED_FIRST.match(text))
+        + 1.5 * bool(HEADLESS.match(text) or _NO_SUBJECT.match(text) or _REPORTS.match(text))
+    )
 
 
 _ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+
+
+_DID = re.compile(
+    r"\b(?:i|we)(?:'ve| have)? (?:also |just |now |then )?(?:\w+ed|made|ran|wrote|sent|kept|left|put|set)\b", re.IGNORECASE
+)
+"""A report of what the agent did."""
 
 
 def names_something(text: str) -> bool:
@@ -125,8 +135,13 @@ def names_something(text: str) -> bool:
 
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 _THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
+_NO_SUBJECT = re.compile(r"(?:\w+ly )?[A-Za-z][a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`“])")
 _REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
-_MOMENT = re.compile(r"\b(?:yet|remain(?:s|ing)?|now|at t=|so far|your|you'd)\b", re.IGNORECASE)
+_MOMENT = re.compile(
+    r"\b(?:yet|still|currently|remain(?:s|ing)?|pending|unresolved|blockers?|now|at t=|so far|at this point|your|you'd)\b|#\d"
+    r"|^(?:current )?status\b",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(r"(?!`)[^`:(]{2,30}(?::| —| –)\s")
 _QUOTED_FIRST = re.compile(r"[\"“]")
 
@@ -138,6 +153,7 @@ def _may_lead(sentence: Sentence) -> bool:
         or _NO_OPENING.match(text)
         or LEANING.match(text)
         or CHANGE.match(text)
+        or _DID.search(text)
         or not VERB.search(text)
     ):
         return False
@@ -209,7 +225,7 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
     return worth - _ADDRESSED * share(_YOU)
 
 
-_GUESSED, _ADDRESSED = 1.5, 0.4
+_GUESSED, _ADDRESSED = 2.5, 0.4
 """Costs of sentences that guess, and of those that speak to the person."""
 _YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 

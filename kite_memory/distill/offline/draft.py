@@ -9,7 +9,7 @@ from kite_memory.model.record import Origin, Rejected
 
 Rule = Literal[
     "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "told", "correction", "choice",
-    "manner", "conceded", "cause", "claim", "command",
+    "manner", "conceded", "cause", "claim", "command", "open",
 ]  # fmt: skip
 
 
@@ -18,7 +18,7 @@ class Draft:
     """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
 
     rule: Rule
-    kind: Literal["decision", "insight", "fact", "preference"]
+    kind: Literal["decision", "insight", "fact", "preference", "question"]
     title: str
     body: str
     evidence: tuple[str, ...]

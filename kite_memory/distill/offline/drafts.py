@@ -34,6 +34,7 @@ from kite_memory.distill.offline.people import (
     assents,
     concedes,
     is_firm,
+    left_open,
     stated_decisions,
     statements,
     wishes,
@@ -67,7 +68,20 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
     yield from _answers(turn, fresh)
     if turn.asked is not None and turn.asked.id in fresh:
         yield from (*_picks(turn, before), *_agreed(turn, before), *_plainly(turn, before))
-    yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh))
+    yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh), *_questions(turn, fresh))
+
+
+def _questions(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+    """Yield what the person, or the agent's last message, leaves open."""
+    last = next((event for event in reversed(turn.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
+    for event in (turn.asked, last):
+        if event is None or event.id not in fresh:
+            continue
+        for what in left_open(event):
+            yield Draft(
+                rule="open", kind="question", title=asserting_title(what), body=in_own_words(what, _QUOTED), evidence=(event.id,),
+                importance=2, origin="user" if event.role == "user" else "assistant",
+            )  # fmt: skip
 
 
 def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
@@ -346,8 +360,8 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
 
 
 _OF_THE_HISTORY = re.compile(
-    r"\W*(?:commit|push|rebase|merge|reset|amend|squash|cherry-pick|stash|open|(?:add|create|make|push) (?:a |an |the )?(?:new |draft )?"
-    r"(?:commit|pull request|pr|branch|issue|ticket))\b",
+    r"\W*(?:commit|push|rebase|merge|reset|amend|squash|cherry-pick|stash|open"
+    r"|(?:add|create|make|push) (?:a |an |the )?(?:new |draft )?(?:commit|pull request|pr|branch|issue|ticket))\b",
     re.IGNORECASE,
 )
 """Options about the next commit or pull request, which no later session asks about."""

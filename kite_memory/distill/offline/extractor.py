@@ -1,5 +1,6 @@
 """Extractor by rules: no network, no key, no model, and the same answer every time."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -12,22 +13,32 @@ from kite_memory.distill.offline.draft import Draft, Rule
 from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
+from kite_memory.distill.offline.people import people_in
 from kite_memory.distill.offline.wording import TITLE_WORDS, entities_of
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prompts import REVISION
 from kite_memory.distill.prose import clip, stems
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.record import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 
 _REVISION = 3
-_ENOUGH = 3.6
-"""Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already."""
-_DEARER = 0.05
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
 """Most notes of one chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already.
+
+    Fitted by ``bench.extract_gold --fit``, which also reports each project by the values fitted to the others.
+    """
+
+    least: float = 3.2
+    increase: float = 0.08
+
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
 
@@ -37,6 +48,7 @@ class OfflineExtractor:
     """Extractor by rules. Yields fewer and plainer notes than a model, every sentence of them quoted."""
 
     gate: Gate = passed
+    bar: Bar = Bar()
 
     @property
     def name(self) -> str:
@@ -50,9 +62,10 @@ class OfflineExtractor:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Answer:
-        drafts = _selected(chunk)
+        drafts = _selected(chunk, self.bar)
         events = {event.id: event for event in (*chunk.before, *chunk.events)}
-        items = tuple(item for draft in drafts if (item := _item(draft, events)) is not None)
+        people = people_in(events.values())
+        items = tuple(item for draft in drafts if (item := _item(draft, events, people)) is not None)
         if not items:
             return Answer(record=Record(topics=()), usage=Usage())
         record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset(), chunk.provenance)
@@ -83,14 +96,14 @@ def said_to_keep(events: Sequence[Event]) -> bool:
     return any(item.origin == "user" for item in record.items())
 
 
-def _selected(chunk: Chunk) -> Sequence[Draft]:
+def _selected(chunk: Chunk, bar: Bar) -> Sequence[Draft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     told = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
     drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
     kept: list[tuple[Draft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
-        if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
+        if draft.worth < bar.least + bar.increase * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
         if own and all(
@@ -103,19 +116,20 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 _ORDER: tuple[Rule, ...] = (
     "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
-    "conceded", "claim", "cause", "manner", "command",
+    "conceded", "claim", "cause", "manner", "command", "open",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 
 
-def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
+def _item(draft: Draft, events: Mapping[str, Event], people: frozenset[str]) -> RecordItem | None:
     title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:
         return None
     body = clip(draft.body, BODY_CHARS)
     origin = checked_origin(draft.origin, [events[id] for id in evidence])
-    entities = entities_of((draft.title, draft.body))
+    named = tuple(f"{PERSON}{name}" for name in sorted(people) if re.search(rf"\b{re.escape(name)}\b", f"{title} {body}"))
+    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in people))
     match draft.kind:
         case "decision":
             return Decision(
@@ -134,6 +148,10 @@ def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
             )  # fmt: skip
         case "fact":
             return Fact(title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities)
+        case "question":
+            return OpenQuestion(
+                title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities
+            )
         case _:
             assert_never(draft.kind)
 

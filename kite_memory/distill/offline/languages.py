@@ -145,7 +145,11 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences; prose of other languages need not begin with a capital letter, nor have blanks between sentences."""
-    return [each.strip(" -*#>") for each in _BREAK.split(clean(_FENCED.sub(" ", bounded(text, _READ)))) if each.strip(" -*#>")]
+    said = _MARKUP.sub("", clean(_FENCED.sub(" ", bounded(text, _READ))))
+    return [each.strip(" -*#>") for each in _BREAK.split(said) if each.strip(" -*#>")]
+
+
+_MARKUP = re.compile(r"\*\*|__|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
 
 
 def _messages(turn: Turn) -> list[Event]:

@@ -121,7 +121,7 @@ def _manners(turn: Turn) -> Iterator[Draft]:
     yield Draft(
         rule="manner",
         kind="preference",
-        title=title_of(_COURTESY.sub("", sentence)),
+        title=title_of(_COURTESY.sub("", sentence).rstrip("?")),
         body=f"{words} The agent: {joined(each.text for each in done)}" if done else words,
         evidence=tuple(dict.fromkeys((turn.asked.id, *(each.event.id for each in done)))),
         importance=1,
@@ -166,7 +166,8 @@ def _is_manner(text: str) -> bool:
 _TO_SEE = re.compile(
     r"^(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b"
     r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them|this|that|\d)\b"
-    r"|^(?:(?:can|could|would|will) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:add|write)\b(?!.{0,40}\b(?:commit|message|description)s?\b)",
+    r"|^(?:(?:can|could|would|will) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:add|write)\b"
+    r"(?!.{0,40}\b(?:commit|message|description)s?\b)",
     re.IGNORECASE,
 )
 """Requests to look at something, and what points at something that a later reader cannot see."""

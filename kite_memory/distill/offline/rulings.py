@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from kite_memory.distill.offline.cues import ASKING, BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS, TELLING
+from kite_memory.distill.offline.cues import BINDING, BOUNDING, CODE, GUESS, OFFER, ORDERING, PASSING, RECOMMENDS, TELLING
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
-from kite_memory.distill.offline.people import MACHINE, without_assent
-from kite_memory.distill.offline.wording import without_opening
+from kite_memory.distill.offline.people import MACHINE, asks, without_assent
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
@@ -106,9 +105,7 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
     rest = without_assent(said)
     if not stems(rest):
         return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
-    if "?" in said or ASKING.match(without_opening(rest)) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
-        return None
-    if _UNMARKED.search(rest):
+    if asks(rest) or "?" in said or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
@@ -117,12 +114,6 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
     return Answer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
 
 
-_UNMARKED = re.compile(
-    r"(?:^|[.!;]\s+)(?:(?:also|and|but|so|or)\s+)?(?:should|does|do|can|could|would|is|are|will) (?:it|this|that|they|there|[\w`.-]+)\b"
-    r"(?= (?:be|also|still|not|really|just|simply|confuse|mean|have|need|work|cause|make|the|a)\b)",
-    re.IGNORECASE,
-)
-"""A question without its mark, as people type it."""
 _TYPED, _LINES = 400, 6
 _PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
 _ASKS = re.compile(

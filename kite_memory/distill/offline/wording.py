@@ -15,7 +15,8 @@ _TITLE = 80
 _FEWEST_TITLE_WORDS = 4
 _OPENING = re.compile(
     r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
-    r"|therefore|thus|hence|note(?: that)?|worth noting(?: that)?|in short|in other words|bottom line|net effect|net result"
+    r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
+    r"|bottom line|net effect|net result"
     r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
     r"|(?:real|actual|underlying|true) (?:problem"
     r"|issue|cause)|problem|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?"
@@ -94,8 +95,8 @@ _PHRASE = frozenset(
     re.findall(
         "[a-z]+",
         """
-        for to in on with of before after at from by into as that which and or but where when while if because since so than via per
-        without unless until except instead rather
+        for to in on with of before after at from by into as that which whose who and or but where when while if because since so
+        than via per without unless until except instead rather
         """,
     )
 )
@@ -169,9 +170,22 @@ def asserting_title(sentence: str) -> str:
 
 
 def is_whole(head: str) -> bool:
-    """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause."""
+    """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause, and that a verb."""
     main = head.rpartition(",")[2] if SUBORDINATE.match(head) else head
-    return VERB.search(main) is not None and (main is head or len(main.split()) >= _FEWEST_TITLE_WORDS)
+    if (main == head and _DEPENDENT.match(head)) or (main != head and len(main.split()) < _FEWEST_TITLE_WORDS):
+        return False
+    clause = _MAIN_CLAUSE.split(main, maxsplit=1)[0]
+    return any(found is not None for found in (VERB.search(clause), _PREDICATE.search(clause), VERB_OF_ORDER.match(main)))
+
+
+_PREDICATE = re.compile(
+    r"[\w`)] (?:\w+ly )?[a-z]+(?:ed|went|won|got|hit|ran|came|saw|flow|get|make|call)\b"
+    r"|[\w`)] [a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`\d])"
+)
+"""Verbs that `VERB` does not list, as far as their endings and the words after them show."""
+
+_DEPENDENT = re.compile(r"(?:if|when(?:ever)?|because|since|although|though|while|unless|once|after|before)\s", re.IGNORECASE)
+_MAIN_CLAUSE = re.compile(r"\s(?:when(?:ever)?|if|because|since|so that|while|although|unless|until)\s", re.IGNORECASE)
 
 
 def _whole(words: list[str]) -> list[str]:
@@ -226,6 +240,8 @@ def _balanced(text: str) -> str:
         text = text.replace("`", "")
     if text.count('"') % 2:
         text = text.replace('"', "")
+    if text.count("“") != text.count("”"):
+        text = text.replace("“", "").replace("”", "")
     if text.count("(") > text.count(")"):
         text = text[: text.rfind("(")] if text.rfind("(") > len(text) // 2 else text.replace("(", "")
     return text
