@@ -2,6 +2,7 @@
 
     python -m bench.extract_gold --gold DIR --transcripts DIR --extractor offline --out DIR [--cut sessions|live] [--no-gate]
     python -m bench.extract_gold --gold DIR --transcripts DIR --extractor recorded:ANSWERS --out DIR
+    python -m bench.extract_gold --settled bench/cases/settled.jsonl
 
 DIR holds one labelled project (notes.jsonl, sessions.tsv), or one folder for each; `score.py` lies beside the labels. Every session
 is read by the real source, redacted, committed to a real timeline, cut into chunks, distilled, passed through the gate, drafted and
@@ -18,7 +19,8 @@ Last comes what the gate makes of the labelled notes themselves, which people wr
 another note of the same session.
 
 ``--fit`` chooses the bar of the offline extractor by two of the projects and reports the one left out, for each of them; then
-nothing else is printed. A bar is the better, the nearer the two projects come to what is wanted of them.
+nothing else is printed. A bar is the better, the nearer the two projects come to what is wanted of them. ``--settled`` takes
+invented chats in which a person settles a rule, and prints which share of the rule's words one note of the offline extractor has.
 """
 
 import argparse
@@ -49,6 +51,8 @@ from kite_memory.distill.model_extractor import NOTHING, admitted, question, str
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.extractor import Bar
 from kite_memory.distill.offline.passages import sentences_of, turns
+from kite_memory.extensions.contract import conversations
+from kite_memory.extensions.contract import events as invented
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create
@@ -398,16 +402,43 @@ def fit(bench: Bench, projects: Sequence[Labelled], scorer: Path) -> None:
     print(f"all together: {best}")
 
 
+_OF_THE_RULE = 0.6
+
+
+def settled(file: Path) -> None:
+    """Print which share of each chat's rule its best note has."""
+    found = 0
+    chats = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for case in chats:
+        kinds = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
+        events = tuple(invented.event(at, said["text"], kinds[said["role"]]) for at, said in enumerate(case["messages"], 1))
+        items = OfflineExtractor().extract(conversations.chunk(events)).record.items()
+        rule = _words(case["rule"])
+        best = max((len(rule & _words(f"{item.title} {item.body}")) / len(rule) for item in items), default=0.0)
+        found += best >= _OF_THE_RULE
+        print(f"{case['id']:12} {best:5.2f}  {len(items)} notes")
+    print(f"a note with {_OF_THE_RULE} of the rule's words: {found} of {len(chats)}")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", text.lower()))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", type=Path, required=True)
-    parser.add_argument("--transcripts", type=Path, required=True)
-    parser.add_argument("--extractor", required=True, metavar="offline|recorded:DIR")
-    parser.add_argument("--out", type=Path, required=True)
+    settling = "--settled" in (sys.argv[1:] if arguments is None else arguments)
+    parser.add_argument("--settled", type=Path, help="invented chats, instead of labelled sessions")
+    parser.add_argument("--gold", type=Path, required=not settling)
+    parser.add_argument("--transcripts", type=Path, required=not settling)
+    parser.add_argument("--extractor", required=not settling, metavar="offline|recorded:DIR")
+    parser.add_argument("--out", type=Path, required=not settling)
     parser.add_argument("--cut", choices=("sessions", "live"), default="sessions")
     parser.add_argument("--no-gate", action="store_true", help="the offline extractor without its gate, to see what that keeps out")
     parser.add_argument("--fit", action="store_true", help="report each project by the bar fitted to the others")
     given = parser.parse_args(arguments)
+    if given.settled is not None:
+        settled(given.settled)
+        return
     projects = labelled(given.gold)
     name, _, answers = given.extractor.partition(":")
     if not projects or name not in ("offline", "recorded") or (name == "recorded") != bool(answers):

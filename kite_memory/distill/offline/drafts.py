@@ -97,7 +97,7 @@ def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
     if not said:
         return
     recap = thread.recap()
-    words = " ".join(f"“{text.rstrip(' .')}.”" for text in said)
+    words = " ".join(Thread(answers=new if told_already else thread.answers).said())
     body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
     events = [each.turn.asked.id for each in (new if told_already else thread.answers) if each.text and each.turn.asked]
     standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))

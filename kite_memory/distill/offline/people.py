@@ -34,7 +34,8 @@ EVERYWHERE = re.compile(
     re.IGNORECASE,
 )
 MACHINE = re.compile(
-    r"[{}<>|\\]|^\W*\$ |^\W*(?:error|warning|at |file |line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b", re.IGNORECASE
+    r"[{}<>|\\]|^\W*\$ |^\W*(?:error\b|warning\b|at (?=[\w$./<>]+[.(:])|file (?=\S*[./:])|line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b",
+    re.IGNORECASE,
 )
 _CONCEDES = re.compile(
     r"\W*(?:you(?:'re| are) (?:absolutely |totally |completely )?right|good (?:point|catch|call|question to raise|idea"

@@ -18,6 +18,8 @@ from kite_memory.model.event import Event, EventType
 
 _SETTLES = 4
 """Total weight from which a thread's answers count as a rule; see `_weight`."""
+_UNASKED = 3
+"""Answers that make a rule although the agent asked for none of them."""
 _BINDS = 2
 _FEWEST_STEMS = 4
 _RECAP = 600
@@ -48,10 +50,12 @@ class Thread:
     def settles(self) -> bool:
         """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
         told = [each for each in self.answers if each.text]
-        alone = len(told) < 2 and not (told and told[0].asked_for and BINDING.search(told[0].text))
+        asked = sum(each.asked_for for each in told)
+        if len(told) < 2 and not (asked and BINDING.search(told[0].text)):
+            return False
         return (
-            not alone
-            and sum(each.weight for each in told) >= _SETTLES
+            (asked > 0 or len(told) >= _UNASKED)
+            and sum(each.weight for each in told) + (asked if len(told) > 1 else 0) >= _SETTLES
             and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
         )
 
@@ -61,6 +65,14 @@ class Thread:
             if (begun := Thread(answers=self.answers[:count])).settles:
                 return begun
         return None
+
+    def said(self) -> list[str]:
+        """Return the answers in the person's words; a few words come after the question that they answer."""
+        return [
+            f"{question} “{answer.text.rstrip(' .')}.”" if (question := _question_of(answer)) else f"“{answer.text.rstrip(' .')}.”"
+            for answer in self.answers
+            if answer.text
+        ]
 
     def recap(self) -> tuple[Sentence, ...]:
         """Return the agent's final restatement, unless it is a question or too brief."""
@@ -79,11 +91,22 @@ class Thread:
         return tuple(told)
 
 
+def _question_of(answer: Answer) -> str:
+    """Return the agent's last question, if the answer says too little without it."""
+    if answer.offer is None or len(answer.text.split()) > _FEW_WORDS:
+        return ""
+    asked = [each.text for each in sentences_of(answer.offer, answer.offer.text)][-1:]
+    return asked[0] if asked and asked[0].endswith("?") and len(asked[0]) <= _SHORT_QUESTION else ""
+
+
+_FEW_WORDS, _SHORT_QUESTION = 8, 90
+
+
 def threads(told: Sequence[Turn]) -> list[Thread]:
     found: list[list[Answer]] = [[]]
     for at, turn in enumerate(told):
         answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None and (answer.asked_for or found[-1]):
+        if answer is not None:
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
@@ -104,17 +127,21 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
         return Answer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
     rest = without_assent(said)
     if not stems(rest):
-        return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
+        says = BINDING.search(rest) is not None or (goes_on and any(map(str.isdigit, rest)))
+        return Answer(turn=turn, text=rest if says else "", weight=0, offer=offer)
     if asks(rest) or "?" in said or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
-    if (ORDERING.match(rest) and not BINDING.search(rest)) or (not weight and not answers):
+    goes_on = goes_on and len(rest.split()) <= _BRIEF
+    if (ORDERING.match(rest) and not BINDING.search(rest)) or not (weight or answers or goes_on):
         return None
     return Answer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
 
 
 _TYPED, _LINES = 400, 6
+_BRIEF = 10
+"""Most words of a further answer that has no word of a rule."""
 _PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
 _ASKS = re.compile(
     r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
@@ -183,7 +210,7 @@ def clauses(text: str) -> list[str]:
 
 
 _LEADS_IN = re.compile(
-    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 

@@ -14,7 +14,7 @@ _TITLE_WORDS, _SHORT_TITLE = 12, 8
 _TITLE = 80
 _FEWEST_TITLE_WORDS = 4
 _OPENING = re.compile(
-    r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
+    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
     r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
     r"|bottom line|net effect|net result"
     r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
