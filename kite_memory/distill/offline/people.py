@@ -34,7 +34,8 @@ EVERYWHERE = re.compile(
     re.IGNORECASE,
 )
 MACHINE = re.compile(
-    r"[{}<>|\\]|^\W*\$ |^\W*(?:error\b|warning\b|at (?=[\w$./<>]+[.(:])|file (?=\S*[./:])|line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b",
+    r"[{}<>|\\]|^\W*\$ |\[\w+:\w+\]|^\W*(?:error\b|warning\b|at (?=[\w$./<>]+[.(:])|file (?=\S*[./:])|line \d)|https?://\S+\s*$"
+    r"|\b\d{2}:\d{2}:\d{2}\b",
     re.IGNORECASE,
 )
 _CONCEDES = re.compile(
