@@ -14,7 +14,10 @@ from kite_memory.distill.prose import sentences, stems
 from kite_memory.extensions.contract.conversations import DECIDED, chunk
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import Event, EventType
+from kite_memory.model.plan import Create
 from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
+from kite_memory.vault.drafting import Draft, draft
+from kite_memory.vault.planning import Known, plan
 
 TALK = EventType.ASSISTANT_MESSAGE
 
@@ -672,3 +675,18 @@ def test_a_question_without_its_mark_settles_nothing(said: str) -> None:
         event(3, f"{said}, both must never be stale and only one per run"),
         agent(4, "Let me look."),
     )
+
+
+def test_a_person_whom_two_sessions_name_has_a_page() -> None:
+    made: list[Draft] = []
+    for number, said in enumerate(
+        ("Marta owns the billing service and its invoices.", "Marta runs the import of the bank statements.")
+    ):
+        events = (event(1, "the invoices are wrong"), agent(2, "I will look."), event(3, said))
+        told = chunk(events)
+        told = dataclasses.replace(told, id=f"chunk-{number}", session=dataclasses.replace(told.session, id=f"5e55-{number:04}"))
+        made += draft(OfflineExtractor().extract(told).record, told)
+
+    pages = [action.note.path for action in plan(made, Known()) if isinstance(action, Create)]
+
+    assert "people/Marta.md" in pages
