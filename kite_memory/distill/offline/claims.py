@@ -135,7 +135,10 @@ def names_something(text: str) -> bool:
 
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 _THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
-_NO_SUBJECT = re.compile(r"(?:\w+ly )?[A-Za-z][a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`“])")
+_NO_SUBJECT = re.compile(
+    r"[A-Z][a-z]+(?:izes|ifies) |(?i:question is )"
+    r"|(?:\w+ly )?[A-Za-z][a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`“])"
+)
 _REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
 _MOMENT = re.compile(
     r"\b(?:yet|still|currently|remain(?:s|ing)?|pending|unresolved|blockers?|now|at t=|so far|at this point|your|you'd)\b|#\d"
@@ -197,7 +200,8 @@ def is_status(text: str) -> bool:
 
 _STATE = re.compile(
     r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}(?!\w)|(?<!\w)#\d{2,}|https?://(?!localhost|127\.)"
-    r"|\b(?:commits?|branch|main|master|pr|worktree) (?:is|are|was)\b.{0,30}\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b",
+    r"|\b(?:commits?|branch|main|master|pr|worktree)\b`? (?:is|are|was)\b.{0,50}"
+    r"\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b",
     re.IGNORECASE,
 )
 """Commits, tickets and addresses: the repository's own log of what happened when."""

@@ -213,11 +213,12 @@ def _with_subject(sentence: str, text: str) -> str:
     title = asserting_title(sentence)
     if CODE.search(title) or names_something(title):
         return title
-    named = Counter(code.strip("`") for code in CODE.findall(text)).most_common(1)
+    named = Counter(_QUOTED_NAME.findall(text)).most_common(1)
     subject = named[0][0] if named and named[0][1] > 1 else ""
-    return f"{title} (`{subject}`)" if 3 <= len(subject) <= 40 and len(title) + len(subject) + 5 <= TITLE_CHARS else title
+    return f"{title} (`{subject}`)" if subject and len(title) + len(subject) + 5 <= TITLE_CHARS else title
 
 
+_QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
 _CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
@@ -231,7 +232,7 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
     return Draft(
         rule="cause",
         kind=kind,
-        title=title_of(claim.best.text),
+        title=asserting_title(claim.best.text),
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,

@@ -29,6 +29,8 @@ from kite_memory.text.language import language_of
 _READ = 4_000
 _TYPED = 700
 _MADE_OF_IT = 600
+_BRIEF = 300
+"""Most characters of an answer to a proposal that is no question, and of the proposal."""
 _REQUEST = 200
 """Most characters of a request that is quoted before what was decided on it."""
 _FEWEST_STEMS = 2
@@ -115,7 +117,10 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
     lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues))
     text = " ".join(lasting)
     weight = 2 * len(cues.binding.findall(text)) + len(cues.bounding.findall(text))
-    proposed = offer is not None and (offer.text.rstrip().endswith(_QUESTION) or cues.recommends.search(offer.text) is not None)
+    proposed = offer is not None and (
+        offer.text.rstrip().endswith(_QUESTION)
+        or (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None)
+    )
     kind: Literal["decision", "preference", "fact"] = "decision"
     if len(stems(text)) < _FEWEST_STEMS:
         if not (agreed and proposed and agreed.end() == len(said)):
@@ -212,7 +217,9 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
     for event in _messages(turn):
         told = _sentences(event.text)
         for at, sentence in enumerate(told):
-            if event.id not in fresh or sentence.endswith(_QUESTION) or not cues.cause.search(sentence):
+            if event.id not in fresh or sentence.endswith((*_QUESTION, ":", "：")) or not cues.cause.search(sentence):
+                continue
+            if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
                 yield Draft(
@@ -225,6 +232,10 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
                     origin="assistant",
                 )
                 return
+
+
+_OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
+"""An agent's words about what it did, without a name of anything else."""
 
 
 def _made_of_it(told: Sequence[str]) -> str:

@@ -101,7 +101,8 @@ _PHRASE = frozenset(
     )
 )
 """Words with which the next phrase begins."""
-_BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
+_VERBS_OF_BEING = frozenset(("is", "are", "was", "were", "not", "never"))
+_BOUNDARY = _PHRASE | _VERBS_OF_BEING
 """Words before which a phrase may be complete."""
 
 
@@ -136,7 +137,7 @@ def title_of(sentence: str) -> str:
 
 
 _RANKED = re.compile(
-    r"(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
     r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
@@ -163,7 +164,8 @@ def asserting_title(sentence: str) -> str:
     while room > 1 and (len(" ".join(words[:room])) > TITLE_CHARS or room > TITLE_WORDS):
         room -= 1
     if room < len(words):
-        cut = _closed(_before_half_a_code(_before_last_phrase(words, room)))
+        before_verb = words[room].lower() in _VERBS_OF_BEING  # what stands before it is the beginning of a clause
+        cut = _closed(_before_half_a_code(_before_last_phrase(words, room - 1 if before_verb else room)))
         words = cut if len(cut) >= _FEWEST_CUT and is_whole(" ".join(cut)) else _closed(_before_half_a_code(words[:room]))
     head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
