@@ -110,7 +110,12 @@ def _out_of_place(text: str) -> float:
         + 0.9 * bool(_STATE.search(title))
         + 0.5 * bool(_ORDER.match(title) or VERB_OF_ORDER.match(title))
     )
-    score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
+    score += (
+        0.4 * bool(_WILL.search(title))
+        + 0.7 * bool(SELF.search(title))
+        + 0.5 * (not named)
+        + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
+    )
     return (
         score
         + 0.4 * bool(_QUOTED_FIRST.match(text))
@@ -122,6 +127,7 @@ _ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
 
 
+_WHAT_IS_LEFT = re.compile(r"(?:remaining|current|pending)\b", re.IGNORECASE)
 _DID = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:also |just |now |then )?(?:\w+ed|made|ran|wrote|sent|kept|left|put|set)\b", re.IGNORECASE
 )
@@ -157,6 +163,7 @@ def _may_lead(sentence: Sentence) -> bool:
         or LEANING.match(text)
         or CHANGE.match(text)
         or _DID.search(text)
+        or _WHAT_IS_LEFT.match(text)
         or not VERB.search(text)
     ):
         return False
@@ -226,11 +233,15 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
     worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
     changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
     worth -= 0.8 * share(SELF) + 0.6 * share(STATUS) + _GUESSED * share(GUESS) + 0.5 * changes
-    return worth - _ADDRESSED * share(_YOU)
+    return worth - _ADDRESSED * share(_YOU) - _PLANNED * bool(_WILL.search(best.text)) - bool(_BEGINS_WORK.match(heart[0].text))
 
 
 _GUESSED, _ADDRESSED = 2.5, 0.4
 """Costs of sentences that guess, and of those that speak to the person."""
+_PLANNED = 0.5
+"""Cost of a claim about what will or should be."""
+_WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
+_BEGINS_WORK = re.compile(r"(?:next,? |now,? |first,? )?(?:i'm (?:going to|\w+ing)|i'll|i will|let me)\b", re.IGNORECASE)
 _YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 
 

@@ -130,7 +130,7 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
         kind = "fact"
     elif cues.wish.search(text) and not proposed:
         kind = "preference"
-    elif offer is None or not (weight or proposed):
+    elif offer is None or len(text) > _BRIEF or not (proposed or weight >= _FIRM):
         return None
     return _Answer(
         kind=kind, asked=turn.asked, request=before.asked if before else None, said=lasting, weight=weight, offer=offer, reply=reply

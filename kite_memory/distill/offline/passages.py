@@ -29,12 +29,12 @@ class Sentence:
 
 def said_by_person(event: Event) -> str:
     """Return a person's own words in an event: a message or an answer."""
-    return bounded(event.text, _READ) if event.role == "user" else ""
+    return bounded(event.text, _READ).replace("’", "'") if event.role == "user" else ""
 
 
 def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
     found: list[tuple[int, str, str]] = []
-    for number, (heading, block) in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ))))):
+    for number, (heading, block) in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ).replace("’", "'"))))):
         found.extend((number, heading, sentence) for sentence in sentences(block))
         if len(found) >= _MOST_SENTENCES:
             break
