@@ -238,7 +238,7 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
 
 _GUESSED, _ADDRESSED = 2.5, 0.4
 """Costs of sentences that guess, and of those that speak to the person."""
-_PLANNED = 0.5
+_PLANNED = 0.8
 """Cost of a claim about what will or should be."""
 _WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
 _BEGINS_WORK = re.compile(r"(?:next,? |now,? |first,? )?(?:i'm (?:going to|\w+ing)|i'll|i will|let me)\b", re.IGNORECASE)
