@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
@@ -16,6 +16,10 @@ from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
 log = logging.getLogger("kite_memory.distill.saving")
 
 _DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
+
+
+_STATED = 3
+"""Notes that a saved transcript counts as having yielded: what it states is kept anyway, so that a claim must be worth more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,7 @@ class Saving:
             return record, ""
         from kite_memory.distill.offline.handed import handed_over  # loaded only when the rules are used
 
-        outcome = self.rules.extract(chunk)
+        outcome = self.rules.extract(replace(chunk, noted=chunk.noted + _STATED))
         return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
 
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:

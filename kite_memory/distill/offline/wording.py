@@ -109,7 +109,6 @@ _BOUNDARY = _PHRASE | _VERBS_OF_BEING
 _CHOOSING = (
     ("Use", re.compile(r"\buse\W*$", re.IGNORECASE)),
     ("Prefer", re.compile(r"\b(?:prefer|rather)\b", re.IGNORECASE)),
-    ("Go with", re.compile(r"\bgo with\W*$", re.IGNORECASE)),
 )
 """Verbs that an opening takes along: without them a title would only name a thing."""
 VERB_OF_ORDER = re.compile(VERB_OF_REQUEST, re.IGNORECASE)
@@ -124,7 +123,7 @@ def title_of(sentence: str) -> str:
     if opening := _OPENING.match(text):
         chosen = next((verb for verb, said in _CHOOSING if said.search(opening.group())), "")
         text = text[opening.end() :]
-        if chosen and not VERB.search(text[:_TITLE]) and not VERB_OF_ORDER.match(text):
+        if chosen and not text[:1].isupper() and not VERB.search(text[:_TITLE]) and not VERB_OF_ORDER.match(text):
             text = f"{chosen} {text}"
     head = text
     fits = len(text.split()) <= _SHORT_TITLE
