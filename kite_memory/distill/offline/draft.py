@@ -14,7 +14,7 @@ Rule = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class OfflineDraft:
     """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
 
     rule: Rule

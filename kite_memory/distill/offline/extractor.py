@@ -9,7 +9,7 @@ from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.draft import OfflineDraft, Rule
 from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
@@ -98,10 +98,14 @@ def said_to_keep(events: Sequence[Event]) -> bool:
 
 def _selected(chunk: Chunk, bar: Bar) -> Sequence[Draft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
-    told = turns((*chunk.before, *chunk.events))
+    whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
-    kept: list[tuple[Draft, frozenset[str]]] = []
+    drafts = [
+        *drafts_of(whole, fresh),
+        *foreign_drafts(whole, fresh),
+        *(of_command(each) for each in established(chunk.events)),
+    ]
+    kept: list[tuple[OfflineDraft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
         if draft.worth < bar.least + bar.increase * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
