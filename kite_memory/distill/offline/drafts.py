@@ -25,7 +25,7 @@ from kite_memory.distill.offline.claims import (
 )
 from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, CHOICE, CODE, PASSING
-from kite_memory.distill.offline.draft import Draft, joined
+from kite_memory.distill.offline.draft import OfflineDraft, joined
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
@@ -44,7 +44,7 @@ from kite_memory.distill.offline.rulings import RulingThread, named_after, recom
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
-from kite_memory.distill.prose import clip, one_line, stems, telling_lines
+from kite_memory.distill.prose import clip, key_lines, one_line, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Rejected
 
@@ -71,14 +71,14 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
     yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh), *_questions(turn, fresh))
 
 
-def _questions(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+def _questions(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield what the person, or the agent's last message, leaves open."""
     last = next((event for event in reversed(turn.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
     for event in (turn.asked, last):
         if event is None or event.id not in fresh:
             continue
         for what in left_open(event):
-            yield Draft(
+            yield OfflineDraft(
                 rule="open", kind="question", title=asserting_title(what), body=in_own_words(what, _QUOTED), evidence=(event.id,),
                 importance=2, origin="user" if event.role == "user" else "assistant",
             )  # fmt: skip
@@ -97,7 +97,7 @@ def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineD
     if not said:
         return
     recap = thread.recap()
-    words = " ".join(Thread(answers=new if told_already else thread.answers).said())
+    words = " ".join(RulingThread(answers=new if noted_before else thread.answers).said())
     body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
     events = [each.turn.asked.id for each in (new if noted_before else thread.answers) if each.text and each.turn.asked]
     standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))

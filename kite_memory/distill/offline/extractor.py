@@ -96,7 +96,7 @@ def said_to_keep(events: Sequence[Event]) -> bool:
     return any(item.origin == "user" for item in record.items())
 
 
-def _selected(chunk: Chunk, bar: Bar) -> Sequence[Draft]:
+def _selected(chunk: Chunk, bar: Bar) -> Sequence[OfflineDraft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
@@ -125,7 +125,7 @@ _ORDER: tuple[Rule, ...] = (
 """Order of preference between two drafts that say the same."""
 
 
-def _item(draft: Draft, events: Mapping[str, Event], people: frozenset[str]) -> RecordItem | None:
+def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[str]) -> RecordItem | None:
     title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:

@@ -217,8 +217,8 @@ def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
 def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield the first reason that the agent names in a turn, with the sentence after it."""
     for event in _messages(turn):
-        told = _sentences(event.text)
-        for at, sentence in enumerate(told):
+        sentences = _sentences(event.text)
+        for at, sentence in enumerate(sentences):
             if event.id not in fresh or sentence.endswith((*_QUESTION, ":", "：")) or not cues.cause.search(sentence):
                 continue
             if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
@@ -240,7 +240,7 @@ _OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
 """An agent's words about what it did, without a name of anything else."""
 
 
-def _made_of_it(told: Sequence[str]) -> str:
+def _made_of_it(sentences: Sequence[str]) -> str:
     """Return what the agent says of it, as far as there is room, without questions."""
     kept: list[str] = []
     for sentence in sentences:

@@ -190,12 +190,12 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
         if (kept := _KEPT.fullmatch(text)) and _is_lasting(kept["content"]):
             yield Statement(rule="reminder", text=kept["content"], firm=True)
             continue
-        told = _TELLS.search(text)
-        if told and _is_lasting(told["told"]):
-            yield Statement(rule="told", text=told["told"], firm=bool(_KEEP.match(told["lead"])))
-        elif told is None and _OWNS.match(text) and not FOR_NOW.search(text):
-            yield Statement(rule="told", text=text, firm=False)
-        elif told is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
+        match = _REMINDS.search(text)
+        if match and _is_lasting(match["content"]):
+            yield Statement(rule="reminder", text=match["content"], firm=bool(_KEEP.match(match["lead"])))
+        elif match is None and _OWNS.match(text) and not FOR_NOW.search(text):
+            yield Statement(rule="reminder", text=text, firm=False)
+        elif match is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
             yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
 
 

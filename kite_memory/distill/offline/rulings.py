@@ -91,7 +91,7 @@ class RulingThread:
         return tuple(sentences)
 
 
-def _question_of(answer: Answer) -> str:
+def _question_of(answer: PersonAnswer) -> str:
     """Return the agent's last question, if the answer says too little without it."""
     if answer.offer is None or len(answer.text.split()) > _FEW_WORDS:
         return ""
@@ -102,8 +102,8 @@ def _question_of(answer: Answer) -> str:
 _FEW_WORDS, _SHORT_QUESTION = 8, 90
 
 
-def threads(told: Sequence[Turn]) -> list[Thread]:
-    found: list[list[Answer]] = [[]]
+def threads(told: Sequence[Turn]) -> list[RulingThread]:
+    found: list[list[PersonAnswer]] = [[]]
     for at, turn in enumerate(told):
         answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None:
@@ -128,7 +128,7 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
     rest = without_assent(said)
     if not stems(rest):
         says = BINDING.search(rest) is not None or (goes_on and any(map(str.isdigit, rest)))
-        return Answer(turn=turn, text=rest if says else "", weight=0, offer=offer)
+        return PersonAnswer(turn=turn, text=rest if says else "", weight=0, offer=offer)
     if asks(rest) or "?" in said or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
