@@ -5,17 +5,13 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.passages import sentences_of, turns
+from kite_memory.distill.offline.claims import established
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
-from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, title_of
-from kite_memory.distill.options import options_in, picked
-from kite_memory.distill.prose import sentences, stems
-from kite_memory.extensions.contract.conversations import DECIDED, chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
+from kite_memory.distill.prose import options_in, picked, sentences, stems
+from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.plan import Create
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
+from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.planning import Known, plan
 
