@@ -2,6 +2,7 @@
 
     python -m bench.extract_gold --gold DIR --transcripts DIR --extractor offline --out DIR [--cut sessions|live] [--no-gate]
     python -m bench.extract_gold --gold DIR --transcripts DIR --extractor recorded:ANSWERS --out DIR
+    python -m bench.extract_gold --settled bench/cases/settled.jsonl
 
 DIR holds one labelled project (notes.jsonl, sessions.tsv), or one folder for each; `score.py` lies beside the labels. Every session
 is read by the real source, redacted, committed to a real timeline, cut into chunks, distilled, passed through the gate, drafted and
@@ -16,10 +17,16 @@ chunks are cut by the policy for what costs.
 OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn.
 Last comes what the gate makes of the labelled notes themselves, which people wrote: with the evidence they name, and with that of
 another note of the same session.
+
+``--fit`` chooses the bar of the offline extractor by two of the projects and reports the one left out, for each of them; then
+nothing else is printed. A bar is the better, the nearer the two projects come to what is wanted of them. ``--settled`` takes
+invented chats in which a person settles a rule, and prints which share of the rule's words one note of the offline extractor has.
 """
 
 import argparse
+import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -28,10 +35,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench.recall_gold import Labelled, commit, events_of, labelled
+from bench.recall_gold import Labelled, labelled
 from bench.recorded import Answers
 from kite_memory import assets
 from kite_memory.app.pipeline import redacted
@@ -40,7 +48,10 @@ from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, U
 from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
+from kite_memory.distill.offline.extractor import Bar
 from kite_memory.distill.offline.wording import sentences_of, turns
+from kite_memory.extensions.contract import extractor_contract
+from kite_memory.extensions.contract import extractor_contract as invented
 from kite_memory.model.event import Event, EventType, EvidenceReference, Provenance, ReadResult, RedactedResult, Session
 from kite_memory.model.note import (
     Amend,
@@ -159,10 +170,10 @@ class Bench:
             timeline = Timeline(Path(home, "timeline.sqlite"))
             try:
                 for number, file in project.sessions():
-                    session, read = events_of(self.transcripts, file)
-                    session = replace(session, project=project.name)
-                    commit(timeline, session, read)
-                    whole = replace(whole_look(self.transcripts, file), session=session)
+                    whole = whole_look(self.transcripts, file)
+                    assert whole.session is not None
+                    session = replace(whole.session, project=project.name)
+                    whole = replace(whole, session=session)
                     timeline.commit([RedactedResult(whole)], session.provider)
                     events = timeline.events(session.provider, session.id)
                     cards += cards_of(number, events)
@@ -330,6 +341,7 @@ def _as_item(label: Json, evidence: Sequence[Event]) -> RecordItem:
     )
 
 
+@cache
 def whole_look(transcripts: Path, file: str) -> ReadResult:
     """Of a whole transcript what the pipeline would commit."""
     path = next(transcripts.rglob(file))
@@ -347,15 +359,93 @@ def _open(
     return record, ()
 
 
+_WANTED = {"importance 3": 0.45, "all": 0.36, "preference": 0.30, "matching": 0.45}
+_LEAST, _INCREASE = (3.2, 3.4, 3.6), (0.05, 0.07, 0.09)
+_COUNTED = re.compile(r"^covered (?P<what>.+?): (?P<part>\d+)/(?P<whole>\d+)", re.MULTILINE)
+_NOTES = re.compile(r"that match a gold note (?P<part>\d+)/(?P<whole>\d+)")
+
+Counts = Mapping[str, tuple[int, int]]
+
+
+def counts_of(report: str) -> Counts:
+    """What the scorer counted: parts and wholes by name."""
+    found = {each["what"]: (int(each["part"]), int(each["whole"])) for each in _COUNTED.finditer(report)}
+    ranks = [found.get(f"importance {rank}", (0, 0)) for rank in (1, 2, 3)]
+    found["all"] = (sum(part for part, _ in ranks), sum(whole for _, whole in ranks))
+    if notes := _NOTES.search(report):
+        found["matching"] = (int(notes["part"]), int(notes["whole"]))
+    return found
+
+
+def shares(counts: Sequence[Counts]) -> dict[str, float]:
+    return {
+        name: sum(each[name][0] for each in counts if name in each) / max(1, sum(each[name][1] for each in counts if name in each))
+        for name in _WANTED
+    }
+
+
+def nearness(found: Mapping[str, float]) -> float:
+    """How near the shares are to the wanted ones. More than wanted counts a little, so that there is one best bar."""
+    return sum(min(1.0, found[name] / wanted) + 0.05 * found[name] for name, wanted in _WANTED.items())
+
+
+def fit(bench: Bench, projects: Sequence[Labelled], scorer: Path) -> None:
+    """Print each project by the bar that suits the others best."""
+    counts: dict[tuple[Bar, str], Counts] = {}
+    most: dict[tuple[Bar, str], int] = {}
+    bars = [Bar(least=least, increase=increase) for least, increase in itertools.product(_LEAST, _INCREASE)]
+    for bar, project in itertools.product(bars, projects):
+        tried = replace(bench, extractor=OfflineExtractor(gate=_open, bar=bar), out=bench.out / f"{bar.least}-{bar.increase}")
+        most[bar, project.name] = tried.project(project).most
+        counts[bar, project.name] = counts_of(scored(scorer, project.folder, tried.out / project.name))
+    print(f"{'left out':18} {'least':>6} {'increase':>8} " + " ".join(f"{name:>12}" for name in _WANTED) + f" {'most':>6}")
+    for out in projects:
+        others = [project.name for project in projects if project is not out]
+        best = max(bars, key=lambda bar: nearness(shares([counts[bar, name] for name in others])))
+        found = shares([counts[best, out.name]])
+        row = " ".join(f"{found[name]:12.3f}" for name in _WANTED)
+        print(f"{out.name:18} {best.least:6} {best.increase:8} {row} {most[best, out.name]:6}")
+    best = max(bars, key=lambda bar: nearness(shares([counts[bar, project.name] for project in projects])))
+    print(f"all together: {best}")
+
+
+_OF_THE_RULE = 0.6
+
+
+def settled(file: Path) -> None:
+    """Print which share of each chat's rule its best note has."""
+    found = 0
+    chats = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    for case in chats:
+        kinds = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
+        events = tuple(invented.event(at, said["text"], kinds[said["role"]]) for at, said in enumerate(case["messages"], 1))
+        items = OfflineExtractor().extract(extractor_contract.chunk(events)).record.items()
+        rule = _words(case["rule"])
+        best = max((len(rule & _words(f"{item.title} {item.body}")) / len(rule) for item in items), default=0.0)
+        found += best >= _OF_THE_RULE
+        print(f"{case['id']:12} {best:5.2f}  {len(items)} notes")
+    print(f"a note with {_OF_THE_RULE} of the rule's words: {found} of {len(chats)}")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[a-z0-9]+", text.lower()))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gold", type=Path, required=True)
-    parser.add_argument("--transcripts", type=Path, required=True)
-    parser.add_argument("--extractor", required=True, metavar="offline|recorded:DIR")
-    parser.add_argument("--out", type=Path, required=True)
+    settling = "--settled" in (sys.argv[1:] if arguments is None else arguments)
+    parser.add_argument("--settled", type=Path, help="invented chats, instead of labelled sessions")
+    parser.add_argument("--gold", type=Path, required=not settling)
+    parser.add_argument("--transcripts", type=Path, required=not settling)
+    parser.add_argument("--extractor", required=not settling, metavar="offline|recorded:DIR")
+    parser.add_argument("--out", type=Path, required=not settling)
     parser.add_argument("--cut", choices=("sessions", "live"), default="sessions")
     parser.add_argument("--no-gate", action="store_true", help="the offline extractor without its gate, to see what that keeps out")
+    parser.add_argument("--fit", action="store_true", help="report each project by the bar fitted to the others")
     given = parser.parse_args(arguments)
+    if given.settled is not None:
+        settled(given.settled)
+        return
     projects = labelled(given.gold)
     name, _, answers = given.extractor.partition(":")
     if not projects or name not in ("offline", "recorded") or (name == "recorded") != bool(answers):
@@ -374,6 +464,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cut=live if given.cut == "live" else whole,
         policy=FREE if name == "offline" else ChunkPolicy(),
     )
+    if given.fit:
+        if (known := script(projects[0])) is None or len(projects) < 3:
+            sys.exit("error: there is nothing to fit\nhint: --gold with score.py and three projects")
+        fit(bench, projects, known)
+        return
     tallies = {project.name: bench.project(project) for project in projects}
     for project in projects:
         print(tallies[project.name].summary(project.name))

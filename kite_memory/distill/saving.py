@@ -415,6 +415,10 @@ log = logging.getLogger("kite_memory.distill.saving")
 _DANGEROUS = frozenset({GateVerdict.ECHO, GateVerdict.INSTRUCTION})
 
 
+_STATED = 3
+"""Notes that a saved transcript counts as having yielded: what it states is kept anyway, so that a claim must be worth more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
     """Checks and extraction for saving. ``model`` is called while its ``allowance`` lasts; otherwise, or if it fails, the ``rules``
@@ -451,7 +455,7 @@ class Saving:
         if record is not None:
             return record, ""
 
-        outcome = self.rules.extract(chunk)
+        outcome = self.rules.extract(replace(chunk, noted=chunk.noted + _STATED))
         return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark
 
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:

@@ -50,6 +50,9 @@ SAID_TO_A_REFUSAL = "said to a refused call of"
 """Follows a user's quoted words in a body: the words after it are not the user's."""
 
 
+PERSON = "person:"
+"""Prefix of an entity that is a person: ``person:Ada Lovelace``."""
+
 TURNED_DOWN = "Turned down: "
 """Prefix of the title of a decision that states only what was not chosen."""
 

@@ -9,6 +9,7 @@ from typing import assert_never
 from kite_memory.errors import UsageError
 from kite_memory.model.event import evidence_reference
 from kite_memory.model.note import (
+    PERSON,
     Change,
     Chunk,
     Decision,
@@ -28,9 +29,6 @@ from kite_memory.model.note import (
 from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
-
-PERSON = "person:"
-"""How an extractor marks an entity as a person: ``person:Ada Lovelace``."""
 
 _MAX_TITLE = 120
 _MAX_BODY = 12_000

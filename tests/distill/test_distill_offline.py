@@ -6,12 +6,14 @@ import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.claims import established
-from kite_memory.distill.offline.people import stated_decisions, wishes
-from kite_memory.distill.offline.wording import entities_of, rejected_in, sentences_of, title_of, turns
+from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
+from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
 from kite_memory.distill.prose import options_in, picked, sentences, stems
 from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem, Rejected
+from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
+from kite_memory.vault.drafting import Draft, draft
+from kite_memory.vault.planning import Known, plan
 
 TALK = EventType.ASSISTANT_MESSAGE
 
@@ -515,3 +517,172 @@ def test_words_meet_in_their_inflections_and_identifiers_in_their_parts() -> Non
     assert stems("locking the retryAfter header") >= stems("retry_after") - {"after"}
     assert stems("locks") & stems("locks!")
     assert stems("the and of") == frozenset()
+
+
+REASON = (
+    "`ParseFeed` drops the last row because the reader expects a newline at the end of the file. `FeedWriter` never writes one when"
+    " the batch is empty, so every feed without rows loses its header as well."
+)
+
+
+def test_where_the_work_stands_is_left_out_of_a_note() -> None:
+    status = "Branch: feed-fix\n\nPR #118 is open.\n\nThe worker is polling the build.\n\nSee 4b63c50a for the first part.\n\n"
+
+    found = only(event(1, "why do feeds lose a row?"), agent(2, f"{status}{REASON}"))
+
+    assert found.body == REASON
+    assert found.title == "`ParseFeed` drops the last row because the reader expects a newline at the end of the file"
+
+
+def test_a_report_of_where_workers_stand_is_no_note() -> None:
+    assert not distilled(
+        event(1, "what is the status?"),
+        agent(
+            2,
+            "Spawned.\n\n- Handle: feed-rewrite\n- Branch: feed-rewrite\n- Base: origin/main\n\nThe worker is still running the"
+            " build of the feed reader and will report when it is done. PR #118 is open and mergeable, the other branch is two"
+            " commits behind main.",
+        ),
+    )
+
+
+def test_what_an_agent_tasks_another_with_is_no_claim() -> None:
+    assert not distilled(
+        agent(
+            1,
+            "Review commit 76823bf in the feed reader. Focus on whether the search can skip rows because of the bounded window."
+            " Report only concrete findings with file and line, otherwise say that there are no findings. Do not edit any files.",
+        )
+    )
+
+
+def test_a_guess_is_worth_less_than_the_same_words_without_it() -> None:
+    (sure,) = distilled(event(1, "why do feeds lose a row?"), agent(2, REASON))
+    guessed = "I think it might be the reader. " + REASON.replace("drops", "probably drops").replace(
+        "never writes", "perhaps never writes"
+    )
+
+    assert isinstance(sure, Insight)
+    assert not distilled(event(1, "why do feeds lose a row?"), agent(2, guessed))
+
+
+def test_a_long_answer_to_a_question_is_no_plan() -> None:
+    asked = "Should the index be restored from a backup? " + "The report says that the index lists the tasks. " * 14
+    decided = event(
+        1, f"{asked}\nAnswer: I have no backup of the index, so it must be changed by a program instead.", EventType.DECISION
+    )
+
+    assert not any("approved plan" in item.body for item in distilled(decided))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "title"),
+    [
+        ("Medium: `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
+        ("P1 — `FeedWriter` never flushes the last batch.", "`FeedWriter` never flushes the last batch"),
+        (
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds instead"
+            " of treating every one of them as a plain table.",
+            "`docs/feeds.md` now names the three formats that the reader accepts against the schema of the published feeds",
+        ),
+    ],
+)
+def test_a_title_has_no_rank_and_is_cut_at_a_phrase(sentence: str, title: str) -> None:
+    assert asserting_title(sentence) == title
+
+
+def test_a_title_keeps_the_verb_of_a_choice() -> None:
+    assert title_of("Let's use true/false and not on/off for the switch.") == "Use true/false and not on/off for the switch"
+    assert title_of("I'd prefer a map over two loops.") == "Prefer a map over two loops"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("If the token has expired", False),
+        ("If the token has expired, the proxy answers 401", True),
+        ("Binary result for one attempt when the checker gives up", False),
+        ("CLI coverage only tests the plan mode", True),
+    ],
+)
+def test_a_title_is_whole_if_its_main_clause_has_a_verb(text: str, *, whole: bool) -> None:
+    assert is_whole(text) is whole
+
+
+def test_a_title_that_names_nothing_gets_the_name_that_its_note_repeats() -> None:
+    (found,) = distilled(
+        event(1, "why is the second run slow?"),
+        agent(
+            2,
+            "Each run writes its own copy because the key comes from the path before that is resolved. Look at how `FeedCache` is"
+            " built, and at the loop around `FeedCache`, once for every single path in the whole list of feeds.",
+        ),
+    )
+
+    assert found.title.endswith("(`FeedCache`)")
+
+
+@pytest.mark.parametrize(
+    ("said", "people"),
+    [
+        ("Marta owns the billing service, ask her before you change invoices.", {"Marta"}),
+        ("ask Jonas Weber about the schema first", {"Jonas Weber"}),
+        ("this was decided by Ines last week", {"Ines"}),
+        ("please address Tomek's review", {"Tomek"}),
+        ("GitHub's PR page shows it", set()),
+        ("Claude suggested a map, ask Codex", set()),
+        ("check with `Lookup` whether the key exists", set()),
+        ("the Parser decided to stop, at src/Parser.Reader reviewed", set()),
+    ],
+)
+def test_people_are_named_by_what_they_do(said: str, people: set[str]) -> None:
+    assert people_in([event(1, said)]) == people
+    assert people_in([agent(1, said)]) == frozenset()
+
+
+def test_who_owns_what_is_a_fact_about_a_person() -> None:
+    found = only(
+        event(1, "the invoices are wrong"), agent(2, "I will look."), event(3, "Marta owns the billing service and its invoices.")
+    )
+
+    assert isinstance(found, Fact)
+    assert "person:Marta" in found.entities
+
+
+def test_what_is_left_open_is_a_question() -> None:
+    found = only(
+        event(1, "which retention do we use?"),
+        agent(2, "Thirty days is in the config."),
+        event(3, "Open question: whether the audit log has to be kept for ten years in both regions."),
+    )
+
+    assert isinstance(found, OpenQuestion)
+    assert found.origin == "user"
+    assert "audit log" in found.title
+
+
+@pytest.mark.parametrize(
+    "said", ["+what's the purpose of two runs", "also does the index confuse people", "should the file be named manifest"]
+)
+def test_a_question_without_its_mark_settles_nothing(said: str) -> None:
+    assert not distilled(
+        event(1, "look at the layout of the results"),
+        agent(2, "I'd keep `index.jsonl` beside `summary.json`. Shall I?"),
+        event(3, f"{said}, both must never be stale and only one per run"),
+        agent(4, "Let me look."),
+    )
+
+
+def test_a_person_whom_two_sessions_name_has_a_page() -> None:
+    made: list[Draft] = []
+    for number, said in enumerate(
+        ("Marta owns the billing service and its invoices.", "Marta runs the import of the bank statements.")
+    ):
+        events = (event(1, "the invoices are wrong"), agent(2, "I will look."), event(3, said))
+        told = chunk(events)
+        told = dataclasses.replace(told, id=f"chunk-{number}", session=dataclasses.replace(told.session, id=f"5e55-{number:04}"))
+        made += draft(OfflineExtractor().extract(told).record, told)
+
+    pages = [action.note.path for action in plan(made, Known()) if isinstance(action, Create)]
+
+    assert "people/Marta.md" in pages

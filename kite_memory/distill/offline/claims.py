@@ -27,6 +27,7 @@ from kite_memory.distill.offline.wording import (
     TRACED,
     TURNED_OUT,
     VERB,
+    VERB_OF_ORDER,
     Sentence,
     Turn,
     asserting_title,
@@ -183,20 +184,56 @@ def best_of(sentences: Iterable[Sentence]) -> Sentence | None:
 
 def _out_of_place(text: str) -> float:
     """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
-    named = CODE.search(text) is not None or _PROPER.search(text) is not None
+    named = CODE.search(text) is not None or names_something(text)
     title = asserting_title(text)
     score = 0.6 * bool(DEICTIC.search(title)) + 0.4 * (len(text) > TITLE_CHARS) + 0.6 * bool(SUBORDINATE.match(text))
-    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 0.9 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
-    score += 0.6 * bool(_LABEL.match(title))
-    score += 0.7 * bool(SELF.search(title)) + 0.5 * (not named) + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
-    return score + 0.4 * bool(_QUOTED_FIRST.match(text)) + 1.5 * bool(HEADLESS.match(text) or _REPORTS.match(text))
+    score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 1.5 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
+    score += (
+        0.6 * bool(_LABEL.match(title))
+        + 0.9 * bool(_STATE.search(title))
+        + 0.5 * bool(_ORDER.match(title) or VERB_OF_ORDER.match(title))
+    )
+    score += (
+        0.4 * bool(_WILL.search(title))
+        + 0.7 * bool(SELF.search(title))
+        + 0.5 * (not named)
+        + 0.6 * bool(_THE_ONE.match(text) and not CODE.search(text[:60]))
+    )
+    return (
+        score
+        + 0.4 * bool(_QUOTED_FIRST.match(text))
+        + 1.5 * bool(HEADLESS.match(text) or _NO_SUBJECT.match(text) or _REPORTS.match(text))
+    )
 
 
+_ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+
+
+_WHAT_IS_LEFT = re.compile(r"(?:remaining|current|pending)\b", re.IGNORECASE)
+_DID = re.compile(
+    r"\b(?:i|we)(?:'ve| have)? (?:also |just |now |then )?(?:\w+ed|made|ran|wrote|sent|kept|left|put|set)\b", re.IGNORECASE
+)
+"""A report of what the agent did."""
+
+
+def names_something(text: str) -> bool:
+    """Return whether a sentence has a proper name after its first word."""
+    return _PROPER.search(text) is not None
+
+
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-zA-Z]{2,}")
 _THE_ONE = re.compile(r"(?:the|their|his|her|both|each|two|three|a|an|new|every)\s", re.IGNORECASE)
+_NO_SUBJECT = re.compile(
+    r"[A-Z][a-z]+(?:izes|ifies) |(?i:question is )"
+    r"|(?:\w+ly )?[A-Za-z][a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`“])"
+)
 _REPORTS = re.compile(r"(?:confirmed|verified|failed|works|build|before|after|cost|new|caveat)\b(?=[ ,:])", re.IGNORECASE)
-_MOMENT = re.compile(r"\b(?:yet|remain(?:s|ing)?|now|at t=|so far|your|you'd)\b", re.IGNORECASE)
+_MOMENT = re.compile(
+    r"\b(?:yet|still|currently|remain(?:s|ing)?|pending|unresolved|blockers?|now|at t=|so far|at this point|your|you'd)\b|#\d"
+    r"|^(?:current )?status\b",
+    re.IGNORECASE,
+)
 _LABEL = re.compile(r"(?!`)[^`:(]{2,30}(?::| —| –)\s")
 _QUOTED_FIRST = re.compile(r"[\"“]")
 
@@ -208,6 +245,8 @@ def _may_lead(sentence: Sentence) -> bool:
         or _NO_OPENING.match(text)
         or LEANING.match(text)
         or CHANGE.match(text)
+        or _DID.search(text)
+        or _WHAT_IS_LEFT.match(text)
         or not VERB.search(text)
     ):
         return False
@@ -216,16 +255,14 @@ def _may_lead(sentence: Sentence) -> bool:
 
 def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | None:
     """Return the claim of the message with the sentences ``said``, answering ``asked`` after this many ``failures``."""
+    if _instructs(said):
+        return None
     heart: list[Sentence] = []
     size = 0
     for each in said:
         if _leads_on(each):
             heart.append(each)
-        if (
-            is_talk(each.text, each.words)
-            or PROPOSAL.match(each.text)
-            or (STATUS.search(each.text) and not CAUSE.search(each.text))
-        ):
+        if is_talk(each.text, each.words) or PROPOSAL.match(each.text) or is_status(each.text):
             continue
         if size and size + len(each.text) > _HEART:
             break
@@ -236,6 +273,30 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
     if best is None or sum(each.words for each in heart) < _FEWEST_WORDS:
         return None
     return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
+
+
+def _instructs(said: Sequence[Sentence]) -> bool:
+    """Return whether a message tasks another agent: it begins with an order, and goes on with more."""
+    orders = [_ORDER.match(each.text) is not None or VERB_OF_ORDER.match(each.text) is not None for each in said]
+    return orders[:1] == [True] and sum(orders) * 2 > len(orders) > 1
+
+
+def is_status(text: str) -> bool:
+    """Return whether a sentence says where the work, the repository or another agent stands, and gives no reason."""
+    if CAUSE.search(text):
+        return False
+    return bool(STATUS.search(text) or _STATE.search(text)) or (_FIELD.match(text) is not None and not VERB.search(text))
+
+
+_STATE = re.compile(
+    r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}(?!\w)|(?<!\w)#\d{2,}|https?://(?!localhost|127\.)"
+    r"|\b(?:commits?|branch|main|master|pr|worktree)\b`? (?:is|are|was)\b.{0,50}"
+    r"\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b",
+    re.IGNORECASE,
+)
+"""Commits, tickets and addresses: the repository's own log of what happened when."""
+_FIELD = re.compile(r"[\w`][\w `/.-]{1,40}:\s\S.{0,100}$")
+"""A label with its value."""
 
 
 def _leads_on(sentence: Sentence) -> bool:
@@ -254,7 +315,17 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
     worth += 0.15 * min(4, sum(_count(CAUSE, each.text) for each in heart)) + 0.25 * math.log(1 + failures)
     worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
     changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
-    return worth - 0.8 * share(SELF) - 0.6 * share(STATUS) - 0.5 * share(GUESS) - 0.5 * changes
+    worth -= 0.8 * share(SELF) + 0.6 * share(STATUS) + _GUESSED * share(GUESS) + 0.5 * changes
+    return worth - _ADDRESSED * share(_YOU) - _PLANNED * bool(_WILL.search(best.text)) - bool(_BEGINS_WORK.match(heart[0].text))
+
+
+_GUESSED, _ADDRESSED = 2.5, 0.4
+"""Costs of sentences that guess, and of those that speak to the person."""
+_PLANNED = 0.8
+"""Cost of a claim about what will or should be."""
+_WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
+_BEGINS_WORK = re.compile(r"(?:next,? |now,? |first,? )?(?:i'm (?:going to|\w+ing)|i'll|i will|let me)\b", re.IGNORECASE)
+_YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 
 
 def names_a_cause(text: str) -> bool:

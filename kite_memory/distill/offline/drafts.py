@@ -5,6 +5,7 @@ message that claims something.
 """
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
@@ -17,6 +18,7 @@ from kite_memory.distill.offline.claims import (
     best_of,
     claim_of,
     is_talk,
+    names_something,
     sentences_of_turn,
     settled_cause,
     settled_choice,
@@ -24,10 +26,12 @@ from kite_memory.distill.offline.claims import (
 )
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
+    MACHINE,
     Statement,
     assents,
     concedes,
     is_firm,
+    left_open,
     stated_decisions,
     statements,
     wishes,
@@ -36,6 +40,7 @@ from kite_memory.distill.offline.preferences import RulingThread, named_after, p
 from kite_memory.distill.offline.wording import (
     CAUSE,
     CHOICE,
+    CODE,
     PASSING,
     OfflineDraft,
     Sentence,
@@ -49,14 +54,14 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.parse_answer import BODY_CHARS
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.distill.prose import clip, key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
 
 _QUOTED = 260
 _CONTEXT = 500
-_APPROACH = 350
+_APPROACH = 650
 _SYMPTOM = 200
 
 
@@ -74,7 +79,20 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
     yield from _answers(turn, fresh)
     if turn.asked is not None and turn.asked.id in fresh:
         yield from (*_picks(turn, before), *_agreed(turn, before), *_plainly(turn, before))
-    yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh))
+    yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh), *_questions(turn, fresh))
+
+
+def _questions(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield what the person, or the agent's last message, leaves open."""
+    last = next((event for event in reversed(turn.events) if event.type is EventType.ASSISTANT_MESSAGE), None)
+    for event in (turn.asked, last):
+        if event is None or event.id not in fresh:
+            continue
+        for what in left_open(event):
+            yield OfflineDraft(
+                rule="open", kind="question", title=asserting_title(what), body=in_own_words(what, _QUOTED), evidence=(event.id,),
+                importance=2, origin="user" if event.role == "user" else "assistant",
+            )  # fmt: skip
 
 
 def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
@@ -90,7 +108,7 @@ def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineD
     if not said:
         return
     recap = thread.recap()
-    words = " ".join(f"“{text.rstrip(' .')}.”" for text in said)
+    words = " ".join(RulingThread(answers=new if noted_before else thread.answers).said())
     body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
     events = [each.turn.asked.id for each in (new if noted_before else thread.answers) if each.text and each.turn.asked]
     standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))
@@ -180,7 +198,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = asserting_title(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text)
+    title = _with_subject(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text, text)
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -201,6 +219,17 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     )
 
 
+def _with_subject(sentence: str, text: str) -> str:
+    """Return the sentence as a title; if it names nothing, with the code that the text names most, if it does so repeatedly."""
+    title = asserting_title(sentence)
+    if CODE.search(title) or names_something(title):
+        return title
+    named = Counter(_QUOTED_NAME.findall(text)).most_common(1)
+    subject = named[0][0] if named and named[0][1] > 1 else ""
+    return f"{title} (`{subject}`)" if subject and len(title) + len(subject) + 5 <= TITLE_CHARS else title
+
+
+_QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
 _CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
@@ -214,7 +243,7 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=title_of(claim.best.text),
+        title=asserting_title(claim.best.text),
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
@@ -244,7 +273,7 @@ def _symptom(turn: Turn, statement: str) -> str:
 def _conceded(turn: Turn, reply: Event) -> str:
     """Return the person's words if the agent's next message concedes them and they are short enough to have been typed."""
     words = said_by_person(turn.asked) if turn.asked else ""
-    if not concedes(reply.text, words):
+    if not concedes(reply.text, words) or MACHINE.search(words):
         return ""
     return words if len(words) <= 600 and len(stems(words)) >= 3 else ""
 
@@ -326,6 +355,7 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         or len(stems(choice.text)) < 5
         or not _NAMES_IT.match(choice.text)
         or PASSING.search(choice.text)
+        or _OF_THE_HISTORY.match(choice.text)
         or not _ALTERNATIVES.search(offer.text)
     ):
         return
@@ -341,6 +371,12 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     )
 
 
+_OF_THE_HISTORY = re.compile(
+    r"\W*(?:commit|push|rebase|merge|reset|amend|squash|cherry-pick|stash|open"
+    r"|(?:add|create|make|push) (?:a |an |the )?(?:new |draft )?(?:commit|pull request|pr|branch|issue|ticket))\b",
+    re.IGNORECASE,
+)
+"""Options about the next commit or pull request, which no later session asks about."""
 _NAMES_IT = re.compile(r"(?!(?:For|In case|Only if|As) )[A-Z`\d*]")
 _ALTERNATIVES = re.compile(
     r"\b(?:which|options?|approach(?:es)?|prefer|alternatives?|recommend\w*|either|designs?)\b", re.IGNORECASE
@@ -376,12 +412,7 @@ _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 def _plans(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield an approved plan: its claim, the core of its context, and its approach."""
     for event in turn.events:
-        if (
-            event.type is EventType.DECISION
-            and event.id in fresh
-            and not _ANSWER.match(event.text[:2_500])
-            and (plan := _plan(event))
-        ):
+        if event.type is EventType.DECISION and event.id in fresh and "\nAnswer: " not in event.text and (plan := _plan(event)):
             yield plan
 
 

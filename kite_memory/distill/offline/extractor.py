@@ -17,17 +17,19 @@ from kite_memory.distill.extractor import REVISION, Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.claims import established
 from kite_memory.distill.offline.drafts import drafts_of, of_command
-from kite_memory.distill.offline.people import MACHINE
+from kite_memory.distill.offline.people import MACHINE, people_in
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prose import bounded, clean, clip, one_line, stems
 from kite_memory.model.event import Event, EventType, Provenance, Session
-from kite_memory.model.note import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.text.stems import language_of
 
 _READ = 4_000
 _TYPED = 700
 _MADE_OF_IT = 600
+_BRIEF = 300
+"""Most characters of an answer to a proposal that is no question, and of the proposal."""
 _REQUEST = 200
 """Most characters of a request that is quoted before what was decided on it."""
 _FEWEST_STEMS = 2
@@ -114,7 +116,10 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
     lasting = tuple(each for each in _sentences(said[agreed.end() :] if agreed else said) if _settles(each, cues))
     text = " ".join(lasting)
     weight = 2 * len(cues.binding.findall(text)) + len(cues.bounding.findall(text))
-    proposed = offer is not None and (offer.text.rstrip().endswith(_QUESTION) or cues.recommends.search(offer.text) is not None)
+    proposed = offer is not None and (
+        offer.text.rstrip().endswith(_QUESTION)
+        or (len(text) <= _BRIEF and cues.recommends.search(offer.text[-_BRIEF:]) is not None)
+    )
     kind: Literal["decision", "preference", "fact"] = "decision"
     if len(stems(text)) < _FEWEST_STEMS:
         if not (agreed and proposed and agreed.end() == len(said)):
@@ -124,7 +129,7 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues) -> _Answer | None:
         kind = "fact"
     elif cues.wish.search(text) and not proposed:
         kind = "preference"
-    elif offer is None or not (weight or proposed):
+    elif offer is None or len(text) > _BRIEF or not (proposed or weight >= _FIRM):
         return None
     return _Answer(
         kind=kind, asked=turn.asked, request=before.asked if before else None, said=lasting, weight=weight, offer=offer, reply=reply
@@ -144,7 +149,11 @@ _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 def _sentences(text: str) -> list[str]:
     """Return the sentences; prose of other languages need not begin with a capital letter, nor have blanks between sentences."""
-    return [each.strip(" -*#>") for each in _BREAK.split(clean(_FENCED.sub(" ", bounded(text, _READ)))) if each.strip(" -*#>")]
+    said = _MARKUP.sub("", clean(_FENCED.sub(" ", bounded(text, _READ))))
+    return [each.strip(" -*#>") for each in _BREAK.split(said) if each.strip(" -*#>")]
+
+
+_MARKUP = re.compile(r"\*\*|__|[\u2600-\u27bf\U0001f300-\U0001faff]\ufe0f?\s?")
 
 
 def _messages(turn: Turn) -> list[Event]:
@@ -209,7 +218,9 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
     for event in _messages(turn):
         sentences = _sentences(event.text)
         for at, sentence in enumerate(sentences):
-            if event.id not in fresh or sentence.endswith(_QUESTION) or not cues.cause.search(sentence):
+            if event.id not in fresh or sentence.endswith((*_QUESTION, ":", "：")) or not cues.cause.search(sentence):
+                continue
+            if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
                 yield OfflineDraft(
@@ -222,6 +233,10 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
                     origin="assistant",
                 )
                 return
+
+
+_OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
+"""An agent's words about what it did, without a name of anything else."""
 
 
 def _made_of_it(sentences: Sequence[str]) -> str:
@@ -240,14 +255,23 @@ def _titled(sentence: str) -> str:
     return title if CODE.match(title) else title[:1].upper() + title[1:]
 
 
-_REVISION = 3
-_ENOUGH = 3.6
-"""Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already."""
-_DEARER = 0.05
+_REVISION = 4
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
 """Most notes of one chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already.
+
+    Fitted by ``bench.extract_gold --fit``, which also reports each project by the values fitted to the others.
+    """
+
+    least: float = 3.4
+    increase: float = 0.07
+
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]
 
@@ -257,6 +281,7 @@ class OfflineExtractor:
     """Extractor by rules. Yields fewer and plainer notes than a model, every sentence of them quoted."""
 
     gate: Gate = passed
+    bar: Bar = Bar()
 
     @property
     def name(self) -> str:
@@ -270,9 +295,10 @@ class OfflineExtractor:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Answer:
-        drafts = _selected(chunk)
+        drafts = _selected(chunk, self.bar)
         events = {event.id: event for event in (*chunk.before, *chunk.events)}
-        items = tuple(item for draft in drafts if (item := _item(draft, events)) is not None)
+        people = people_in(events.values())
+        items = tuple(item for draft in drafts if (item := _item(draft, events, people)) is not None)
         if not items:
             return Answer(record=Record(topics=()), usage=Usage())
         record, verdicts = self.gate(Record(topics=(_topic(items),)), events, frozenset(), chunk.provenance)
@@ -303,7 +329,7 @@ def said_to_keep(events: Sequence[Event]) -> bool:
     return any(item.origin == "user" for item in record.items())
 
 
-def _selected(chunk: Chunk) -> Sequence[OfflineDraft]:
+def _selected(chunk: Chunk, bar: Bar) -> Sequence[OfflineDraft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
@@ -314,7 +340,7 @@ def _selected(chunk: Chunk) -> Sequence[OfflineDraft]:
     ]
     kept: list[tuple[OfflineDraft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
-        if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
+        if draft.worth < bar.least + bar.increase * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
         if own and all(
@@ -326,20 +352,21 @@ def _selected(chunk: Chunk) -> Sequence[OfflineDraft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "reminder", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
-    "conceded", "claim", "cause", "manner", "command",
+    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "conceded", "claim", "cause", "manner", "command", "open",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 
 
-def _item(draft: OfflineDraft, events: Mapping[str, Event]) -> RecordItem | None:
+def _item(draft: OfflineDraft, events: Mapping[str, Event], people: frozenset[str]) -> RecordItem | None:
     title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:
         return None
     body = clip(draft.body, BODY_CHARS)
     origin = checked_origin(draft.origin, [events[id] for id in evidence])
-    entities = entities_of((draft.title, draft.body))
+    named = tuple(f"{PERSON}{name}" for name in sorted(people) if re.search(rf"\b{re.escape(name)}\b", f"{title} {body}"))
+    entities = (*named, *(each for each in entities_of((draft.title, draft.body)) if each not in people))
     match draft.kind:
         case "decision":
             return Decision(
@@ -358,6 +385,10 @@ def _item(draft: OfflineDraft, events: Mapping[str, Event]) -> RecordItem | None
             )  # fmt: skip
         case "fact":
             return Fact(title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities)
+        case "question":
+            return OpenQuestion(
+                title=title, body=body, evidence=evidence, importance=draft.importance, origin=origin, entities=entities
+            )
         case _:
             assert_never(draft.kind)
 

@@ -1,11 +1,20 @@
 """Explicit statements of a person: standing preferences, decisions with their reason, corrections, facts and choices."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.offline.wording import ASSENT, GUESS, PASSING, Sentence, said_by_person, sentences_of, without_opening
+from kite_memory.distill.offline.wording import (
+    ASKING,
+    ASSENT,
+    GUESS,
+    PASSING,
+    Sentence,
+    said_by_person,
+    sentences_of,
+    without_opening,
+)
 from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
 
@@ -32,7 +41,9 @@ EVERYWHERE = re.compile(
     re.IGNORECASE,
 )
 MACHINE = re.compile(
-    r"[{}<>|\\]|^\W*\$ |^\W*(?:error|warning|at |file |line \d)|https?://\S+\s*$|\b\d{2}:\d{2}:\d{2}\b", re.IGNORECASE
+    r"[{}<>|\\]|^\W*\$ |\[\w+:\w+\]|^\W*(?:error\b|warning\b|at (?=[\w$./<>]+[.(:])|file (?=\S*[./:])|line \d)|https?://\S+\s*$"
+    r"|\b\d{2}:\d{2}:\d{2}\b",
+    re.IGNORECASE,
 )
 _CONCEDES = re.compile(
     r"\W*(?:you(?:'re| are) (?:absolutely |totally |completely )?right|good (?:point|catch|call|question to raise|idea"
@@ -54,6 +65,20 @@ FOR_NOW = re.compile(
 )
 TYPED = 700
 """Most characters of a typed message; a longer one was pasted."""
+
+
+def asks(said: str) -> bool:
+    """Return whether a message is a question, with its mark or, as people type it, without."""
+    return ASKING.match(without_opening(said).lstrip("+-*• ")) is not None or _UNMARKED.search(said) is not None
+
+
+_UNMARKED = re.compile(
+    r"(?:^|[.!;]\s+)(?:(?:also|and|but|so|or)\s+)?(?:should|does|can|could|would|is|are|will)"
+    r" (?:it|this|that|they|there|(?:(?:the|our|an?) )?[\w`.-]+)"
+    r"(?= (?:be|also|still|not|really|just|simply|confuse|mean|have|need|work|cause|make)\b)",
+    re.IGNORECASE,
+)
+"""A question without its mark, as people type it."""
 
 
 def without_assent(said: str) -> str:
@@ -175,6 +200,8 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
         match = _REMINDS.search(text)
         if match and _is_lasting(match["content"]):
             yield Statement(rule="reminder", text=match["content"], firm=bool(_KEEP.match(match["lead"])))
+        elif match is None and _OWNS.match(text) and not FOR_NOW.search(text):
+            yield Statement(rule="reminder", text=text, firm=False)
         elif match is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
             yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
 
@@ -193,7 +220,70 @@ _REMINDS = re.compile(
 )
 _THAT = r"(?:and )?(?:please )?(?:remember|note|keep|don'?t forget) (?:that|this|it)(?: in mind| down| for later)?\W*"
 _KEEP_THAT = re.compile(_THAT, re.IGNORECASE)
-_KEPT = re.compile(rf"(?P<content>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_KEPT = re.compile(rf"(?P<told>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_NAME = (
+    r"(?<![\w`./])(?<![Tt]he )(?<![Oo]ur )(?<![Aa] )(?<!an )(?<!his )(?P<{}>[A-Z][^\W\d_A-Z]{{2,14}}(?: [A-Z][^\W\d_A-Z]{{2,14}})?)"
+)
+_OWNS = re.compile(
+    rf"{_NAME.format('owner')} (?:from [\w ]{{2,30}} |also |still |now )?(?:owns|maintains|runs|leads|looks after|takes care of"
+    r"|is (?:responsible for|in charge of|on call for|our contact for"
+    r"|the (?:\w+ )?(?:owner|maintainer|lead|contact|reviewer) (?:of|for|at)))"
+    r"\s(?=\S+)"
+)
+"""Who is responsible for what."""
+_ACTS = (
+    r"(?:said|says|asked (?:for|us|me|to|that|if|whether)|wants (?:us|me|to|it|that)|decided|approved|reviewed|insists|suggested"
+    r"|prefers|requested|complained|agreed|signed off|objected|pointed out|noticed|will review"
+    r"|is (?:on|off|back from) (?:leave|vacation|holiday|call|sick))"
+)
+_NAMED = (
+    _OWNS,
+    re.compile(rf"{_NAME.format('who')} {_ACTS}\b"),
+    re.compile(
+        rf"{_NAME.format('whose')}['’]s (?:review|feedback|comments?|opinion|decision|approval|request|team|call|pull request|PR)\b"
+    ),
+    re.compile(
+        r"(?i:\b(?:ask|asked|ping|cc|according to|(?:agreed|discussed|checked?) with|talk(?:ed)? to"
+        rf"|(?:approved|reviewed|owned|decided|requested) by))\s+{_NAME.format('whom')}\b"
+    ),
+)
+_NO_PERSON = frozenset(
+    re.findall(
+        "[a-z]+",
+        """
+        claude codex gemini copilot cursor cline aider goose devin chatgpt openai anthropic coderabbit dependabot renovate
+        sonar github gitlab bitbucket jira linear slack sentry vercel google microsoft apple amazon stripe docker kubernetes
+        postgres redis linux windows monday tuesday wednesday thursday friday saturday sunday january february march april
+        june july august september october november december legal marketing finance support sales security product
+        engineering management they she the this that who someone somebody everyone everybody anyone one people user users
+        customer customers client clients server team you how what when where why just please
+        """,
+    )
+)
+"""Agents, services, days and departments, of which people speak as they do of a colleague."""
+
+
+def people_in(events: Iterable[Event]) -> frozenset[str]:
+    """Return the people whom the person names in their own words, as somebody who acts, decides or is asked."""
+    found: set[str] = set()
+    for event in events:
+        said = said_by_person(event)
+        if not said or len(said) > TYPED:
+            continue
+        for pattern in _NAMED:
+            for match in pattern.finditer(said):
+                (name,) = match.groupdict().values()
+                if not any(part.lower() in _NO_PERSON for part in name.split()) and not MACHINE.search(
+                    _line_of(said, match.start())
+                ):
+                    found.add(name)
+    return frozenset(found)
+
+
+def _line_of(said: str, at: int) -> str:
+    return said[said.rfind("\n", 0, at) + 1 : said.find("\n", at) if "\n" in said[at:] else None]
+
+
 _PASSING = re.compile(
     r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
     r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
@@ -237,6 +327,25 @@ def _ordered(said: str, answered: bool) -> str:
     return order if answered and len(stems(said)) >= _FEWEST_STEMS and _NOT_BUT.match(order) else ""
 
 
+_LEFT_OPEN = re.compile(
+    r"(?:(?:still|one|an?) )?(?:open (?:question|point|issue)|unresolved|undecided|to be decided|tbd)\b"
+    r"\s*(?:[:—–]|\s-)\s*(?P<what>\S.+)"
+    r"|(?P<whole>(?:(?:we|i)(?:'ve| have)?(?: still)? (?:have not|haven'?t|not)(?: yet)? (?:decided|settled|agreed)"
+    r"|(?:we|i) (?:still )?(?:need|have) to (?:decide|agree on)|(?:it|this) is (?:still )?(?:undecided|an open question))\b.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def left_open(event: Event) -> Iterator[str]:
+    """Yield what a message names as an open question, if that says what it is about."""
+    for sentence in sentences_of(event, event.text):
+        text = without_opening(sentence.text)
+        if sentence.words <= 60 and (found := _LEFT_OPEN.match(text)) and not MACHINE.search(text):
+            what = found["what"] or found["whole"]
+            if len(stems(what)) >= _FEWEST_STEMS + 1:
+                yield what
+
+
 _SETTLED = re.compile(
     r"(?:the )?decision(?: is|:)|(?:we|i)(?:'ve| have)? (?:finally |now |both |all )?(?:decided|agreed|chose|settled|opted)\b",
     re.IGNORECASE,
@@ -269,7 +378,14 @@ _POINTS_BACK = re.compile(
 def _chosen(sentence: str) -> str:
     """Return the sentence without introductory words, if it decides for something that it names."""
     text = without_opening(sentence)
-    if "?" in text or FOR_NOW.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
+    if (
+        asks(sentence)
+        or _LEFT_OPEN.match(text)
+        or "?" in text
+        or FOR_NOW.search(text)
+        or GUESS.search(text)
+        or len(stems(text)) < _FEWEST_STEMS
+    ):
         return ""
     chooses = _CHOOSES.match(text) or _IN_PLACE.match(text)
     if chooses is None:
@@ -280,7 +396,8 @@ def _chosen(sentence: str) -> str:
 _REQUIRES = re.compile(
     r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
     r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
-    r" (?:be|go|live|return|start|end|appear|show|stay|use|contain|include|default)\b",
+    r" (?:be(?! (?:added|changed|deleted|fixed|moved|removed|renamed|reverted|updated)\b)|go|live|return|start|end|appear|show|stay"
+    r"|use|contain|include|default)\b",
     re.IGNORECASE,
 )
 
@@ -293,6 +410,8 @@ _SAY_SO = re.compile(
 def _required(sentence: str) -> str:
     """Return the sentence without introductory words, if it states a requirement of something that it names."""
     text = _SAY_SO.sub("", without_opening(sentence))
-    if "?" in text or FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text) or len(stems(text)) < _FEWEST_STEMS:
+    if asks(sentence) or _LEFT_OPEN.match(text) or "?" in text or len(stems(text)) < _FEWEST_STEMS:
+        return ""
+    if FOR_NOW.search(text) or PASSING.search(text) or GUESS.search(text):
         return ""
     return text if _REQUIRES.match(text) and not _POINTS.match(text) and not _POINTS_BACK.search(text) else ""

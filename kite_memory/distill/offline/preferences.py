@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kite_memory.distill.asked_to_keep import VERB
-from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, directs, is_firm, wishes, without_assent
+from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, asks, directs, is_firm, wishes, without_assent
 from kite_memory.distill.offline.wording import (
     ASKING,
     BINDING,
@@ -39,6 +39,8 @@ from kite_memory.model.note import SAID_TO_A_REFUSAL
 
 _SETTLES = 4
 """Total weight from which a thread's answers count as a rule; see `_weight`."""
+_UNASKED = 3
+"""Answers that make a rule although the agent asked for none of them."""
 _BINDS = 2
 _FEWEST_STEMS = 4
 _RECAP = 600
@@ -68,12 +70,14 @@ class RulingThread:
     @property
     def settles(self) -> bool:
         """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
-        worded = [each for each in self.answers if each.text]
-        alone = len(worded) < 2 and not (worded and worded[0].asked_for and BINDING.search(worded[0].text))
+        told = [each for each in self.answers if each.text]
+        asked = sum(each.asked_for for each in told)
+        if len(told) < 2 and not (asked and BINDING.search(told[0].text)):
+            return False
         return (
-            not alone
-            and sum(each.weight for each in worded) >= _SETTLES
-            and len(stems(" ".join(each.text for each in worded))) >= _FEWEST_STEMS
+            (asked > 0 or len(told) >= _UNASKED)
+            and sum(each.weight for each in told) + (asked if len(told) > 1 else 0) >= _SETTLES
+            and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
         )
 
     def up_to_where_it_settles(self) -> "RulingThread | None":
@@ -82,6 +86,14 @@ class RulingThread:
             if (begun := RulingThread(answers=self.answers[:count])).settles:
                 return begun
         return None
+
+    def said(self) -> list[str]:
+        """Return the answers in the person's words; a few words come after the question that they answer."""
+        return [
+            f"{question} “{answer.text.rstrip(' .')}.”" if (question := _question_of(answer)) else f"“{answer.text.rstrip(' .')}.”"
+            for answer in self.answers
+            if answer.text
+        ]
 
     def recap(self) -> tuple[Sentence, ...]:
         """Return the agent's final restatement, unless it is a question or too brief."""
@@ -100,11 +112,22 @@ class RulingThread:
         return tuple(sentences)
 
 
-def threads(turns: Sequence[Turn]) -> list[RulingThread]:
+def _question_of(answer: PersonAnswer) -> str:
+    """Return the agent's last question, if the answer says too little without it."""
+    if answer.offer is None or len(answer.text.split()) > _FEW_WORDS:
+        return ""
+    asked = [each.text for each in sentences_of(answer.offer, answer.offer.text)][-1:]
+    return asked[0] if asked and asked[0].endswith("?") and len(asked[0]) <= _SHORT_QUESTION else ""
+
+
+_FEW_WORDS, _SHORT_QUESTION = 8, 90
+
+
+def threads(told: Sequence[Turn]) -> list[RulingThread]:
     found: list[list[PersonAnswer]] = [[]]
-    for at, turn in enumerate(turns):
-        answer = _answer(turn, turns[at - 1], goes_on=bool(found[-1])) if at else None
-        if answer is not None and (answer.asked_for or found[-1]):
+    for at, turn in enumerate(told):
+        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
+        if answer is not None:
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
@@ -125,17 +148,21 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
         return PersonAnswer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
     rest = without_assent(said)
     if not stems(rest):
-        return PersonAnswer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
-    if "?" in said or ASKING.match(rest) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
+        says = BINDING.search(rest) is not None or (goes_on and any(map(str.isdigit, rest)))
+        return PersonAnswer(turn=turn, text=rest if says else "", weight=0, offer=offer)
+    if asks(rest) or "?" in said or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
-    if (ORDERING.match(rest) and not BINDING.search(rest)) or (not weight and not answers):
+    goes_on = goes_on and len(rest.split()) <= _BRIEF_ANSWER
+    if (ORDERING.match(rest) and not BINDING.search(rest)) or not (weight or answers or goes_on):
         return None
     return PersonAnswer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
 
 
 _TYPED, _LINES = 400, 6
+_BRIEF_ANSWER = 10
+"""Most words of a further answer that has no word of a rule."""
 _PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
 _ASKS = re.compile(
     r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
@@ -204,7 +231,7 @@ def clauses(text: str) -> list[str]:
 
 
 _LEADS_IN = re.compile(
-    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
+    r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
     re.IGNORECASE,
 )
 
@@ -327,7 +354,7 @@ def _manners(turn: Turn) -> Iterator[OfflineDraft]:
     yield OfflineDraft(
         rule="manner",
         kind="preference",
-        title=title_of(_COURTESY.sub("", sentence)),
+        title=title_of(_COURTESY.sub("", sentence).rstrip("?")),
         body=f"{words} The agent: {joined(each.text for each in done)}" if done else words,
         evidence=tuple(dict.fromkeys((turn.asked.id, *(each.event.id for each in done)))),
         importance=1,
@@ -337,7 +364,9 @@ def _manners(turn: Turn) -> Iterator[OfflineDraft]:
 
 _BRIEF = 320
 _PATHS = re.compile(r"@?\b[\w-]+\.md\b|#\d+|\S*/$", re.IGNORECASE)
-_COURTESY = re.compile(r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:give me |also )*|\s+please\b", re.IGNORECASE)
+_COURTESY = re.compile(
+    r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:also )*|(?<=give) me\b|\s+please\b", re.IGNORECASE
+)
 _THINGS = (
     r"(?:commit(?: message)?s?|pull requests?|[pm]rs?|branch(?:es)?|change ?log(?:\.md)?|release notes?|docs?|documentation|readme"
     r"|adrs?|comments?|threads?|tests?|issues?|tickets?|summar(?:y|ies)|descriptions?|messages?|reviews?|worktrees?|explanations?"
@@ -345,15 +374,13 @@ _THINGS = (
 )
 _WORK = re.compile(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
 _FORM = (
-    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|draft|self[- ]contained"
+    r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|self[- ]contained"
     r"|readable|plain|temporary|artifi\w+)"
 )
 _MANNER = re.compile(
     rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
     rf"|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+"
-    rf"|\b{_THINGS} (?:first|before|separately|on the go|manually|directly|as well|only)\b"
-    rf"|\b(?:respond|reply|answer)\w*\s.{{0,20}}(?:comments?|threads?|reviews?)\b|\b(?:manually|myself|by hand|in separate)\b"
-    rf"|\bcommit\b.{{0,15}}\b(?:and|,)\s.{{0,12}}(?:change ?log|docs?|readme|comments?|reply|tests)\b|\bcommit mean\w+",
+    rf"|\b{_THINGS} (?:first|separately|on the go)\b|\b(?:manually|myself|by hand|in separate)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
 _ASKS_FOR = re.compile(
@@ -371,7 +398,9 @@ def _is_manner(text: str) -> bool:
 
 _TO_SEE = re.compile(
     r"^(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b"
-    r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them)\b",
+    r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them|this|that|\d)\b"
+    r"|^(?:(?:can|could|would|will) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:add|write)\b"
+    r"(?!.{0,40}\b(?:commit|message|description)s?\b)",
     re.IGNORECASE,
 )
 """Requests to look at something, and what points at something that a later reader cannot see."""

@@ -12,6 +12,7 @@ from importlib.resources import files
 from itertools import accumulate
 from typing import Literal
 
+from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import bounded, clean, clip, one_line, sentences, stems
 from kite_memory.model.event import Event, EventType, opens_turn
@@ -52,8 +53,8 @@ CODE = re.compile(
 
 
 Rule = Literal[
-    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
-    "manner", "conceded", "cause", "claim", "command",
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "told", "correction", "choice",
+    "manner", "conceded", "cause", "claim", "command", "open",
 ]  # fmt: skip
 
 
@@ -62,7 +63,7 @@ class OfflineDraft:
     """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
 
     rule: Rule
-    kind: Literal["decision", "insight", "fact", "preference"]
+    kind: Literal["decision", "insight", "fact", "preference", "question"]
     title: str
     body: str
     evidence: tuple[str, ...]
@@ -87,7 +88,10 @@ _MOST_SENTENCES = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it."""
+    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it.
+
+    ``block`` is the number of its paragraph or list item.
+    """
 
     event: Event
     text: str
@@ -95,24 +99,31 @@ class Sentence:
     words: int
     place: float
     heading: str
+    block: int = 0
 
 
 def said_by_person(event: Event) -> str:
     """Return a person's own words in an event: a message or an answer."""
-    return bounded(event.text, _READ) if event.role == "user" else ""
+    return bounded(event.text, _READ).replace("’", "'") if event.role == "user" else ""
 
 
 def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
-    found: list[tuple[str, str]] = []
-    for heading, block in _blocks(_THOUGHT.sub("", clean(bounded(text, _READ)))):
-        found.extend((heading, sentence) for sentence in sentences(block))
+    found: list[tuple[int, str, str]] = []
+    for number, (heading, block) in enumerate(_blocks(_THOUGHT.sub("", clean(bounded(text, _READ).replace("’", "'"))))):
+        found.extend((number, heading, sentence) for sentence in sentences(block))
         if len(found) >= _MOST_SENTENCES:
             break
     return tuple(
         Sentence(
-            event=event, text=sentence, stems=stems(sentence), words=len(sentence.split()), place=at / len(found), heading=heading
+            event=event,
+            text=sentence,
+            stems=stems(sentence),
+            words=len(sentence.split()),
+            place=at / len(found),
+            heading=heading,
+            block=number,
         )
-        for at, (heading, sentence) in enumerate(found)
+        for at, (number, heading, sentence) in enumerate(found)
     )
 
 
@@ -187,8 +198,9 @@ _TITLE_WORDS, _SHORT_TITLE = 12, 8
 _TITLE = 80
 _FEWEST_TITLE_WORDS = 4
 _OPENING = re.compile(
-    r"(?:(?:so|and|but|also|now|yes|no|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
-    r"|therefore|thus|hence|note(?: that)?|worth noting(?: that)?|in short|in other words|bottom line|net effect|net result"
+    r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
+    r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
+    r"|bottom line|net effect|net result"
     r"|key insight|the (?:key|important) (?:thing|point)(?: here)?(?: is)?(?: that)?|(?:the )?(?:root cause"
     r"|(?:real|actual|underlying|true) (?:problem"
     r"|issue|cause)|problem|issue|bug|reason|cause|culprit|fix|answer|catch|upshot)(?: here)? (?:is|was)(?: that)?"
@@ -267,14 +279,24 @@ _PHRASE = frozenset(
     re.findall(
         "[a-z]+",
         """
-        for to in on with of before after at from by into as that which and or but where when while if because since so than via per
-        without unless until except instead rather
+        for to in on with of before after at from by into as that which whose who and or but where when while if because since so
+        than via per without unless until except instead rather
         """,
     )
 )
 """Words with which the next phrase begins."""
-_BOUNDARY = _PHRASE | {"is", "are", "was", "were", "not", "never"}
+_VERBS_OF_BEING = frozenset(("is", "are", "was", "were", "not", "never"))
+_BOUNDARY = _PHRASE | _VERBS_OF_BEING
 """Words before which a phrase may be complete."""
+
+
+_CHOOSING = (
+    ("Use", re.compile(r"\buse\W*$", re.IGNORECASE)),
+    ("Prefer", re.compile(r"\b(?:prefer|rather)\b", re.IGNORECASE)),
+)
+"""Verbs that an opening takes along: without them a title would only name a thing."""
+VERB_OF_ORDER = re.compile(VERB_OF_REQUEST, re.IGNORECASE)
+"""A sentence that begins with a verb: it asks for something."""
 
 
 def title_of(sentence: str) -> str:
@@ -283,7 +305,10 @@ def title_of(sentence: str) -> str:
     """
     text = _MANNER.sub("", _NUMBERED.sub("", one_line(sentence[:600]).strip(" .:;,-—–\"'")))
     if opening := _OPENING.match(text):
+        chosen = next((verb for verb, said in _CHOOSING if said.search(opening.group())), "")
         text = text[opening.end() :]
+        if chosen and not text[:1].isupper() and not VERB.search(text[:_TITLE]) and not VERB_OF_ORDER.match(text):
+            text = f"{chosen} {text}"
     head = text
     fits = len(text.split()) <= _SHORT_TITLE
     for end in _CLAUSE_END.finditer(text):
@@ -294,13 +319,21 @@ def title_of(sentence: str) -> str:
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
+_RANKED = re.compile(
+    r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
+    r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
+    re.IGNORECASE,
+)
+"""Rank or number of a finding before what it says."""
+_FEWEST_CUT = 6
+
 TITLE_WORDS = 24
 """Most words of a whole sentence used as a title; a model is asked for fewer."""
 
 
 def asserting_title(sentence: str) -> str:
-    """Return a whole sentence as a title if it fits; else up to a clause or word where it may be cut."""
-    text = one_line(sentence[:600]).strip(" .:;,-—–'“”")
+    """Return a whole sentence as a title if it fits; else up to a clause or phrase where it may be cut."""
+    text = _RANKED.sub("", one_line(sentence[:600]).strip(" .:;,-—–'“”"))
     if opening := _OPENING.match(text):
         rest = re.sub(r"^that\s+(?=\S+\s\S+\s\S)", "", text[opening.end() :], flags=re.IGNORECASE)
         text = rest if len(rest.split()) >= _FEWEST_TITLE_WORDS and not LEANING.match(rest) and VERB.search(rest) else text
@@ -310,18 +343,34 @@ def asserting_title(sentence: str) -> str:
         if len(text[: end.start()].split()) >= 6 and is_whole(text[: end.start()]):
             text = text[: end.start()]
     words = text.split()
-    while len(words) > 1 and (len(" ".join(words)) > TITLE_CHARS or len(words) > TITLE_WORDS):
-        words.pop()
-    if len(words) < len(text.split()):
-        words = _closed(_before_half_a_code(words))
+    room = len(words)
+    while room > 1 and (len(" ".join(words[:room])) > TITLE_CHARS or room > TITLE_WORDS):
+        room -= 1
+    if room < len(words):
+        before_verb = words[room].lower() in _VERBS_OF_BEING  # what stands before it is the beginning of a clause
+        cut = _closed(_before_half_a_code(_before_last_phrase(words, room - 1 if before_verb else room)))
+        words = cut if len(cut) >= _FEWEST_CUT and is_whole(" ".join(cut)) else _closed(_before_half_a_code(words[:room]))
     head = _balanced(" ".join(words).strip(" .:;,-—–'“”"))
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, TITLE_CHARS)
 
 
 def is_whole(head: str) -> bool:
-    """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause."""
+    """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause, and that a verb."""
     main = head.rpartition(",")[2] if SUBORDINATE.match(head) else head
-    return VERB.search(main) is not None and (main is head or len(main.split()) >= _FEWEST_TITLE_WORDS)
+    if (main == head and _DEPENDENT.match(head)) or (main != head and len(main.split()) < _FEWEST_TITLE_WORDS):
+        return False
+    clause = _MAIN_CLAUSE.split(main, maxsplit=1)[0]
+    return any(found is not None for found in (VERB.search(clause), _PREDICATE.search(clause), VERB_OF_ORDER.match(main)))
+
+
+_PREDICATE = re.compile(
+    r"[\w`)] (?:\w+ly )?[a-z]+(?:ed|went|won|got|hit|ran|came|saw|flow|get|make|call)\b"
+    r"|[\w`)] [a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`\d])"
+)
+"""Verbs that `VERB` does not list, as far as their endings and the words after them show."""
+
+_DEPENDENT = re.compile(r"(?:if|when(?:ever)?|because|since|although|though|while|unless|once|after|before)\s", re.IGNORECASE)
+_MAIN_CLAUSE = re.compile(r"\s(?:when(?:ever)?|if|because|since|so that|while|although|unless|until)\s", re.IGNORECASE)
 
 
 def _whole(words: list[str]) -> list[str]:
@@ -376,6 +425,8 @@ def _balanced(text: str) -> str:
         text = text.replace("`", "")
     if text.count('"') % 2:
         text = text.replace('"', "")
+    if text.count("“") != text.count("”"):
+        text = text.replace("“", "").replace("”", "")
     if text.count("(") > text.count(")"):
         text = text[: text.rfind("(")] if text.rfind("(") > len(text) // 2 else text.replace("(", "")
     return text
