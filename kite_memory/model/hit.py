@@ -44,7 +44,8 @@ class Pointer:
     """One-line pointer to a note or a conversation.
 
     ``id`` is what `kmem show` takes: a note's id (its path if it has none), or a conversation's citation. ``title`` is one line.
-    ``score`` is the probability that it is relevant to the prompt, 0 to 1. ``evidence`` are citations of events.
+    ``score`` is the probability that it is relevant to the prompt, 0 to 1. ``evidence`` are citations of events. ``again`` means
+    that the session was shown the whole title before.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Pointer:
     is_note: bool = True
     session: str = ""
     evidence: tuple[str, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

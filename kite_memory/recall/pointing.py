@@ -4,6 +4,7 @@ full.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note
@@ -13,17 +14,34 @@ from kite_memory.recall.prose import prose
 from kite_memory.recall.search import name
 
 MOST = 5
-LEAST = 0.04
-"""Least probability that a note bears on a prompt. Measured on six projects: three titles instead of five lose three of 63 needs,
-.12 instead of .05 loses six; eight titles add none.
-"""
-_RISE = 0.02
-"""Increase of that probability, as a share of it, for each title the session was pointed to before. Long sessions are given many.
-Measured on three projects, against .05 throughout: four of 228 needs more have a title in context, for the same tokens.
-"""
-LISTED = 0.03
-"""Score of a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on.
+
+    ``opens`` is the least probability of the likeliest note: where it is lower, the prompt is pointed at no note. ``least`` is that
+    of the others. It is lower, since the frame of the block costs as much as a line. ``rise`` is the factor by which both grow with
+    each pointer that the session was given before: so a long session is not given many more than a short one, even in a project
+    whose probabilities are all too high. A note less likely than ``share`` of the likeliest is left out. ``listed`` is the score of
+    a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more.
+
+    ``talk`` is the least probability of a conversation. One is pointed at only where no note is likely enough, since its line costs
+    twice as much and is right half as often.
+    """
+
+    opens: float = 0.05
+    least: float = 0.03
+    rise: float = 1.05
+    share: float = 0.25
+    listed: float = 0.04
+    talk: float = 0.08
+
+
+BARS = Bars()
 _DOUBLE = 2.0
+_TALKS = 1
+"""Most conversations that a prompt is pointed at; at a session's opening, see `app.conversation_voices`."""
 _CLEAR = 0.10
 _AHEAD = 1.5
 _FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
@@ -64,13 +82,17 @@ def pointers(
     others: Sequence[Pointer],
     *,
     listed: Mapping[str, float],
-    most: int = MOST,
+    bars: Bars = BARS,
 ) -> tuple[Pointer, ...]:
-    """Return pointers to the likeliest notes and conversations, each at most once; one already ``listed`` only if it is twice as
-    likely now. ``listed`` also raises the least probability: the more pointers a session has had, the likelier the next must be.
+    """Return pointers to at most five notes, or else to a conversation; to what is ``listed`` only if it is twice as likely now.
 
-    Omits a note that has no line, a note whose words are in the prompt, and a conversation that is evidence of a chosen note.
+    Omits a note that has no line, a note whose words are in the prompt, and a conversation that is evidence of a note near it.
     """
+    return chosen(candidates(text, near, others), [hit.score for hit in near], listed=listed, bars=bars)
+
+
+def candidates(text: str, near: Sequence[Hit], others: Sequence[Pointer]) -> list[Pointer]:
+    """Return every pointer that could be given with this prompt, likeliest first."""
     said = frozenset(terms(text))
     found: list[Pointer] = []
     for hit in near:
@@ -79,17 +101,29 @@ def pointers(
             found.append(
                 Pointer(id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
             )
-    told_by_notes = {reference for pointer in found for reference in pointer.evidence}
-    found += [other for other in others if told_by_notes.isdisjoint(other.evidence)]
-    bears = LEAST * (1 + _RISE * sum(score != LISTED for score in listed.values()))
-    stands_out = near[0] if near and len(near) < _FEW and near[0].score >= _OUTSTANDING else None
-    if stands_out is not None and (len(near) < 2 or near[1].score * _FAR_AHEAD <= stands_out.score):
-        bears = min(bears, stands_out.score)
-    found = [each for each in found if each.score >= max(bears, _DOUBLE * listed.get(each.id, 0.0))]
+    of_notes = {reference for pointer in found for reference in pointer.evidence}
+    found += [other for other in others if of_notes.isdisjoint(other.evidence)]
     once: dict[str, Pointer] = {}
     for each in sorted(found, key=lambda each: -each.score):
         once.setdefault(each.id, each)
-    return tuple(once.values())[:most]
+    return list(once.values())
+
+
+def chosen(
+    found: Sequence[Pointer], scores: Sequence[float], *, listed: Mapping[str, float], bars: Bars = BARS
+) -> tuple[Pointer, ...]:
+    """Return the pointers to give of those ``found``. ``scores`` are those of all notes near the prompt, highest first."""
+    given = sum(score != bars.listed for score in listed.values())
+    best = scores[0] if scores else 0.0
+    opens, least = (bar * bars.rise**given for bar in (bars.opens, bars.least))
+    if best >= _OUTSTANDING and len(scores) < _FEW and (len(scores) < 2 or scores[1] * _FAR_AHEAD <= best):
+        opens, least = min(opens, best), min(least, best)
+    least = max(least, bars.share * best)
+    fresh = [each for each in found if each.score >= _DOUBLE * listed.get(each.id, 0.0)]
+    likely = [each for each in fresh if each.is_note and each.score >= least][:MOST]
+    if not likely or likely[0].score < opens:
+        likely = [each for each in fresh if not each.is_note and each.score >= bars.talk * bars.rise**given][:_TALKS]
+    return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
 def repeats(note: Note, said: Collection[str]) -> bool:

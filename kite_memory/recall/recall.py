@@ -445,7 +445,7 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        told = [Given(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
+        told = [Given(note=name(hit.note), score=pointing.BARS.listed if listed else hit.score) for hit in injection.hits]
         told += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
         told += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(

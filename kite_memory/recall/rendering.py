@@ -15,6 +15,7 @@ __all__ = [
     "block",
     "contents",
     "estimated_tokens",
+    "first_words",
     "handle",
     "likely_tokens",
     "plain",
@@ -36,11 +37,14 @@ _REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
 """More than any block holds; text beyond it is not processed."""
 _POINTED_LENGTH = 120
+_TITLE_TOKENS, _TALK_TOKENS, _KNOWN_TITLE_TOKENS = 16, 24, 5
+"""Most tokens of a note's title in a line, of a conversation's, and of one that the session was shown before."""
 _QUOTES = 2
 _QUOTE_TOKENS = 200
 _HANDLE = 6
 """Length of a short id, of which there are a billion; if two notes share one, `kmem show` reports it."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_CITATION = re.compile(r"[\w-]+:\S+#([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\S*")
 _SAFE = re.compile(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
 _POINTERS = "[May bear on this; `kmem show ID` opens one]"
@@ -93,7 +97,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
     told: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
-        said = plain_line(quoted(plain_line(title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        said = first_words(quoted(plain_line(title, _POINTED_LENGTH)), _TITLE_TOKENS)
         line = f"- {called} {said}"
         needed = likely_tokens(line) + 1
         if called and said and needed <= left:
@@ -139,9 +143,10 @@ def voices(
     lines: list[str] = []
     pointed: list[Pointer] = []
     for pointer in pointers:
-        title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        room = _KNOWN_TITLE_TOKENS if pointer.again else _TITLE_TOKENS if pointer.is_note else _TALK_TOKENS
+        title = first_words(quoted(plain_line(pointer.title, _POINTED_LENGTH)), room)
         called = handle(pointer.id)
-        line = f"- {called} {title} ({pointer.date:%Y-%m-%d})"
+        line = f"- {called} {title}" if pointer.again else f"- {called} {title} ({pointer.date:%Y-%m-%d})"
         needed = likely_tokens(line) + 1
         if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
             left -= needed
@@ -158,13 +163,28 @@ def voices(
     return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
 
 
+def first_words(text: str, tokens: int) -> str:
+    """Return a text for a line, cut at the end of a word, with an ellipsis, if it is long."""
+    said = plain_line(text, _POINTED_LENGTH)
+    kept: list[str] = []
+    for word in said.split():
+        tokens -= likely_tokens(word)
+        if tokens < 0:
+            return " ".join([*kept, "…"]) if kept else word
+        kept.append(word)
+    return said
+
+
 def handle(called: str) -> str:
-    """Return the short name of a note for a line: the end of its id, which `kmem show` accepts. Any other name is returned whole.
+    """Return the short name of a note or a conversation for a line, which `kmem show` accepts: the end of a note's id, or the
+    beginning of the id of the event that a citation names. Any other name is returned whole.
 
     Empty for a name that a shell would not read as one plain word, so that no agent runs it.
     """
     if _ULID.fullmatch(called):
         return called[-_HANDLE:]
+    if cited := _CITATION.fullmatch(called):
+        return cited.group(1)
     return called if len(called) <= _PATH_LENGTH and _SAFE.fullmatch(called) else ""
 
 

@@ -1,6 +1,7 @@
 """Conversations beside a prompt: quoted where an opening stands out among its project's own, else pointed at."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.question_answering import Evidence, QuestionAnswering, answers, extract, rulings_in, settled_in, told_of
+from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.recall.rendering import estimated_tokens, handle
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from tests.timeline.test_timeline_cards import MONDAY, talked
+from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked
 
 SETTLED = "an hour and not a minute less, the smith sleeps badly"
 CHATS = (
@@ -58,13 +60,21 @@ def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own
     assert of_its_own == ([], [])
 
 
-def test_a_pointed_at_conversation_opens_by_its_citation(voices: ConversationVoices) -> None:
-    (pointer, *_), _ = voices.opening(REPORT, project="orchard", session="now")
+def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_its_line(tmp_path: Path) -> None:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
+    asked, answered = chat("s0", CHATS[0][0], SETTLED)
+    asked = replace(asked, id="77aa01bc-1111-4222-8333-444455556666")
+    keep(store, [asked, answered])
+    while store.make_cards():
+        pass
+    citation = evidence_reference(asked.provider, asked.session, asked.id)
 
-    told = voices.told(pointer.id)
+    opened = conversation(store, citation)
 
-    assert told is not None and SETTLED in told
-    assert voices.told(evidence_reference("claude-code", "s9", "ffffffff")) is None
+    assert CHATS[0][0] in opened and SETTLED in opened
+    assert conversation(store, handle(citation)) == opened
+    assert conversation(store, "ffffffff") == conversation(store, "77aa") == conversation(store, "the sluice") == ""
+    store.close()
 
 
 def piece(text: str, *, by_agent: bool) -> Evidence:
