@@ -325,7 +325,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
         mine = held[key] if needless(bounded(text)) in ("", TERSE) else []
         tells = len(lexical.terms(lexical.essence(text))) >= _TELLING_WORDS
         near = [each for each in mine if _is_near(each["figures"], tells)]
-        found = pointing.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near], ())
+        found = pointing.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near])
         shown = block([Hit(note=notes[each], score=1.0, why="") for each in row["notes"]])
         prompts.append(
             Told(
@@ -373,7 +373,7 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         order = [at for at in np.argsort(-likely, kind="stable") if prompt.notes[at] not in shown[prompt.session]][:POINTED]
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
-        said = voices((), (), pointing.chosen(found, [float(likely[at]) for at in order], listed=mine, bars=bars))
+        said = voices((), (), pointing.pointers(found, [float(likely[at]) for at in order], listed=mine, bars=bars))
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)

@@ -19,6 +19,7 @@ _ROOMS = (560, 420, 300, 180)
 """Characters for a conversation's end: the first that stays within a quote's tokens is used."""
 _POINTERS = 3
 _TITLE = 100
+_HANDLE = 8
 _OPENED_WITH, _ENDED_WITH = 8, 8
 """Tokens of a title for how the conversation was opened, and how it ended."""
 _FAINTEST, _SLOPE = 0.4, 0.8
@@ -37,9 +38,9 @@ class ConversationVoices:
     timeline: Timeline
     meaning: Meaning | None
 
-    def near(self, text: str, *, project: str, session: str, limit: int) -> Sequence[Pointer]:
-        hits = [hit for hit in self._found(text, project, session, limit) if is_sure(hit)]
-        return [self._pointer(hit, _probability(hit)) for hit in hits]
+    def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
+        hits = self._found(text, project, session, _POINTERS, _FAINTEST + least / _SLOPE)
+        return [self._pointer(hit, _probability(hit)) for hit in hits if is_sure(hit)]
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
@@ -50,9 +51,9 @@ class ConversationVoices:
         others = [hit for hit in hits if hit.session.id not in quoted]
         return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in others[:_POINTERS]]
 
-    def _found(self, text: str, project: str, session: str, limit: int) -> list[CardHit]:
+    def _found(self, text: str, project: str, session: str, limit: int, least: float = 0.0) -> list[CardHit]:
         """Return the best hit of each session."""
-        query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, limit=2 * limit)
+        query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, least=least, limit=2 * limit)
         try:
             hits = self.timeline.cards(query, self.meaning)
         except (KiteError, sqlite3.Error):
@@ -66,8 +67,10 @@ class ConversationVoices:
         talk = self.timeline.talk(hit.prompt.id)
         opening, ended = (talk.opening, talk.last) if talk is not None else (hit.prompt.text, hit.answer.text)
         title = f"conversation: {first_words(opening, _OPENED_WITH)} settled: {first_words(ended, _ENDED_WITH)}"
+        handle = hit.prompt.id[:_HANDLE]
         return Pointer(
             id=_citation(hit),
+            handle=handle if len(self.timeline.prompts_called(handle)) == 1 else "",
             title=title[:_TITLE],
             date=hit.prompt.at,
             score=round(probability, 4),

@@ -40,8 +40,6 @@ class Bars:
 
 BARS = Bars()
 _DOUBLE = 2.0
-_TALKS = 1
-"""Most conversations that a prompt is pointed at; at a session's opening, see `app.conversation_voices`."""
 _CLEAR = 0.10
 _AHEAD = 1.5
 _FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
@@ -76,54 +74,66 @@ def asked_for(text: str, near: Sequence[Hit]) -> int:
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 
 
-def pointers(
-    text: str,
-    near: Sequence[Hit],
-    others: Sequence[Pointer],
-    *,
-    listed: Mapping[str, float],
-    bars: Bars = BARS,
-) -> tuple[Pointer, ...]:
-    """Return pointers to at most five notes, or else to a conversation; to what is ``listed`` only if it is twice as likely now.
+def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
+    """Return every pointer to a note that could be given with this prompt, in the order of ``near``.
 
-    Omits a note that has no line, a note whose words are in the prompt, and a conversation that is evidence of a note near it.
+    Omits a note that has no line, and a note whose words are in the prompt.
     """
-    return chosen(candidates(text, near, others), [hit.score for hit in near], listed=listed, bars=bars)
-
-
-def candidates(text: str, near: Sequence[Hit], others: Sequence[Pointer]) -> list[Pointer]:
-    """Return every pointer that could be given with this prompt, likeliest first."""
     said = frozenset(terms(text))
-    found: list[Pointer] = []
+    found: dict[str, Pointer] = {}
     for hit in near:
         title = titles.line(hit.note)
         if title and not repeats(hit.note, said):
-            found.append(
-                Pointer(id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
+            pointer = Pointer(
+                id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
             )
-    of_notes = {reference for pointer in found for reference in pointer.evidence}
-    found += [other for other in others if of_notes.isdisjoint(other.evidence)]
-    once: dict[str, Pointer] = {}
-    for each in sorted(found, key=lambda each: -each.score):
-        once.setdefault(each.id, each)
-    return list(once.values())
+            found.setdefault(pointer.id, pointer)
+    return list(found.values())
 
 
-def chosen(
+def pointers(
     found: Sequence[Pointer], scores: Sequence[float], *, listed: Mapping[str, float], bars: Bars = BARS
 ) -> tuple[Pointer, ...]:
-    """Return the pointers to give of those ``found``. ``scores`` are those of all notes near the prompt, highest first."""
-    given = sum(score != bars.listed for score in listed.values())
-    best = scores[0] if scores else 0.0
-    opens, least = (bar * bars.rise**given for bar in (bars.opens, bars.least))
-    if best >= _OUTSTANDING and len(scores) < _FEW and (len(scores) < 2 or scores[1] * _FAR_AHEAD <= best):
+    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
+
+    ``scores`` are those of all notes near the prompt.
+    """
+    best, next_best = (*sorted(scores, reverse=True)[:2], 0.0, 0.0)[:2]
+    opens, least = (bar * _risen(listed, bars) for bar in (bars.opens, bars.least))
+    if best >= _OUTSTANDING and len(scores) < _FEW and next_best * _FAR_AHEAD <= best:
         opens, least = min(opens, best), min(least, best)
     least = max(least, bars.share * best)
-    fresh = [each for each in found if each.score >= _DOUBLE * listed.get(each.id, 0.0)]
-    likely = [each for each in fresh if each.is_note and each.score >= least][:MOST]
+    likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST]
     if not likely or likely[0].score < opens:
-        likely = [each for each in fresh if not each.is_note and each.score >= bars.talk * bars.rise**given][:_TALKS]
+        return ()
     return tuple(replace(each, again=each.id in listed) for each in likely)
+
+
+def least_of_conversations(listed: Mapping[str, float], bars: Bars = BARS) -> float:
+    """Return the least probability of a conversation that this session is pointed at."""
+    return bars.talk * _risen(listed, bars)
+
+
+def conversations(
+    found: Sequence[Pointer], of_notes: Sequence[Pointer], *, listed: Mapping[str, float], least: float
+) -> tuple[Pointer, ...]:
+    """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
+    which says the same in a shorter line. ``of_notes`` are all pointers that could be given.
+    """
+    for each in _fresh(found, least, listed):
+        noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
+        for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
+            return (replace(pointer, again=pointer.id in listed),)
+    return ()
+
+
+def _risen(listed: Mapping[str, float], bars: Bars) -> float:
+    """Return the factor by which the bars grew with the pointers that a session was given."""
+    return float(bars.rise ** sum(score != bars.listed for score in listed.values()))
+
+
+def _fresh(found: Sequence[Pointer], least: float, listed: Mapping[str, float]) -> list[Pointer]:
+    return [each for each in found if each.score >= max(least, _DOUBLE * listed.get(each.id, 0.0))]
 
 
 def repeats(note: Note, said: Collection[str]) -> bool:

@@ -44,7 +44,6 @@ _QUOTE_TOKENS = 200
 _HANDLE = 6
 """Length of a short id, of which there are a billion; if two notes share one, `kmem show` reports it."""
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_CITATION = re.compile(r"[\w-]+:\S+#([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\S*")
 _SAFE = re.compile(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
 _POINTERS = "[May bear on this; `kmem show ID` opens one]"
@@ -145,7 +144,7 @@ def voices(
     for pointer in pointers:
         room = _KNOWN_TITLE_TOKENS if pointer.again else _TITLE_TOKENS if pointer.is_note else _TALK_TOKENS
         title = first_words(quoted(plain_line(pointer.title, _POINTED_LENGTH)), room)
-        called = handle(pointer.id)
+        called = pointer.handle or handle(pointer.id)
         line = f"- {called} {title}" if pointer.again else f"- {called} {title} ({pointer.date:%Y-%m-%d})"
         needed = likely_tokens(line) + 1
         if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
@@ -176,15 +175,12 @@ def first_words(text: str, tokens: int) -> str:
 
 
 def handle(called: str) -> str:
-    """Return the short name of a note or a conversation for a line, which `kmem show` accepts: the end of a note's id, or the
-    beginning of the id of the event that a citation names. Any other name is returned whole.
+    """Return the short name of a note for a line: the end of its id, which `kmem show` accepts. Any other name is returned whole.
 
     Empty for a name that a shell would not read as one plain word, so that no agent runs it.
     """
     if _ULID.fullmatch(called):
         return called[-_HANDLE:]
-    if cited := _CITATION.fullmatch(called):
-        return cited.group(1)
     return called if len(called) <= _PATH_LENGTH and _SAFE.fullmatch(called) else ""
 
 

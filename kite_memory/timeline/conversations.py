@@ -87,7 +87,7 @@ class CardQuery:
     """A query for cards.
 
     ``project`` is where the query comes from; ``within`` restricts the answer to one project. ``session`` is the prefix of a
-    session id; ``besides`` is the id of a session to leave out.
+    session id; ``besides`` is the id of a session to leave out. Cards that score below ``least`` are left out.
     """
 
     text: str
@@ -98,6 +98,7 @@ class CardQuery:
     provider: str = ""
     since: datetime | None = None
     by_words: bool = True
+    least: float = 0.0
     limit: int = 10
 
 
@@ -120,7 +121,9 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
             score = _MEANING * meaning + _WORDS * words_score(match.bm25, size=match.size, terms=terms)
             if query.project and where.project not in ("", query.project):
                 score -= _FOREIGN
-            ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning, covered=match.covered))
+            score = round(max(0.0, min(1.0, score)), 4)
+            if score >= query.least:
+                ranked.append(Ranked(match=match, score=score, meaning=meaning, covered=match.covered))
     ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
     told: dict[int, int] = {}
     chosen = []

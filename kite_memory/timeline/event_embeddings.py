@@ -187,8 +187,11 @@ class Nearness:
     def best(self, most: int, least: float = _FAINT) -> dict[int, float]:
         import numpy as np
 
-        places = np.argsort(-self.cosines, kind="stable")[:most]
-        return {self.events[place]: float(self.cosines[place]) for place in places.tolist() if self.cosines[place] >= least}
+        places = np.flatnonzero(self.cosines >= least)
+        if len(places) > most:  # sorting them all would take longer than comparing them
+            places = places[np.argpartition(-self.cosines[places], most - 1)[:most]]
+        places = places[np.argsort(-self.cosines[places], kind="stable")]
+        return {self.events[place]: float(self.cosines[place]) for place in places.tolist()}
 
     def of(self, events: Iterable[int]) -> dict[int, float]:
         """Return the cosines of those of ``events`` that have a vector."""

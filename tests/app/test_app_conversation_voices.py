@@ -15,7 +15,8 @@ from kite_memory.app.question_answering import Evidence, QuestionAnswering, answ
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import estimated_tokens, handle
+from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.recall.rendering import voices as rendered
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -68,12 +69,28 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     while store.make_cards():
         pass
     citation = evidence_reference(asked.provider, asked.session, asked.id)
+    _, (pointer,) = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     opened = conversation(store, citation)
 
+    assert rendered([], [], [pointer]).text.splitlines()[2].startswith("- 77aa01bc conversation: ")
     assert CHATS[0][0] in opened and SETTLED in opened
-    assert conversation(store, handle(citation)) == opened
+    assert conversation(store, "77aa01bc") == opened
     assert conversation(store, "ffffffff") == conversation(store, "77aa") == conversation(store, "the sluice") == ""
+    store.close()
+
+
+def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path) -> None:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
+    for number in range(2):
+        asked, answered = chat(f"s{number}", CHATS[number][0], SETTLED, days=number)
+        keep(store, [replace(asked, id=f"77aa01bc-{number}"), answered], days=number)
+    while store.make_cards():
+        pass
+    _, pointers = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+
+    assert pointers and not pointers[0].handle
+    assert conversation(store, "77aa01bc") == ""
     store.close()
 
 

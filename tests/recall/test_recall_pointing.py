@@ -1,5 +1,6 @@
 """What a prompt is pointed at by title, and what is said in full all the same."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,16 +17,27 @@ TALK = Pointer(id="claude-code:5c2e#77aa01bc", title="slow checkout", date=DAY, 
 ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 
 
-def ids(*others: Pointer, prompt: str = "which table?", **listed: float) -> list[str]:
-    return [each.id for each in pointing.pointers(prompt, LIKELY, others, listed=listed)]
+def pointed(near: Sequence[Hit], listed: Mapping[str, float] | None = None, prompt: str = "which table?") -> list[str]:
+    found = pointing.candidates(prompt, near)
+    return [each.id for each in pointing.pointers(found, [hit.score for hit in near], listed=listed or {})]
 
 
-def test_a_conversation_is_named_only_where_no_note_is_likely_enough() -> None:
-    faint = [replace(hit, score=hit.score / 20) for hit in LIKELY]
+def ids(prompt: str = "which table?", **listed: float) -> list[str]:
+    return pointed(LIKELY, listed, prompt)
 
-    assert ids(TALK) == ["queue", "auth"]
-    assert [each.id for each in pointing.pointers("which?", faint, [TALK, replace(TALK, id="other")], listed={})] == [TALK.id]
-    assert pointing.pointers("which?", faint, [replace(TALK, score=0.07)], listed={}) == ()
+
+def talks(*found: Pointer, near: Sequence[Hit] = (), least: float = 0.08, **listed: float) -> list[str]:
+    of_notes = pointing.candidates("which table?", near)
+    return [each.id for each in pointing.conversations(found, of_notes, listed=listed, least=least)]
+
+
+def test_the_likely_notes_best_first() -> None:
+    assert ids() == ["queue", "auth"]
+
+
+def test_the_likeliest_conversation_is_named_and_no_other() -> None:
+    assert talks(TALK, replace(TALK, id="other")) == [TALK.id]
+    assert talks(replace(TALK, score=0.07)) == talks(TALK, **{TALK.id: 0.2}) == []
 
 
 def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> None:
@@ -40,39 +52,41 @@ def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> Non
     near = [replace(LIKELY[0], score=0.06), replace(LIKELY[1], score=0.035)]
     many = {f"n{each}": 0.3 for each in range(20)}
 
-    assert len(pointing.pointers("which?", near, [], listed=dict.fromkeys(many, pointing.BARS.listed))) == 2
-    assert pointing.pointers("which?", near, [], listed=many) == ()
+    assert len(pointed(near, dict.fromkeys(many, pointing.BARS.listed))) == 2
+    assert pointed(near, many) == []
+    assert pointing.least_of_conversations(many) > 2 * pointing.least_of_conversations({})
 
 
 def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> None:
     faint = [replace(LIKELY[0], score=0.045), replace(LIKELY[1], score=0.04)]
 
-    assert pointing.pointers("which?", faint, [], listed={}) == ()
-    assert len(pointing.pointers("which?", [replace(faint[0], score=0.06), faint[1]], [], listed={})) == 2
+    assert pointed(faint) == []
+    assert len(pointed([replace(faint[0], score=0.06), faint[1]])) == 2
 
 
 def test_a_pointer_far_less_likely_than_the_best_is_left_out() -> None:
     near = [replace(LIKELY[0], score=0.4), replace(LIKELY[1], score=0.09)]
 
-    assert [each.id for each in pointing.pointers("which?", near, [], listed={})] == ["queue"]
+    assert pointed(near) == ["queue"]
 
 
 def test_what_the_prompt_says_itself_is_not_named() -> None:
     assert ids(prompt=f"Implement this: {QUEUE.title}. {QUEUE.body}") == ["auth"]
 
 
-def test_a_conversation_that_a_note_tells_of_is_not_named_beside_it() -> None:
-    told = replace(TALK, evidence=("claude-code:1#2",))
-    noted = [replace(LIKELY[0], score=0.01, note=replace(QUEUE, evidence=("claude-code:1#2",)))]
+def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> None:
+    cited = replace(TALK, evidence=("claude-code:1#2",))
+    near = [replace(LIKELY[0], score=0.01, note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
-    assert pointing.pointers("which?", noted, [told], listed={}) == ()
+    assert talks(cited, near=near) == ["queue"]
+    assert talks(cited, near=near, queue=0.2) == []
 
 
 def test_among_few_notes_one_that_stands_out_is_named() -> None:
     near = [replace(LIKELY[0], score=0.03), replace(LIKELY[1], score=0.004)]
 
-    assert [each.id for each in pointing.pointers("which?", near, [], listed={})] == ["queue"]
-    assert pointing.pointers("which?", [near[0], replace(LIKELY[1], score=0.02)], [], listed={}) == ()
+    assert pointed(near) == ["queue"]
+    assert pointed([near[0], replace(LIKELY[1], score=0.02)]) == []
 
 
 @pytest.mark.parametrize(
@@ -150,8 +164,6 @@ def test_a_pointer_cannot_leave_the_block() -> None:
 
 def test_an_id_is_named_by_its_end() -> None:
     assert handle("01JD8QZ5WB3M4N6P7R8S9TAVBC") == "9TAVBC"
-    assert handle("claude-code:5c2e#77aa01bc-1111-4222-8333-444455556666") == "77aa01bc"
-    assert handle("claude-code:5c2e#12") == "claude-code:5c2e#12"
     assert handle("a$(b).md") == ""
 
 
