@@ -45,9 +45,9 @@ from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
+from kite_memory.wiring.services import meaning_of
 
 Json = dict[str, Any]
 
@@ -257,11 +257,7 @@ class Replay:
         memory = SessionMemory(self.home / "shown.sqlite")
         local = LocalEmbedder()
         index = Index(self.home / "index", embedder=local)
-        meaning = Meaning(
-            space=local.space.tag,
-            of_texts=lambda texts: local.embed(texts, "document"),
-            of_question=lambda text: local.embed([text], "query")[0],
-        )
+        meaning = meaning_of(local)
         cards = ConversationVoices(timeline=timeline, meaning=meaning) if self.cards else None
         recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock, cards=cards)
         notes = defaultdict(list)

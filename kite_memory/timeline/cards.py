@@ -19,6 +19,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.text.stems import stems
+from kite_memory.timeline.event_embeddings import highest
 from kite_memory.timeline.prompt_outcomes import OPENS
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _PROJECT_BITS = 20
 _PROJECTS = (1 << _PROJECT_BITS) - 1
 _K1, _B = 1.2, 0.75
 _TERMS_COUNTED = 400
+_ANY = 1e-9
+"""Least score of a card that holds any word of the query."""
 _TERMS = 64
 _POSTINGS = 60_000
 """Only the rarest words of a query are looked up, within these limits of terms and postings: common words do not distinguish cards.
@@ -311,8 +314,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
         shares.append(np.full(len(told), chosen[key]))
     holders = np.concatenate(numbers)
     scores, shared = np.bincount(holders, np.concatenate(parts)), np.bincount(holders, np.concatenate(shares))
-    best = np.argsort(-scores, kind="stable")[: 2 * limit]
-    found = {int(number): float(scores[number]) for number in best if scores[number] > 0}
+    found = {number: float(scores[number]) for number in highest(scores, 2 * limit, _ANY).tolist()}
     unheld = {of: (min(len(asked), _TERMS) - asked_of[of]) * rarity(0, cards) for of, (cards, _) in known.items()}
     matches = [
         Match(
