@@ -157,10 +157,18 @@ def gold_note(row: Json, project: str, session: Session) -> Note:
     )
 
 
-def distractors(project: Labelled) -> list[Note]:
-    """Notes of the project's other sessions, unlabelled."""
+def distractors(project: Labelled, began: datetime) -> list[Note]:
+    """Notes of the project's other sessions, unlabelled; those without a date as older than the first labelled session."""
     return [
-        _bystander(f"d-{at:04}", project.name, row["kind"], row["title"], row["body"], datetime.fromisoformat(row["created"]), row)
+        _bystander(
+            f"d-{at:04}",
+            project.name,
+            row["kind"],
+            row["title"],
+            row["body"],
+            datetime.fromisoformat(row["created"]) if row["created"] else began - timedelta(days=1),
+            row,
+        )
         for at, row in enumerate(project.rows("distractors.jsonl"))
     ]
 
@@ -265,7 +273,7 @@ class Replay:
         for row in self.project.rows("notes.jsonl"):
             if drop.random() >= self.dropped:
                 notes[row["session"]].append(row)
-        beside = distractors(self.project) if self.distractors else []
+        beside: list[Note] = []
         prompts: dict[str, list[str]] = defaultdict(list)
         for row in self.project.rows("prompts.jsonl"):
             prompts[row["session"]].append(row["event"])
@@ -274,6 +282,8 @@ class Replay:
                 session, events = events_of(self.transcripts, file)
                 session = replace(session, project=self.project.name)
                 clock.now = max(session.started, clock.now)
+                if self.distractors and not shelf.known:
+                    beside = distractors(self.project, session.started)
                 if self.invented and not shelf.known:
                     for each in invented(self.project, self.invented, session.started):
                         shelf.add(each)

@@ -18,6 +18,12 @@ _QUOTE_TOKENS = 190
 _ROOMS = (560, 420, 300, 180)
 """Characters for a conversation's end: the first that stays within a quote's tokens is used."""
 _POINTERS = 3
+_REPORT = 2_000
+"""Characters of a longest opening for which conversations are quoted. A longer one is a plan, which holds what was settled: quotes
+would repeat it, and since it shares words with much, it would get them each time.
+"""
+_ABOUT_EQUAL = 0.02
+"""Difference of two scores below which the newer conversation goes first."""
 _TITLE = 100
 _HANDLE = 8
 _OPENED_WITH, _ENDED_WITH = 8, 8
@@ -26,8 +32,8 @@ _FAINTEST, _SLOPE = 0.4, 0.8
 """Line from a card's score to the probability that it bears on a prompt: a score of .5 gives .08. On three projects, evidence of a
 needed note was found in 15 of 393 cards at .45 to .50, in 26 of 278 at .50 to .60.
 """
-_BEGUN = 0.06
-"""Least probability for the nearest conversations of the project at a session's opening: each is worth a line."""
+_BEGUN = 0.08
+"""Least probability for the nearest conversation at a session's opening, that it is worth a line."""
 _READ = 4_000
 
 
@@ -45,11 +51,13 @@ class ConversationVoices:
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
         bar = self.timeline.bar(project) if hits else None
-        speaks = bar is not None and max(hit.bm25 for hit in hits) > bar
+        speaks = bar is not None and len(text) <= _REPORT and max(hit.bm25 for hit in hits) > bar
         quotes = [quote for hit in hits[:_QUOTES] if (quote := self._quote(hit))] if speaks else []
         quoted = {quote.session for quote in quotes}
         others = [hit for hit in hits if hit.session.id not in quoted]
-        return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in others[:_POINTERS]]
+        first = [hit for hit in others if hit.score >= others[0].score - _ABOUT_EQUAL]
+        nearest = sorted(first, key=lambda hit: hit.prompt.at, reverse=True)[:1]
+        return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in nearest]
 
     def _found(self, text: str, project: str, session: str, limit: int, least: float = 0.0) -> list[CardHit]:
         """Return the best hit of each session."""

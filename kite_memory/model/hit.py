@@ -88,7 +88,9 @@ class Cards(Protocol):
         ...
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        """Return, for a session's first prompt, at most two quotes above the project's own threshold, or else pointers."""
+        """Return, for a session's first prompt, at most two quotes above the project's own threshold, and a pointer to the
+        nearest other conversation.
+        """
         ...
 
 

@@ -32,7 +32,7 @@ class Bars:
 
     opens: float = 0.05
     least: float = 0.03
-    rise: float = 1.05
+    rise: float = 1.06
     share: float = 0.25
     listed: float = 0.04
     talk: float = 0.08
