@@ -255,7 +255,9 @@ def selected(every: Sequence[Case], penalty: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Told:
-    """A prompt of a replay: what could be pointed at with it. ``pointers`` has none for a note that no line may name."""
+    """A prompt of a replay: what could be pointed at with it. ``pointers`` has none for a note that no line may name; ``earlier``
+    is the number of notes of earlier sessions.
+    """
 
     session: str
     needed: bool
@@ -265,6 +267,7 @@ class Told:
     notes: tuple[str, ...]
     figures: Floats
     pointers: Mapping[str, Pointer]
+    earlier: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -337,6 +340,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
                 notes=tuple(each["note"] for each in near),
                 figures=np.array([each["figures"] for each in near]).reshape(-1, len(FEATURES)),
                 pointers={pointer.id: pointer for pointer in found},
+                earlier=sum(each["session"] < row["session"] for each in project.rows("notes.jsonl")),
             )
         )
     lists = {row["session"]: (tuple(row["brief"]), int(row["tokens"])) for row in predictions if "brief" in row}
@@ -373,7 +377,8 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         order = [at for at in np.argsort(-likely, kind="stable") if prompt.notes[at] not in shown[prompt.session]][:POINTED]
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
-        said = voices((), (), pointing.pointers(found, [float(likely[at]) for at in order], listed=mine, bars=bars))
+        best = float(max(likely[order], default=0.0))
+        said = voices((), (), pointing.pointers(found, best=best, notes=prompt.earlier, listed=mine, bars=bars))
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)

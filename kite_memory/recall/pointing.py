@@ -2,6 +2,7 @@
 full.
 """
 
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,8 +43,10 @@ BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
-"""Where there are few notes, one far ahead of the others gets a pointer although it is unlikely by itself."""
+_MANY = 50
+"""With fewer notes than this the bars are lower, by the root of their share: of few notes each is likelier to be the one, and the
+probability was fitted on vaults of about a hundred. Of 24 prompts that concern no note of three invented vaults, none reaches .015.
+"""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -92,19 +95,16 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
 
 
 def pointers(
-    found: Sequence[Pointer], scores: Sequence[float], *, listed: Mapping[str, float], bars: Bars = BARS
+    found: Sequence[Pointer], *, best: float, notes: int, listed: Mapping[str, float], bars: Bars = BARS
 ) -> tuple[Pointer, ...]:
     """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
 
-    ``scores`` are those of all notes near the prompt.
+    ``best`` is the highest probability of a note, whether it can be pointed at or not, and ``notes`` their number in the project.
     """
-    best, next_best = (*sorted(scores, reverse=True)[:2], 0.0, 0.0)[:2]
-    opens, least = (bar * _risen(listed, bars) for bar in (bars.opens, bars.least))
-    if best >= _OUTSTANDING and len(scores) < _FEW and next_best * _FAR_AHEAD <= best:
-        opens, least = min(opens, best), min(least, best)
-    least = max(least, bars.share * best)
+    share = _risen(listed, bars) * math.sqrt(min(1.0, max(1, notes) / _MANY))
+    least = max(bars.least * share, bars.share * best)
     likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST]
-    if not likely or likely[0].score < opens:
+    if not likely or likely[0].score < bars.opens * share:
         return ()
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
