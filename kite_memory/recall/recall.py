@@ -403,7 +403,7 @@ class Recall:
         could = pointing.candidates(prompt.text, near)
         pointers = pointing.pointers(could, best=max((hit.score for hit in near), default=0.0), notes=weighed.notes, listed=listed)
         first = not prompt.situation.position
-        if self._cards is None or not prompt.project or (pointers and not first):
+        if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers
         quotes: Sequence[Quote] = ()
         least = pointing.least_of_conversations(listed)

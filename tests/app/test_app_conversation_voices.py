@@ -61,6 +61,15 @@ def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own
     assert of_its_own == ([], [])
 
 
+def test_a_plan_is_quoted_no_conversation(voices: ConversationVoices) -> None:
+    plan = (
+        REPORT + "\n\n" + "\n".join(f"{step}. Grease the {part} of the mill." for step in range(40) for part in ("hoist", "sieve"))
+    )
+
+    assert len(plan) > 2_000
+    assert voices.opening(plan, project="orchard", session="now")[0] == []
+
+
 def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_its_line(tmp_path: Path) -> None:
     store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
     asked, answered = chat("s0", CHATS[0][0], SETTLED)

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from kite_memory.model.hit import Hit, Pointer
+from kite_memory.model.hit import Hit, Injection, Pointer, Quote
 from kite_memory.model.note import NoteKind
 from kite_memory.recall import pointing, titles
 from kite_memory.recall.rendering import handle, likely_tokens, voices
+from kite_memory.recall.select import Prompt, Situation
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 
@@ -211,3 +212,44 @@ class TestInASession:
     @pytest.mark.parametrize("prompt", ["which postgres do we run?", "is the psql queue slow?"])
     def test_a_short_form_finds_the_name(self, house: Services, prompt: str) -> None:
         assert house.over(*VAULT).weighed(prompt).near[0].note.id == "queue"
+
+
+class Talks:
+    """One conversation, that bears on any prompt, and the prompts it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
+        self.asked.append(text)
+        return [TALK]
+
+    def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
+        return (), [TALK]
+
+
+class TestBesideConversations:
+    LATER = Situation(position=1)
+
+    def says(self, house: Services, text: str) -> Injection:
+        return house.recall.answer(Prompt(text=text, session="one", project="mycelia", situation=self.LATER))
+
+    def test_conversations_are_searched_only_where_no_note_is_given(self, house: Services) -> None:
+        talks = Talks()
+        house.reopened(cards=talks).over(*VAULT)
+
+        notes = self.says(house, ON_THE_QUEUE)
+        others = self.says(house, "does the harbour crane squeak in winter?").pointers
+
+        assert notes.hits and TALK.id not in [each.id for each in notes.pointers]
+        assert [each.id for each in others] == [TALK.id]
+        assert talks.asked == ["does the harbour crane squeak in winter?"]
+
+    def test_a_conversation_that_was_opened_by_its_handle_is_named_no_more(self, house: Services) -> None:
+        house.reopened(cards=Talks()).over(*VAULT)
+        self.says(house, "does the harbour crane squeak in winter?")
+
+        house.recall.opened("one", [TALK.id.rpartition("#")[2]])
+
+        assert house.recall.occasions(1)[0].given[0].note == TALK.id
+        assert self.says(house, "and does the harbour crane squeak in summer?").silent
