@@ -308,7 +308,7 @@ class Pointed:
 _LONG, _SHORT_SESSION, _LONG_SESSION, _PRINTED = 10, 450.0, 850.0, 0.25
 """Limits a little below those to be kept, since a project left out is never quite like the others."""
 _WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
-_TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.06, 1.09, 1.12), (0.03, 0.04))
+_TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.06, 1.1), (0.03, 0.04))
 _SETTINGS = tuple(Bars(opens=opens, least=least, rise=rise, listed=listed) for opens, least, rise, listed in _TRIED)
 
 
@@ -377,8 +377,8 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         order = [at for at in np.argsort(-likely, kind="stable") if prompt.notes[at] not in shown[prompt.session]][:POINTED]
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
-        best = float(max(likely[order], default=0.0))
-        said = voices((), (), pointing.pointers(found, best=best, notes=prompt.earlier, listed=mine, bars=bars))
+        scores = [float(likely[at]) for at in order]
+        said = voices((), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, bars=bars))
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)

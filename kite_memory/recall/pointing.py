@@ -43,9 +43,9 @@ BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_MANY = 50
-"""With fewer notes than this the bars are lower, by the root of their share: of few notes each is likelier to be the one, and the
-probability was fitted on vaults of about a hundred. Of 24 prompts that concern no note of three invented vaults, none reaches .015.
+_FEW, _MANY, _STANDS_OUT = 10, 50, 2.0
+"""With fewer notes than ``_MANY`` the bars are lower for one that is twice as likely as the next, by the root of their share: of few
+notes each is likelier to be the one, and the probability was fitted on vaults of about a hundred.
 """
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
@@ -95,13 +95,17 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
 
 
 def pointers(
-    found: Sequence[Pointer], *, best: float, notes: int, listed: Mapping[str, float], bars: Bars = BARS
+    found: Sequence[Pointer], scores: Sequence[float], *, notes: int, listed: Mapping[str, float], bars: Bars = BARS
 ) -> tuple[Pointer, ...]:
     """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
 
-    ``best`` is the highest probability of a note, whether it can be pointed at or not, and ``notes`` their number in the project.
+    ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
+    notes in the project.
     """
-    share = _risen(listed, bars) * math.sqrt(min(1.0, max(1, notes) / _MANY))
+    best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
+    share = _risen(listed, bars)
+    if best >= _STANDS_OUT * following:
+        share *= math.sqrt(min(_MANY, max(_FEW, notes)) / _MANY)
     least = max(bars.least * share, bars.share * best)
     likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST]
     if not likely or likely[0].score < bars.opens * share:

@@ -401,7 +401,8 @@ class Recall:
         cited = {reference for note in told for reference in note.evidence}
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
-        pointers = pointing.pointers(could, best=max((hit.score for hit in near), default=0.0), notes=weighed.notes, listed=listed)
+        scores = [hit.score for hit in near]
+        pointers = pointing.pointers(could, scores, notes=weighed.notes, listed=listed)
         first = not prompt.situation.position
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers

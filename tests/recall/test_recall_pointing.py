@@ -22,7 +22,7 @@ def pointed(
     near: Sequence[Hit], listed: Mapping[str, float] | None = None, prompt: str = "which table?", notes: int = 100
 ) -> list[str]:
     found = pointing.candidates(prompt, near)
-    return [each.id for each in pointing.pointers(found, best=near[0].score, notes=notes, listed=listed or {})]
+    return [each.id for each in pointing.pointers(found, [hit.score for hit in near], notes=notes, listed=listed or {})]
 
 
 def ids(prompt: str = "which table?", **listed: float) -> list[str]:
@@ -85,11 +85,12 @@ def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> No
     assert talks(cited, near=near, queue=0.2) == []
 
 
-def test_among_few_notes_one_is_named_that_would_be_too_unlikely_among_many() -> None:
+def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
     near = [replace(LIKELY[0], score=0.03), replace(LIKELY[1], score=0.004)]
 
     assert pointed(near) == []
     assert pointed(near, notes=10) == ["queue"]
+    assert pointed([near[0], replace(near[1], score=0.02)], notes=10) == []
 
 
 @pytest.mark.parametrize(
