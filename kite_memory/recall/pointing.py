@@ -44,8 +44,8 @@ _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
 _FEW, _MANY, _STANDS_OUT = 10, 50, 2.0
-"""With fewer notes than ``_MANY`` the bars are lower for one that is twice as likely as the next, by the root of their share: of few
-notes each is likelier to be the one, and the probability was fitted on vaults of about a hundred.
+"""With fewer notes than ``_MANY`` the bars are lower for one that is twice as likely as the next, by the root of their share: of
+few notes each is likelier to be the one, and the probability was fitted on vaults of about a hundred.
 """
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
