@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note
 from kite_memory.recall import titles
@@ -97,13 +98,14 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
 def pointers(
     found: Sequence[Pointer], scores: Sequence[float], *, notes: int, listed: Mapping[str, float], bars: Bars = BARS
 ) -> tuple[Pointer, ...]:
-    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
+    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now. Pointers
+    to conversations do not raise the bars: a note that is likely enough would be worth more.
 
     ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
     notes in the project.
     """
     best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
-    share = _risen(listed, bars)
+    share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
     if best >= _STANDS_OUT * following:
         share *= math.sqrt(min(_MANY, max(_FEW, notes)) / _MANY)
     least = max(bars.least * share, bars.share * best)

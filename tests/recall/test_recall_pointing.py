@@ -57,6 +57,7 @@ def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> Non
 
     assert len(pointed(near, dict.fromkeys(many, pointing.BARS.listed))) == 2
     assert pointed(near, many) == []
+    assert len(pointed(near, {f"claude-code:{each}#77aa01bc": 0.3 for each in range(20)})) == 2
     assert pointing.least_of_conversations(many) > 2 * pointing.least_of_conversations({})
 
 
