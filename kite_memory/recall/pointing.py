@@ -98,8 +98,9 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
 def pointers(
     found: Sequence[Pointer], scores: Sequence[float], *, notes: int, listed: Mapping[str, float], bars: Bars = BARS
 ) -> tuple[Pointer, ...]:
-    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now. Pointers
-    to conversations do not raise the bars: a note that is likely enough would be worth more.
+    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
+
+    Earlier pointers to conversations do not raise the bars, since a note that is likely enough is worth more than these.
 
     ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
     notes in the project.
