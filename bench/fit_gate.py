@@ -308,7 +308,7 @@ class Pointed:
 _LONG, _SHORT_SESSION, _LONG_SESSION, _PRINTED = 10, 450.0, 850.0, 0.25
 """Limits a little below those to be kept, since a project left out is never quite like the others."""
 _WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
-_TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.06, 1.1), (0.03, 0.04))
+_TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.05, 1.07, 1.1), (0.03, 0.04))
 _SETTINGS = tuple(Bars(opens=opens, least=least, rise=rise, listed=listed) for opens, least, rise, listed in _TRIED)
 
 

@@ -34,7 +34,7 @@ class Bars:
 
     opens: float = 0.05
     least: float = 0.03
-    rise: float = 1.06
+    rise: float = 1.05
     share: float = 0.25
     listed: float = 0.04
     talk: float = 0.08
@@ -44,7 +44,7 @@ BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_FEW, _MANY, _STANDS_OUT = 10, 50, 2.0
+_FEW, _MANY, _STANDS_OUT = 5, 30, 2.0
 """With fewer notes than ``_MANY`` the bars are lower for one that is twice as likely as the next, by the root of their share: of
 few notes each is likelier to be the one, and the probability was fitted on vaults of about a hundred.
 """
