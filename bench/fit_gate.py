@@ -256,7 +256,7 @@ def selected(every: Sequence[Case], penalty: float) -> list[str]:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Told:
     """A prompt of a replay: what could be pointed at with it. ``pointers`` has none for a note that no line may name; ``earlier``
-    is the number of notes of earlier sessions.
+    is the number of notes of earlier sessions, ``asks`` whether it `asks_of_the_past`.
     """
 
     session: str
@@ -268,6 +268,7 @@ class Told:
     figures: Floats
     pointers: Mapping[str, Pointer]
     earlier: int
+    asks: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -340,6 +341,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
                 notes=tuple(each["note"] for each in near),
                 figures=np.array([each["figures"] for each in near]).reshape(-1, len(FEATURES)),
                 pointers={pointer.id: pointer for pointer in found},
+                asks=pointing.asks_of_the_past(text),
                 earlier=sum(each["session"] < row["session"] for each in project.rows("notes.jsonl")),
             )
         )
@@ -378,7 +380,7 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
         scores = [float(likely[at]) for at in order]
-        said = voices((), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, bars=bars))
+        said = voices((), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, bars=bars))
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)

@@ -2,7 +2,6 @@
 full.
 """
 
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,10 +43,12 @@ BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_FEW, _MANY, _STANDS_OUT = 5, 30, 2.0
-"""With fewer notes than ``_MANY`` the bars are lower for one that is twice as likely as the next, by the root of their share: of
-few notes each is likelier to be the one, and the probability was fitted on vaults of about a hundred.
+_FEW, _MANY, _STANDS_OUT = 10, 25, 2.0
+"""With fewer notes than ``_MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
+is likelier to be the one, and the probability was fitted on vaults of about a hundred.
 """
+_ASKS = 0.5
+"""Factor of the bars for a plain question about the past."""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -96,19 +97,27 @@ def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
 
 
 def pointers(
-    found: Sequence[Pointer], scores: Sequence[float], *, notes: int, listed: Mapping[str, float], bars: Bars = BARS
+    found: Sequence[Pointer],
+    scores: Sequence[float],
+    *,
+    notes: int,
+    listed: Mapping[str, float],
+    asks: bool = False,
+    bars: Bars = BARS,
 ) -> tuple[Pointer, ...]:
     """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
 
     Earlier pointers to conversations do not raise the bars, since a note that is likely enough is worth more than these.
 
     ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
-    notes in the project.
+    notes in the project; ``asks`` means that the prompt `asks_of_the_past`.
     """
     best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
     share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
     if best >= _STANDS_OUT * following:
-        share *= math.sqrt(min(_MANY, max(_FEW, notes)) / _MANY)
+        share *= min(_MANY, max(_FEW, notes)) / _MANY
+    if asks:
+        share *= _ASKS
     least = max(bars.least * share, bars.share * best)
     likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST]
     if not likely or likely[0].score < bars.opens * share:

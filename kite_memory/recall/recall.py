@@ -402,7 +402,8 @@ class Recall:
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]
-        pointers = pointing.pointers(could, scores, notes=weighed.notes, listed=listed)
+        asks = pointing.asks_of_the_past(prompt.text)
+        pointers = pointing.pointers(could, scores, notes=weighed.notes, listed=listed, asks=asks)
         first = not prompt.situation.position
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers

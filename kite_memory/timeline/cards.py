@@ -313,7 +313,8 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
         parts.append(_weights(round(words / max(1, cards)))[told & ((1 << _NUMBER_AT) - 1)] * chosen[key])
         shares.append(np.full(len(told), chosen[key]))
     holders = np.concatenate(numbers)
-    scores, shared = np.bincount(holders, np.concatenate(parts)), np.bincount(holders, np.concatenate(shares))
+    scores = np.bincount(holders, np.concatenate(parts)).astype(np.float64, copy=False)
+    shared = np.bincount(holders, np.concatenate(shares))
     found = {number: float(scores[number]) for number in highest(scores, 2 * limit, _ANY).tolist()}
     unheld = {of: (min(len(asked), _TERMS) - asked_of[of]) * rarity(0, cards) for of, (cards, _) in known.items()}
     matches = [

@@ -29,9 +29,9 @@ def ids(prompt: str = "which table?", **listed: float) -> list[str]:
     return pointed(LIKELY, listed, prompt)
 
 
-def talks(*found: Pointer, near: Sequence[Hit] = (), least: float = 0.08, **listed: float) -> list[str]:
+def talks(*found: Pointer, near: Sequence[Hit] = (), listed: Mapping[str, float] | None = None) -> list[str]:
     of_notes = pointing.candidates("which table?", near)
-    return [each.id for each in pointing.conversations(found, of_notes, listed=listed, least=least)]
+    return [each.id for each in pointing.conversations(found, of_notes, listed=listed or {}, least=0.08)]
 
 
 def test_the_likely_notes_best_first() -> None:
@@ -40,7 +40,7 @@ def test_the_likely_notes_best_first() -> None:
 
 def test_the_likeliest_conversation_is_named_and_no_other() -> None:
     assert talks(TALK, replace(TALK, id="other")) == [TALK.id]
-    assert talks(replace(TALK, score=0.07)) == talks(TALK, **{TALK.id: 0.2}) == []
+    assert talks(replace(TALK, score=0.07)) == talks(TALK, listed={TALK.id: 0.2}) == []
 
 
 def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> None:
@@ -68,6 +68,13 @@ def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> Non
     assert len(pointed([replace(faint[0], score=0.06), faint[1]])) == 2
 
 
+def test_a_plain_question_about_the_past_needs_a_less_likely_note() -> None:
+    found = pointing.candidates("why did we pick postgres?", [replace(LIKELY[0], score=0.03)])
+
+    assert pointing.pointers(found, [0.03, 0.02], notes=100, listed={}, asks=True)
+    assert not pointing.pointers(found, [0.03, 0.02], notes=100, listed={})
+
+
 def test_a_pointer_far_less_likely_than_the_best_is_left_out() -> None:
     near = [replace(LIKELY[0], score=0.4), replace(LIKELY[1], score=0.09)]
 
@@ -83,7 +90,7 @@ def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> No
     near = [replace(LIKELY[0], score=0.01, note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
     assert talks(cited, near=near) == ["queue"]
-    assert talks(cited, near=near, queue=0.2) == []
+    assert talks(cited, near=near, listed={"queue": 0.2}) == []
 
 
 def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
