@@ -33,7 +33,7 @@ class Bars:
 
     opens: float = 0.05
     least: float = 0.03
-    rise: float = 1.05
+    rise: float = 1.054
     share: float = 0.25
     listed: float = 0.04
     talk: float = 0.08
@@ -43,8 +43,8 @@ BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_FEW, _MANY, _STANDS_OUT = 10, 25, 2.0
-"""With fewer notes than ``_MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
+_FEW, MANY, _STANDS_OUT = 10, 25, 2.0
+"""With fewer notes than ``MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
 is likelier to be the one, and the probability was fitted on vaults of about a hundred.
 """
 _ASKS = 0.5
@@ -115,7 +115,7 @@ def pointers(
     best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
     share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
     if best >= _STANDS_OUT * following:
-        share *= min(_MANY, max(_FEW, notes)) / _MANY
+        share *= min(MANY, max(_FEW, notes)) / MANY
     if asks:
         share *= _ASKS
     least = max(bars.least * share, bars.share * best)
@@ -131,13 +131,21 @@ def least_of_conversations(listed: Mapping[str, float], bars: Bars = BARS) -> fl
 
 
 def conversations(
-    found: Sequence[Pointer], of_notes: Sequence[Pointer], *, listed: Mapping[str, float], least: float
+    found: Sequence[Pointer],
+    of_notes: Sequence[Pointer],
+    *,
+    given: Collection[str],
+    listed: Mapping[str, float],
+    least: float,
 ) -> tuple[Pointer, ...]:
     """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
-    which says the same in a shorter line. ``of_notes`` are all pointers that could be given.
+    which says the same in a shorter line. ``of_notes`` are all pointers that could be given, ``given`` those that
+    are: a conversation that one of them rests on is left out.
     """
     for each in _fresh(found, least, listed):
         noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
+        if any(note.id in given for note in noted):
+            continue
         for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
             return (replace(pointer, again=pointer.id in listed),)
     return ()

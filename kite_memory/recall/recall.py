@@ -402,8 +402,9 @@ class Recall:
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]
-        asks = pointing.asks_of_the_past(prompt.text)
-        pointers = pointing.pointers(could, scores, notes=weighed.notes, listed=listed, asks=asks)
+        asks = not chosen and pointing.asks_of_the_past(prompt.text)
+        notes = pointing.MANY if chosen else weighed.notes  # what was asked for is there: more must be likely
+        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks)
         first = not prompt.situation.position
         if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
             return (), pointers
@@ -415,7 +416,10 @@ class Recall:
             others = self._cards.near(prompt.text, project=prompt.project, session=prompt.session, least=least)
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
-        return quotes, (*pointers, *pointing.conversations(others, could, listed=listed, least=least))
+        return quotes, (
+            *pointers,
+            *pointing.conversations(others, could, given=[each.id for each in pointers], listed=listed, least=least),
+        )
 
     def _delivered(self, select: Callable[[], Selection], remember: bool, delivery: Delivery | None) -> Injection:
         """Deliver, or without ``remember`` only select."""

@@ -29,9 +29,11 @@ def ids(prompt: str = "which table?", **listed: float) -> list[str]:
     return pointed(LIKELY, listed, prompt)
 
 
-def talks(*found: Pointer, near: Sequence[Hit] = (), listed: Mapping[str, float] | None = None) -> list[str]:
+def talks(
+    *found: Pointer, near: Sequence[Hit] = (), listed: Mapping[str, float] | None = None, given: Sequence[str] = ()
+) -> list[str]:
     of_notes = pointing.candidates("which table?", near)
-    return [each.id for each in pointing.conversations(found, of_notes, listed=listed or {}, least=0.08)]
+    return [each.id for each in pointing.conversations(found, of_notes, given=given, listed=listed or {}, least=0.08)]
 
 
 def test_the_likely_notes_best_first() -> None:
@@ -90,7 +92,7 @@ def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> No
     near = [replace(LIKELY[0], score=0.01, note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
     assert talks(cited, near=near) == ["queue"]
-    assert talks(cited, near=near, listed={"queue": 0.2}) == []
+    assert talks(cited, near=near, listed={"queue": 0.2}) == talks(cited, near=near, given=["queue"]) == []
 
 
 def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
