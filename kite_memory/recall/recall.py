@@ -23,8 +23,8 @@ from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
-from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
+from kite_memory.recall.select import TERSE, Prompt, Requirement, Weighed, bounded, needless, weigh
+from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, ShownNote
 from kite_memory.recall.shelf import Shelf
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
@@ -82,7 +82,7 @@ class Recall:
         self._memory = memory
         self._fitted = fitted or gate.shipped()
         self._learned: date | None = None
-        self._bar = Bar(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
+        self._bar = Requirement(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
@@ -461,7 +461,7 @@ class Recall:
             project=prompt.project,
             head=prompt.head,
             reason=injection.reason,
-            given=tuple(told),
+            given=tuple(given),
         )
 
 

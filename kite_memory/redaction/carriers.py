@@ -5,7 +5,7 @@ import re
 from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.views import PAIR, decoded
-from kite_memory.redaction.words import Words
+from kite_memory.redaction.words import TextWords
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
 _DATABASE_ADDRESS = re.compile(
@@ -96,7 +96,7 @@ _NEXT_WORDS = tuple(
         (b" secret", rb"secret set [^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
     )
 )
-"""Words in commands and settings that a password follows, each with a word that such a text must hold."""
+"""TextWords in commands and settings that a password follows, each with a word that such a text must hold."""
 _ACCOUNT_WORDS = (frozenset((b"alter", b"create", b"grant")), frozenset((b"user", b"role", b"login", b"identified")))
 _FED = tuple(
     (
@@ -142,7 +142,7 @@ _HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code
 _LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
-def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
+def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their place. ``words`` are those of ``raw``."""
     if b"://" in raw:
         _addresses(raw, spans)
@@ -156,14 +156,14 @@ def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
-    _told(raw, words, spans)
+    _add_spans(raw, words, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
-def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
+def _add_spans(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find what a command or a call takes as a password, by its position."""
     for word, before in _NEXT_WORDS:
         for found in before.finditer(raw) if word in words.joined else ():
@@ -183,7 +183,7 @@ def _told(raw: bytes, words: Words, spans: list[Span]) -> None:
             _add(found, "word", "private-key", spans)
 
 
-def _fed(raw: bytes, words: Words, spans: list[Span]) -> None:
+def _fed(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find passwords passed on standard input: ``echo … | sudo -S`` and similar."""
     for command, fed in _FED:
         for found in fed.finditer(raw) if command in words.each else ():

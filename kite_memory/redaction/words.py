@@ -11,7 +11,7 @@ from kite_memory.redaction.cleaning import bare
 from kite_memory.redaction.vendors import any_of
 
 
-class Likeness(StrEnum):
+class PasswordLikeness(StrEnum):
     """How much a value must look like a password."""
 
     ANY = "any"
@@ -21,7 +21,7 @@ class Likeness(StrEnum):
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
-    """Words that do not form a sentence."""
+    """TextWords that do not form a sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"
@@ -55,13 +55,13 @@ class Form:
     words: tuple[frozenset[bytes], ...]
     near: tuple[re.Pattern[bytes], ...]
     pattern: re.Pattern[bytes]
-    likeness: Likeness
+    likeness: PasswordLikeness
 
 
 _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
 
 
-class Words(NamedTuple):
+class TextWords(NamedTuple):
     """The different words of a text: runs of letters, each once, in lower case.
 
     They are a fifth of the text, so it is faster to check here first what need not be searched in the text.
@@ -72,10 +72,10 @@ class Words(NamedTuple):
     """With a blank before each."""
 
 
-def words_of(small: bytes) -> Words:
+def words_of(small: bytes) -> TextWords:
     """Return the words of a text in lower case."""
     each = frozenset(small.translate(_LETTERS).split())
-    return Words(each, b" ".join((b"", *each)))
+    return TextWords(each, b" ".join((b"", *each)))
 
 
 def first_word(stem: bytes) -> bytes:
@@ -129,11 +129,11 @@ FORMS = tuple(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
         near=_literals(form["near"].split("|")) if "near" in form else (),
         pattern=_compiled(form["text"]),
-        likeness=Likeness(form["value"]),
+        likeness=PasswordLikeness(form["value"]),
     )
     for form in (*_DATA["sentence"], *_DATA["command"])
 )
 PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
-"""Words after which a value follows."""
+"""TextWords after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())

@@ -119,7 +119,10 @@ def test_an_answer_is_what_a_person_said_last_and_the_recap_after_it_not_an_offe
     found = settled_in(talk, 0, len(talk), None)
 
     assert found is not None
-    assert [sentence.text for sentence in told_of([found], talk)] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
+    assert [sentence.text for sentence in sentences_of_evidence([found], talk)] == [
+        f"On 2026-03-02: “{SETTLED}”",
+        "Set to an hour.",
+    ]
 
 
 def said(number: int, text: str, *, role: Literal["user", "assistant"]) -> Event:
@@ -154,7 +157,7 @@ def test_a_nearer_conversation_is_no_less_likely_and_one_that_settled_something_
 
 
 def toward(text: str) -> list[float]:
-    """A vector that only tells whether a text is about the sluice, a little less with a child, and whether about the boat."""
+    """A vector that only shows whether a text is about the sluice, a little less with a child, and whether about the boat."""
     about = 0.9 if "child" in text else 1.0
     return [about * ("sluice" in text or "smith" in text), float("boat" in text)]
 
