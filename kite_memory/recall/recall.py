@@ -451,9 +451,9 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        told = [Given(note=name(hit.note), score=pointing.BARS.listed if listed else hit.score) for hit in injection.hits]
-        told += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
-        told += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
+        given = [ShownNote(note=name(hit.note), score=pointing.BARS.listed if listed else hit.score) for hit in injection.hits]
+        given += [ShownNote(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
+        given += [ShownNote(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(
             at=self._clock(),
             moment=moment,

@@ -215,7 +215,7 @@ def highest(figures: "Vectors | Floats", most: int, least: float) -> "npt.NDArra
     return places[np.argsort(-figures[places], kind="stable")]
 
 
-def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
+def near(vectors: VectorSnapshot, meaning: Meaning, text: str) -> Nearness | None:
     """Return the cosines between ``text`` and all vectors; ``None`` if the text is blank or the vectors belong to another space."""
     if not text.strip() or vectors.state[0] != meaning.space:
         return None

@@ -175,7 +175,7 @@ def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments)
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
-def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
     """Return a conversation by its citation or handle: what was asked and how it ended; ``None`` for any other name, or if it is
     not visible. A grant of a part needs the citation, which names the session.
     """

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.app.question_answering import Evidence, QuestionAnswering, answers, extract, rulings_in, settled_in, told_of
+from kite_memory.app.question_answering import (
+    Evidence,
+    QuestionAnswering,
+    answers,
+    extract,
+    rulings_in,
+    sentences_of_evidence,
+    settled_in,
+)
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
