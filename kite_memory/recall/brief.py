@@ -1,23 +1,240 @@
-"""The list of titles that a session is shown as it starts, before its topic is known: the notes most likely to matter."""
+"""Titles in place of notes: the list that a session is shown as it starts, and pointers beside a prompt's answer.
 
+A note is represented by its title, if that is understandable alone, or else by its first sentence that is.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.plan import SimilarNote, Surroundings
-from kite_memory.recall import scoring, titles
+from kite_memory.model.event import EvidenceReference
+from kite_memory.model.hit import Hit, Pointer
+from kite_memory.model.note import Note, NoteKind, Scope, SimilarNote, Surroundings
+from kite_memory.recall import search
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
 from kite_memory.recall.prose import prose
+from kite_memory.recall.rendering import shortened
 from kite_memory.recall.search import best, name
+from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.text.shell import Invocation, invocations
+
+_LONGEST = 90
+_TITLE_LOOKED_AT = 2_000
+_LEAST_WORDS = 4
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+_CODE = re.compile(r"`[^`]*`|\S*[/\\(){}=<>]\S*|\b\w+(?:[._]\w+)+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z]\w*[a-z][A-Z]\w*\b")
+_REFERS_BACK = re.compile(
+    r"(?:this|that|these|those|it|its|it's|they|he|she|there|there's|here|here's|also|instead|same|and|but|so|because|then|otherwise"
+    r"|(?:the|a) (?:above|former|latter|same|remaining|other|following|last|next|second) \w+|as (?:above|before|discussed|said))\b"
+    r"|\(?[A-Za-z0-9]\)|[-–—:,;.]",
+    re.IGNORECASE,
+)
+_HANGS = re.compile(
+    r"(?:\b(?:a|an|the|and|or|but|of|to|in|on|at|by|for|from|with|into|as|than|that|which|who|where|when|if|because|is|are|was|be|not)"
+    r"|[,:;(–—-])\s*$",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
+_STATE = re.compile(
+    r"\b(?:(?:is|are|still|currently|now) (?:\w+ )?(?:failing|broken|red|down|blocked|pending|missing|unfinished|in progress|flaky"
+    r"|wip|stuck|open|unmerged|disabled)|currently|right now|at the moment|so far|not yet|for now|in progress|wip|todo)\b",
+    re.IGNORECASE,
+)
+_STATES_HOLD = timedelta(days=14)
+
+
+def title_line(note: Note) -> str:
+    """Return the line of a note. Empty if it has none; such a note gets no pointer."""
+    title = " ".join(note.title.split())
+    if not says_something(title):
+        sentences = (" ".join(each.split()) for each in _SENTENCE.findall(prose(note.body[:_TITLE_LOOKED_AT])))
+        title = next(filter(says_something, sentences), "")
+    said = shortened(quoted(title), tokens=_LONGEST, characters=_LONGEST)
+    return plain_line(said.rstrip("."), _LONGEST + 2)
+
+
+def says_something(text: str) -> bool:
+    """Return whether the text is a statement that is understandable alone: no mere name, no reference to earlier text, no
+    unfinished sentence.
+    """
+    if _REFERS_BACK.match(text) or _HANGS.search(text):
+        return False
+    return len(_WORD.findall(text)) >= _LEAST_WORDS and len(_WORD.findall(_CODE.sub(" ", text))) >= _LEAST_WORDS - 2
+
+
+def describes_a_state(note: Note) -> bool:
+    """Return whether the note describes a temporary state, which may have changed since."""
+    return note.kind in (NoteKind.FACT, NoteKind.INSIGHT, NoteKind.QUESTION) and _STATE.search(note.title) is not None
+
+
+def is_past(note: Note, now: datetime) -> bool:
+    """Return whether the note describes a state that is too old to be shown as current: more than fourteen days."""
+    return describes_a_state(note) and now - note.created > _STATES_HOLD
+
+
+MOST_POINTERS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on.
+
+    ``opens`` is the least probability of the likeliest note: where it is lower, the prompt is pointed at no note. ``least`` is that
+    of the others. It is lower, since the frame of the block costs as much as a line. ``rise`` is the factor by which both grow with
+    each pointer that the session was given before: so a long session is not given many more than a short one, even in a project
+    whose probabilities are all too high. A note less likely than ``share`` of the likeliest is left out. ``listed`` is the score of
+    a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more.
+
+    ``talk`` is the least probability of a conversation. One is pointed at only where no note is likely enough, since its line costs
+    twice as much and is right half as often.
+    """
+
+    opens: float = 0.05
+    least: float = 0.03
+    rise: float = 1.054
+    share: float = 0.25
+    listed: float = 0.04
+    talk: float = 0.08
+
+
+BARS = Bars()
+_DOUBLE = 2.0
+_CLEAR = 0.10
+_AHEAD = 1.5
+_FEW, MANY, _STANDS_OUT = 10, 25, 2.0
+"""With fewer notes than ``MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
+is likelier to be the one, and the probability was fitted on vaults of about a hundred.
+"""
+_ASKS = 0.5
+"""Factor of the bars for a plain question about the past."""
+_SAID_TITLE, _SAID_BODY = 0.85, 0.6
+_LOOKED_AT = 1_200
+_ASKED = 700
+_PAST = re.compile(
+    r"\bwhy (?:did|do|does|are|is|was|were|have|had|don't|didn't|aren't|isn't|can't|won't) (?:we|i|it|the|our|this|that)\b"
+    r"|\bwhy \S+(?: \S+){0,3} (?:rather than|instead of|over|and not)\b"
+    r"|\bremind me\b|\blast time\b"
+    r"|\b(?:what|which)(?: [\w-]+){0,4} (?:did|do|does|have|had|should) (?:we|i|the|our)\b|\bwhy not\b"
+    r"|\b(?:did|have|had) (?:we|i) (?:\w+ )?(?:decid|agre|settl|tr(?:y|ied)|discuss|already|fix|talk|run into|hit|choos|pick)\w*"
+    r"|\bwhere (?:is|are|does|do|did|was|were) (?:the|our|we|i)\b|\bhow did we\b"
+    r"|\bwhat was (?:the|our) (?:reason|decision|plan|problem|fix|issue|conclusion)"
+    r"|\b(?:as )?we (?:decided|agreed|settled on|chose|discussed)\b|\bdo you (?:remember|recall)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_of_the_past(text: str) -> bool:
+    """Return whether the prompt plainly asks what was decided, found out or agreed before."""
+    return _PAST.search(" ".join(text[:_ASKED].split())) is not None
+
+
+def asked_for(text: str, near: Sequence[Hit]) -> int:
+    """Return how many of the ``near`` notes, likeliest first, a question about the past asks for: 1 if the first is clearly ahead,
+    else 0.
+    """
+    if not near or near[0].score < _CLEAR or not asks_of_the_past(text):
+        return 0
+    return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
+
+
+def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
+    """Return every pointer to a note that could be given with this prompt, in the order of ``near``.
+
+    Omits a note that has no line, and a note whose words are in the prompt.
+    """
+    said = frozenset(terms(text))
+    found: dict[str, Pointer] = {}
+    for hit in near:
+        title = title_line(hit.note)
+        if title and not repeats(hit.note, said):
+            pointer = Pointer(
+                id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
+            )
+            found.setdefault(pointer.id, pointer)
+    return list(found.values())
+
+
+def pointers(
+    found: Sequence[Pointer],
+    scores: Sequence[float],
+    *,
+    notes: int,
+    listed: Mapping[str, float],
+    asks: bool = False,
+    bars: Bars = BARS,
+) -> tuple[Pointer, ...]:
+    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
+
+    Earlier pointers to conversations do not raise the bars, since a note that is likely enough is worth more than these.
+
+    ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
+    notes in the project; ``asks`` means that the prompt `asks_of_the_past`.
+    """
+    best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
+    share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
+    if best >= _STANDS_OUT * following:
+        share *= min(MANY, max(_FEW, notes)) / MANY
+    if asks:
+        share *= _ASKS
+    least = max(bars.least * share, bars.share * best)
+    likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST_POINTERS]
+    if not likely or likely[0].score < bars.opens * share:
+        return ()
+    return tuple(replace(each, again=each.id in listed) for each in likely)
+
+
+def least_of_conversations(listed: Mapping[str, float], bars: Bars = BARS) -> float:
+    """Return the least probability of a conversation that this session is pointed at."""
+    return bars.talk * _risen(listed, bars)
+
+
+def conversations(
+    found: Sequence[Pointer],
+    of_notes: Sequence[Pointer],
+    *,
+    given: Collection[str],
+    listed: Mapping[str, float],
+    least: float,
+) -> tuple[Pointer, ...]:
+    """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
+    which says the same in a shorter line. ``of_notes`` are all pointers that could be given, ``given`` those that
+    are: a conversation that one of them rests on is left out.
+    """
+    for each in _fresh(found, least, listed):
+        noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
+        if any(note.id in given for note in noted):
+            continue
+        for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
+            return (replace(pointer, again=pointer.id in listed),)
+    return ()
+
+
+def _risen(listed: Mapping[str, float], bars: Bars) -> float:
+    """Return the factor by which the bars grew with the pointers that a session was given."""
+    return float(bars.rise ** sum(score != bars.listed for score in listed.values()))
+
+
+def _fresh(found: Sequence[Pointer], least: float, listed: Mapping[str, float]) -> list[Pointer]:
+    return [each for each in found if each.score >= max(least, _DOUBLE * listed.get(each.id, 0.0))]
+
+
+def repeats(note: Note, said: Collection[str]) -> bool:
+    """Return whether these words already contain what the note says."""
+    title, body = terms(note.title), terms(prose(note.body[:_LOOKED_AT]))
+    return _share(title, said) >= _SAID_TITLE and _share(body, said) >= _SAID_BODY
+
+
+def _share(words: Sequence[str], said: Collection[str]) -> float:
+    return sum(word in said for word in words) / len(words) if words else 1.0
+
 
 _KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 _TEXT = 4_000
@@ -32,7 +249,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
     """
     signals = index.signals(_said(note), project=note.project)
     columns = signals.columns
-    mask = scoring.found(columns, now) & scoring.of_kinds(columns, _KINDS)
+    mask = search.found(columns, now) & search.of_kinds(columns, _KINDS)
     mask &= columns.notes["project"] == index.project_number(note.project)
     rows = np.flatnonzero(mask)
     if not len(rows):
@@ -64,11 +281,11 @@ def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: in
     columns = index.columns(sight)
     if not len(columns):
         return []
-    mask = scoring.found(columns, now)
+    mask = search.found(columns, now)
     if project:
-        mask &= scoring.within(columns, index.project_number(project))
+        mask &= search.within(columns, index.project_number(project))
     if kinds:
-        mask &= scoring.of_kinds(columns, kinds)
+        mask &= search.of_kinds(columns, kinds)
     rows = np.flatnonzero(mask)
     newest = rows[np.lexsort((-rows, -columns.notes["created"][rows]))]
     chosen: dict[str, Note] = {}
@@ -130,10 +347,10 @@ def contents(
     columns = index.columns()
     if not len(columns) or not project:
         return ()
-    mask = scoring.spoken(columns, now) & scoring.within(columns, index.project_number(project))
+    mask = search.spoken(columns, now) & search.within(columns, index.project_number(project))
     notes = columns.notes
     scores = notes["importance"].astype(np.float64)
-    scores += _LASTING * ~scoring.of_kinds(columns, {NoteKind.INSIGHT})
+    scores += _LASTING * ~search.of_kinds(columns, {NoteKind.INSIGHT})
     scores -= _NEWER * np.clip((now - notes["created"]) / _WEEK, 0, 500)
     for called in taken_up:
         scores[columns.rows_of(np.array(index.numbers(called), np.int64))] += _TAKEN_UP
@@ -146,9 +363,9 @@ def contents(
         note = found.get(int(notes["number"][row]))
         if note is None or name(note) in shown or name(note) in ranked or (note.scope is Scope.SESSION and note.session != session):
             continue
-        line = titles.line(note)
+        line = title_line(note)
         elsewhere = note.branch and branch and note.branch != branch
-        if note.drifted or elsewhere or not line or titles.is_past(note, today):
+        if note.drifted or elsewhere or not line or is_past(note, today):
             continue
         score = float(scores[row]) + (_RESTED if name(note) in at_rest else 0.0)
         if routine and _warns_of(note, routine):

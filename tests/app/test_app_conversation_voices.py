@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.question_answering import (
     Evidence,
     QuestionAnswering,
@@ -20,12 +19,13 @@ from kite_memory.app.question_answering import (
     sentences_of_evidence,
     settled_in,
 )
+from kite_memory.app.searching import ConversationVoices
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.rendering import voices as rendered
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked

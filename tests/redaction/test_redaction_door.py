@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import drop_private, redact, redact_event
 from kite_memory.redaction.door import mark
