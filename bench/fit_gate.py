@@ -2,6 +2,7 @@
 
     python -m bench.recall_gold --gold DIR --transcripts DIR --out OUT.jsonl --figures FIGURES.jsonl
     python -m bench.fit_gate --gold DIR --figures FIGURES.jsonl [--write] [--features a,b,c | --select]
+    python -m bench.fit_gate --gold DIR --figures FIGURES.jsonl --pointing OUT.jsonl
 
 A logistic regression over the figures of every candidate (is this note among those that help with this prompt?), held down by a
 penalty. Cross-validated by project (fitted on the others) and by session. The thresholds are chosen on the cross-validated
@@ -9,16 +10,21 @@ probabilities, in a replay where no note is shown twice in a session, so that of
 something: 1 % quiet, 2 % normal, 10 % eager; of the unrelated ones 1, 1 and 10 %; and so that, but for eager, at least .6 of what
 each project is shown is right. ``--write`` then fits on everything and writes the weights. It keeps the shipped thresholds, some of
 which were set by hand, unless ``--thresholds`` is given too: they are then the ones found with the project left out.
+
+``--pointing`` replays the pointers of the predictions' sessions with many settings of `pointing.Bars`. For each project it fits the
+gate on the others, takes the setting that `chosen_bars` finds there, and prints what both do on the project left out; below that,
+the shipped gate and bars.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
 
 import argparse
+import itertools
 import json
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +32,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.recall_gold import labelled, rows
+from bench.opening import predictions_of
+from bench.recall_gold import Labelled, labelled, rows
+from kite_memory.model.hit import Hit, Pointer
+from kite_memory.model.note import Note, NoteKind
+from kite_memory.recall import brief, lexical
+from kite_memory.recall.brief import Bars
 from kite_memory.recall.gate import _FILE, FEATURES, Dial, shipped
+from kite_memory.recall.rendering import block, likely_tokens, voices
+from kite_memory.recall.select import _FAINT, _TELLING_WORDS, POINTED, TERSE, bounded, needless
 
 Floats = npt.NDArray[np.float64]
 
@@ -244,6 +257,195 @@ def selected(every: Sequence[Case], penalty: float) -> list[str]:
         print(f"  + {name:24} loss {best:.4f}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Told:
+    """A prompt of a replay: what could be pointed at with it. ``pointers`` has none for a note that no line may name; ``earlier``
+    is the number of notes of earlier sessions, ``asks`` whether it `asks_of_the_past`.
+    """
+
+    session: str
+    needed: bool
+    relevant: frozenset[str]
+    full: tuple[str, ...]
+    full_tokens: int
+    notes: tuple[str, ...]
+    figures: Floats
+    pointers: Mapping[str, Pointer]
+    earlier: int
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sessions:
+    """A project's replay. ``lists`` holds the notes that each session's start named, and the tokens of that."""
+
+    name: str
+    lists: Mapping[str, tuple[tuple[str, ...], int]]
+    prompts: tuple[Told, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointed:
+    """Needs that had a title in context, and those pointed at with this very prompt; prompts that need none and got something."""
+
+    needs: int
+    context: int
+    now: int
+    others: int
+    printed: int
+    tokens: float
+    prompts: float
+
+    @property
+    def most_tokens(self) -> float:
+        return _SHORT_SESSION if self.prompts < _LONG else _LONG_SESSION
+
+    @property
+    def excess(self) -> float:
+        """Return how far this is above the limits, as a share of them; 0 if it is within."""
+        return max(0.0, self.tokens / self.most_tokens - 1) + max(0.0, self.printed / max(1, self.others) / _PRINTED - 1)
+
+    def __str__(self) -> str:
+        shares = (self.context / self.needs, self.now / self.needs, self.printed / max(1, self.others))
+        return "  ".join(f"{share:10.3f}" for share in shares) + f"  {self.tokens:8.0f}"
+
+
+_LONG, _SHORT_SESSION, _LONG_SESSION, _PRINTED = 10, 450.0, 850.0, 0.25
+"""Limits a little below those to be kept, since a project left out is never quite like the others."""
+_WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
+_TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.05, 1.07, 1.1), (0.03, 0.04))
+_SETTINGS = tuple(Bars(opens=opens, least=least, rise=rise, listed=listed) for opens, least, rise, listed in _TRIED)
+
+
+def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str, Any]]) -> Sessions:
+    held: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows(figures):
+        if row["project"] == project.name:
+            held[row["session"], row["event"]].append(row)
+    notes = {row["id"]: _note(row) for row in project.rows("notes.jsonl")}
+    labels = {(row["session"], row["event"]): row for row in project.rows("prompts.jsonl")}
+    prompts = []
+    for row in predictions:
+        if "event" not in row:
+            continue
+        key = row["session"], row["event"]
+        text = row.get("prompt", "")
+        mine = held[key] if needless(bounded(text)) in ("", TERSE) else []
+        tells = len(lexical.terms(lexical.essence(text))) >= _TELLING_WORDS
+        near = [each for each in mine if _is_near(each["figures"], tells)]
+        found = brief.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near])
+        shown = block([Hit(note=notes[each], score=1.0, why="") for each in row["notes"]])
+        prompts.append(
+            Told(
+                session=row["session"],
+                needed=labels[key]["need"] != "none",
+                relevant=frozenset(labels[key]["relevant"]),
+                full=tuple(row["notes"]),
+                full_tokens=likely_tokens(shown.text),
+                notes=tuple(each["note"] for each in near),
+                figures=np.array([each["figures"] for each in near]).reshape(-1, len(FEATURES)),
+                pointers={pointer.id: pointer for pointer in found},
+                asks=brief.asks_of_the_past(text),
+                earlier=sum(each["session"] < row["session"] for each in project.rows("notes.jsonl")),
+            )
+        )
+    lists = {row["session"]: (tuple(row["brief"]), int(row["tokens"])) for row in predictions if "brief" in row}
+    return Sessions(name=project.name, lists=lists, prompts=tuple(prompts))
+
+
+def _is_near(figures: Sequence[float], tells: bool) -> bool:
+    by_name = dict(zip(FEATURES, figures, strict=True))
+    return by_name["words"] > 0 or (tells and by_name["meaning"] >= _FAINT)
+
+
+def _note(row: dict[str, Any]) -> Note:
+    return Note(
+        id=row["id"],
+        path=f"notes/{row['id']}.md",
+        kind=NoteKind(row["kind"]),
+        title=row["title"],
+        body=row["body"],
+        created=_WRITTEN,
+        updated=_WRITTEN,
+    )
+
+
+def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> Pointed:
+    """Replay the pointers of a project. What was said in full is taken from the predictions."""
+    listed = {session: dict.fromkeys(notes, bars.listed) for session, (notes, _) in project.lists.items()}
+    context = {session: set(notes) for session, (notes, _) in project.lists.items()}
+    shown: dict[str, set[str]] = defaultdict(set)
+    tokens = sum(spent for _, spent in project.lists.values())
+    needs = known = now = others = printed = 0
+    for prompt, likely in zip(project.prompts, probabilities, strict=True):
+        mine, known_here = listed.setdefault(prompt.session, {}), context.setdefault(prompt.session, set())
+        shown[prompt.session].update(prompt.full)
+        order = [at for at in np.argsort(-likely, kind="stable") if prompt.notes[at] not in shown[prompt.session]][:POINTED]
+        named = [at for at in order if prompt.notes[at] in prompt.pointers]
+        found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
+        scores = [float(likely[at]) for at in order]
+        said = voices((), (), brief.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, bars=bars))
+        given = [pointer.id for pointer in said.pointers]
+        mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
+        known_here.update(given, prompt.full)
+        tokens += prompt.full_tokens + said.tokens
+        if prompt.needed:
+            needs += 1
+            known += not prompt.relevant.isdisjoint(known_here)
+            now += not prompt.relevant.isdisjoint((*prompt.full, *given))
+        else:
+            others += 1
+            printed += bool(prompt.full or given)
+    sessions = len({prompt.session for prompt in project.prompts})
+    return Pointed(
+        needs=needs,
+        context=known,
+        now=now,
+        others=others,
+        printed=printed,
+        tokens=tokens / sessions,
+        prompts=len(project.prompts) / sessions,
+    )
+
+
+def chosen_bars(projects: Sequence[Sessions], likely: Callable[[Sessions], Sequence[Floats]]) -> Bars:
+    """Return the setting that is within the limits on each project, or nearest to them, and then has the most needs in context,
+    half as much counting those pointed at with the very prompt; of equals the one of fewer tokens.
+    """
+
+    def worth(bars: Bars) -> tuple[float, float, float]:
+        told = [pointed(project, probabilities, bars) for project, probabilities in known]
+        return (
+            -round(max(each.excess for each in told), 2),
+            sum((each.context + each.now / 2) / each.needs for each in told),
+            -sum(each.tokens for each in told),
+        )
+
+    known = [(project, likely(project)) for project in projects]
+    return max(_SETTINGS, key=worth)
+
+
+def print_pointing(gold: Path, figures: Path, predictions: Path, columns: tuple[int, ...], penalty: float) -> None:
+    found = labelled(gold)
+    projects = [sessions_of(each, figures, predictions_of(each, predictions, len(found) == 1)) for each in found]
+    every = cases(gold, figures)
+    print("left out             in context  this prompt  on none    tokens   opens  least  rise  listed")
+    for project in projects:
+        fold = model([case for case in every if case.project != project.name], columns, penalty)
+
+        def likely(each: Sessions, fold: Model = fold) -> list[Floats]:
+            return [fold(prompt.figures) for prompt in each.prompts]
+
+        bars = chosen_bars([each for each in projects if each is not project], likely)
+        told = pointed(project, likely(project), bars)
+        print(f"{project.name:20} {told}   {bars.opens:5}  {bars.least:5}  {bars.rise:4}  {bars.listed:6}")
+    gate = shipped()
+    print("as shipped")
+    for project in projects:
+        probabilities = [gate.probabilities(prompt.figures) for prompt in project.prompts]
+        print(f"{project.name:20} {pointed(project, probabilities, brief.BARS)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gold", type=Path, required=True)
@@ -254,6 +456,7 @@ def main() -> None:
     parser.add_argument("--second", type=float, default=1.5)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--thresholds", action="store_true")
+    parser.add_argument("--pointing", type=Path)
     given = parser.parse_args()
     every = cases(given.gold, given.figures)
     names = [name.strip() for name in given.features.split(",") if name.strip()] or list(_CHOSEN)
@@ -262,6 +465,9 @@ def main() -> None:
     if given.select:
         names = selected(every, given.penalty)
     columns = tuple(FEATURES.index(name) for name in names)
+    if given.pointing:
+        print_pointing(given.gold, given.figures, given.pointing, columns, given.penalty)
+        return
     print(
         f"{len(every)} prompts, {sum(case.needed for case in every)} of which need a note; {len(names)} figures: {', '.join(names)}"
     )

@@ -25,6 +25,7 @@ from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
+from kite_memory.wiring.services import meaning_of
 
 Json = dict[str, Any]
 PROVIDER = "claude-code"
@@ -127,11 +128,7 @@ def main() -> None:
     asked = parser.parse_args()
     cases = [json.loads(line) for line in asked.cases.read_text(encoding="utf-8").splitlines()]
     local = LocalEmbedder()
-    meaning = Meaning(
-        space=local.space.tag,
-        of_texts=lambda texts: local.embed(texts, "document"),
-        of_question=lambda text: local.embed([text], "query")[0],
-    )
+    meaning = meaning_of(local)
     middle = len(cases) // 2
     with tempfile.TemporaryDirectory() as folder:
         timeline = filled(Path(folder), cases)

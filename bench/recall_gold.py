@@ -52,9 +52,9 @@ from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
+from kite_memory.wiring.services import meaning_of
 
 Json = dict[str, Any]
 
@@ -164,10 +164,18 @@ def gold_note(row: Json, project: str, session: Session) -> Note:
     )
 
 
-def distractors(project: Labelled) -> list[Note]:
-    """Notes of the project's other sessions, unlabelled."""
+def distractors(project: Labelled, began: datetime) -> list[Note]:
+    """Notes of the project's other sessions, unlabelled; those without a date as older than the first labelled session."""
     return [
-        _bystander(f"d-{at:04}", project.name, row["kind"], row["title"], row["body"], datetime.fromisoformat(row["created"]), row)
+        _bystander(
+            f"d-{at:04}",
+            project.name,
+            row["kind"],
+            row["title"],
+            row["body"],
+            datetime.fromisoformat(row["created"]) if row["created"] else began - timedelta(days=1),
+            row,
+        )
         for at, row in enumerate(project.rows("distractors.jsonl"))
     ]
 
@@ -264,11 +272,7 @@ class Replay:
         memory = SessionMemory(self.home / "shown.sqlite")
         local = LocalEmbedder()
         index = Index(self.home / "index", embedder=local)
-        meaning = Meaning(
-            space=local.space.tag,
-            of_texts=lambda texts: local.embed(texts, "document"),
-            of_question=lambda text: local.embed([text], "query")[0],
-        )
+        meaning = meaning_of(local)
         cards = ConversationVoices(timeline=timeline, meaning=meaning) if self.cards else None
         recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock, cards=cards)
         notes = defaultdict(list)
@@ -276,7 +280,7 @@ class Replay:
         for row in self.project.rows("notes.jsonl"):
             if drop.random() >= self.dropped:
                 notes[row["session"]].append(row)
-        beside = distractors(self.project) if self.distractors else []
+        beside: list[Note] = []
         prompts: dict[str, list[str]] = defaultdict(list)
         for row in self.project.rows("prompts.jsonl"):
             prompts[row["session"]].append(row["event"])
@@ -285,6 +289,8 @@ class Replay:
                 session, events = events_of(self.transcripts, file)
                 session = replace(session, project=self.project.name)
                 clock.now = max(session.started, clock.now)
+                if self.distractors and not shelf.known:
+                    beside = distractors(self.project, session.started)
                 if self.invented and not shelf.known:
                     for each in invented(self.project, self.invented, session.started):
                         shelf.add(each)

@@ -54,6 +54,7 @@ from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
+from kite_memory.wiring.services import meaning_of
 
 Choice = Literal["random", "real"]
 
@@ -280,7 +281,7 @@ def talk(home: Path, count: int, cards: int) -> None:
     meaning = Meaning(
         space=local.space.tag,
         of_texts=lambda texts: dice.embed(texts, "document"),
-        of_question=lambda text: local.embed([text], "query")[0],
+        of_question=meaning_of(local).of_question,
     )
     with (
         closing(Timeline(home / "state" / "timeline.sqlite")) as timeline,

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
-from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note
 from kite_memory.recall.gate import FEATURES
@@ -31,11 +30,11 @@ TOKENS = 400
 _FEWEST, _MOST_TOKENS, _CHARACTERS = 40, 4_000, 9_500
 _MOST = 20
 
-Conversation = Callable[[EvidenceReference], str]
-"""Function from a citation to the conversation's text: its prompt and how it ended. Empty for an unknown one."""
+Conversation = Callable[[str], str]
+"""Function from a citation, or its handle, to the conversation's text: its prompt and how it ended. Empty for anything else."""
 
 
-def _nothing_said(reference: EvidenceReference) -> str:
+def _nothing_said(called: str) -> str:
     return ""
 
 
@@ -86,8 +85,7 @@ class NoteView:
         return {"notes": briefs, "missing": missing, "text": "\n\n".join(each["text"] for each in briefs)}
 
     def _in_brief(self, called: str, tokens: int) -> Json:
-        reference = EvidenceReference.parse(called)
-        if reference is not None and (said := self._conversation(reference)):
+        if said := self._conversation(called):
             return {"id": called, "path": "", "text": shortened(quoted(said), tokens=tokens, characters=_CHARACTERS)}
         note = self.in_force(called)
         return {"id": note.id or note.path, "path": note.path, "text": in_brief(note, tokens)}

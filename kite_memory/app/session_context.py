@@ -367,10 +367,15 @@ def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...
         return ()
 
 
-def conversation(timeline: Timeline, reference: EvidenceReference) -> str:
-    """Return the prompt and the end of a conversation. Empty if the timeline does not hold it, or its events were forgotten."""
+def conversation(timeline: Timeline, called: str) -> str:
+    """Return the prompt and the end of a conversation, which is named by a citation or its `recall.rendering.handle`.
+
+    Empty if the timeline does not hold it, if its events were forgotten, or if the name is that of several or of something else.
+    """
+    reference = EvidenceReference.parse(called)
     try:
-        line = timeline.offered(timeline.evidence(reference)[:1])
+        found = timeline.evidence(reference)[:1] if reference is not None else timeline.prompts_called(called)
+        line = timeline.offered(found) if len(found) == 1 else []
         if not line:
             return ""
         asked = line[0]

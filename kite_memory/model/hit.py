@@ -73,7 +73,9 @@ class Pointer:
     """One-line pointer to a note or a conversation.
 
     ``id`` is what `kmem show` takes: a note's id (its path if it has none), or a conversation's citation. ``title`` is one line.
-    ``score`` is the probability that it is relevant to the prompt, 0 to 1. ``evidence`` are citations of events.
+    ``handle`` is a shorter name that `kmem show` takes too, if there is one other than the end of an id. ``score`` is the
+    probability that it is relevant to the prompt, 0 to 1. ``evidence`` are citations of events. ``again`` means
+    that the session was shown the whole title before.
     """
 
     id: str
@@ -83,6 +85,8 @@ class Pointer:
     is_note: bool = True
     session: str = ""
     evidence: tuple[str, ...] = ()
+    again: bool = False
+    handle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +110,16 @@ class Cards(Protocol):
     Never raises and is bounded in time. Results contain nothing forgotten and nothing of ``session`` itself.
     """
 
-    def near(self, text: str, *, project: str, session: str, limit: int) -> Sequence[Pointer]:
-        """Return the conversations nearest to a prompt, best first; of two equal ones the newer comes first."""
+    def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
+        """Return the few conversations that bear on a prompt with a probability of at least ``least``, best first; of two about one
+        matter the newer comes first.
+        """
         ...
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
-        """Return, for a session's first prompt, at most two quotes above the project's own threshold, and further pointers."""
+        """Return, for a session's first prompt, at most two quotes above the project's own threshold, and a pointer to the
+        nearest other conversation.
+        """
         ...
 
 

@@ -6,11 +6,13 @@ A note is represented by its title, if that is understandable alone, or else by 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
+from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note, NoteKind, Scope, SimilarNote, Surroundings
 from kite_memory.recall import search
@@ -79,21 +81,40 @@ def is_past(note: Note, now: datetime) -> bool:
 
 
 MOST_POINTERS = 5
-LEAST = 0.04
-"""Least probability that a note bears on a prompt. Measured on six projects: three titles instead of five lose three of 63 needs,
-.12 instead of .05 loses six; eight titles add none.
-"""
-_RISE = 0.02
-"""Increase of that probability, as a share of it, for each title the session was pointed to before. Long sessions are given many.
-Measured on three projects, against .05 throughout: four of 228 needs more have a title in context, for the same tokens.
-"""
-LISTED = 0.03
-"""Score of a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on.
+
+    ``opens`` is the least probability of the likeliest note: where it is lower, the prompt is pointed at no note. ``least`` is that
+    of the others. It is lower, since the frame of the block costs as much as a line. ``rise`` is the factor by which both grow with
+    each pointer that the session was given before: so a long session is not given many more than a short one, even in a project
+    whose probabilities are all too high. A note less likely than ``share`` of the likeliest is left out. ``listed`` is the score of
+    a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more.
+
+    ``talk`` is the least probability of a conversation. One is pointed at only where no note is likely enough, since its line costs
+    twice as much and is right half as often.
+    """
+
+    opens: float = 0.05
+    least: float = 0.03
+    rise: float = 1.054
+    share: float = 0.25
+    listed: float = 0.04
+    talk: float = 0.08
+
+
+BARS = Bars()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
-_FEW, _OUTSTANDING, _FAR_AHEAD = 12, 0.02, 5.0
-"""Where there are few notes, one far ahead of the others gets a pointer although it is unlikely by itself."""
+_FEW, MANY, _STANDS_OUT = 10, 25, 2.0
+"""With fewer notes than ``MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
+is likelier to be the one, and the probability was fitted on vaults of about a hundred.
+"""
+_ASKS = 0.5
+"""Factor of the bars for a plain question about the past."""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -124,38 +145,85 @@ def asked_for(text: str, near: Sequence[Hit]) -> int:
     return int(len(near) < 2 or near[0].score >= _AHEAD * near[1].score)
 
 
-def pointers(
-    text: str,
-    near: Sequence[Hit],
-    others: Sequence[Pointer],
-    *,
-    listed: Mapping[str, float],
-    most: int = MOST_POINTERS,
-) -> tuple[Pointer, ...]:
-    """Return pointers to the likeliest notes and conversations, each at most once; one already ``listed`` only if it is twice as
-    likely now. ``listed`` also raises the least probability: the more pointers a session has had, the likelier the next must be.
+def candidates(text: str, near: Sequence[Hit]) -> list[Pointer]:
+    """Return every pointer to a note that could be given with this prompt, in the order of ``near``.
 
-    Omits a note that has no line, a note whose words are in the prompt, and a conversation that is evidence of a chosen note.
+    Omits a note that has no line, and a note whose words are in the prompt.
     """
     said = frozenset(terms(text))
-    found: list[Pointer] = []
+    found: dict[str, Pointer] = {}
     for hit in near:
         title = title_line(hit.note)
         if title and not repeats(hit.note, said):
-            found.append(
-                Pointer(id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
+            pointer = Pointer(
+                id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4]
             )
-    cited_by_notes = {reference for pointer in found for reference in pointer.evidence}
-    found += [other for other in others if cited_by_notes.isdisjoint(other.evidence)]
-    bears = LEAST * (1 + _RISE * sum(score != LISTED for score in listed.values()))
-    stands_out = near[0] if near and len(near) < _FEW and near[0].score >= _OUTSTANDING else None
-    if stands_out is not None and (len(near) < 2 or near[1].score * _FAR_AHEAD <= stands_out.score):
-        bears = min(bears, stands_out.score)
-    found = [each for each in found if each.score >= max(bears, _DOUBLE * listed.get(each.id, 0.0))]
-    once: dict[str, Pointer] = {}
-    for each in sorted(found, key=lambda each: -each.score):
-        once.setdefault(each.id, each)
-    return tuple(once.values())[:most]
+            found.setdefault(pointer.id, pointer)
+    return list(found.values())
+
+
+def pointers(
+    found: Sequence[Pointer],
+    scores: Sequence[float],
+    *,
+    notes: int,
+    listed: Mapping[str, float],
+    asks: bool = False,
+    bars: Bars = BARS,
+) -> tuple[Pointer, ...]:
+    """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
+
+    Earlier pointers to conversations do not raise the bars, since a note that is likely enough is worth more than these.
+
+    ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
+    notes in the project; ``asks`` means that the prompt `asks_of_the_past`.
+    """
+    best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
+    share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
+    if best >= _STANDS_OUT * following:
+        share *= min(MANY, max(_FEW, notes)) / MANY
+    if asks:
+        share *= _ASKS
+    least = max(bars.least * share, bars.share * best)
+    likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST_POINTERS]
+    if not likely or likely[0].score < bars.opens * share:
+        return ()
+    return tuple(replace(each, again=each.id in listed) for each in likely)
+
+
+def least_of_conversations(listed: Mapping[str, float], bars: Bars = BARS) -> float:
+    """Return the least probability of a conversation that this session is pointed at."""
+    return bars.talk * _risen(listed, bars)
+
+
+def conversations(
+    found: Sequence[Pointer],
+    of_notes: Sequence[Pointer],
+    *,
+    given: Collection[str],
+    listed: Mapping[str, float],
+    least: float,
+) -> tuple[Pointer, ...]:
+    """Return the pointer to the likeliest conversation, if any is likely enough; if it is evidence of notes, to the first of these,
+    which says the same in a shorter line. ``of_notes`` are all pointers that could be given, ``given`` those that
+    are: a conversation that one of them rests on is left out.
+    """
+    for each in _fresh(found, least, listed):
+        noted = [note for note in of_notes if not set(note.evidence).isdisjoint(each.evidence)]
+        if any(note.id in given for note in noted):
+            continue
+        for pointer in _fresh([replace(note, score=each.score) for note in noted], least, listed) if noted else [each]:
+            return (replace(pointer, again=pointer.id in listed),)
+    return ()
+
+
+def _risen(listed: Mapping[str, float], bars: Bars) -> float:
+    """Return the factor by which the bars grew with the pointers that a session was given."""
+    return float(bars.rise ** sum(score != bars.listed for score in listed.values()))
+
+
+def _fresh(found: Sequence[Pointer], least: float, listed: Mapping[str, float]) -> list[Pointer]:
+    return [each for each in found if each.score >= max(least, _DOUBLE * listed.get(each.id, 0.0))]
 
 
 def repeats(note: Note, said: Collection[str]) -> bool:

@@ -290,7 +290,8 @@ class Recall:
         """Record that the agent opened these notes, named by an id, the end of an id, or a citation. Raises nothing."""
         try:
             known = self._memory.listed(session)
-            names = [next((each for each in known if one in (each, handle(each))), None) or self._named(one) for one in called]
+            short = {short: each for each in known for short in (each.rpartition("#")[2], handle(each), each)}
+            names = [short.get(one) or self._named(one) for one in called]
             self._memory.opened(session, list(dict.fromkeys(filter(None, names))), self._clock(), project=project)
         except sqlite3.Error:
             pass  # at worst it is shown once more
@@ -406,24 +407,29 @@ class Recall:
             return (), ()
         listed = self._memory.listed(prompt.session) if prompt.session else {}
         shown = self._shown(prompt.session)
-        quotes: Sequence[Quote] = ()
-        others: Sequence[Pointer] = ()
-        if self._cards is not None and prompt.project:
-            asked = {"project": prompt.project, "session": prompt.session}
-            if prompt.situation.position:
-                others = self._cards.near(prompt.text, limit=pointing.MOST_POINTERS, **asked)
-            else:
-                quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        given = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
-        cited = {reference for note in given for reference in note.evidence}
+        told = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
+        cited = {reference for note in told for reference in note.evidence}
+        near = [hit for hit in weighed.near if name(hit.note) not in said]
+        could = pointing.candidates(prompt.text, near)
+        scores = [hit.score for hit in near]
+        asks = not chosen and pointing.asks_of_the_past(prompt.text)
+        notes = pointing.MANY if chosen else weighed.notes  # what was asked for is there: more must be likely
+        pointers = pointing.pointers(could, scores, notes=notes, listed=listed, asks=asks)
+        first = not prompt.situation.position
+        if self._cards is None or not prompt.project or ((pointers or chosen) and not first):
+            return (), pointers
+        quotes: Sequence[Quote] = ()
+        least = pointing.least_of_conversations(listed)
+        if first:
+            quotes, others = self._cards.opening(prompt.text, project=prompt.project, session=prompt.session)
+        else:
+            others = self._cards.near(prompt.text, project=prompt.project, session=prompt.session, least=least)
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
-        quoted = {quote.id for quote in quotes}
-        return quotes, pointing.pointers(
-            prompt.text,
-            [hit for hit in weighed.near if name(hit.note) not in said],
-            [each for each in others if each.id not in quoted and each.id not in shown and cited.isdisjoint(each.evidence)],
-            listed=listed,
+        others = [each for each in others if each.id not in shown and cited.isdisjoint(each.evidence)]
+        return quotes, (
+            *pointers,
+            *pointing.conversations(others, could, given=[each.id for each in pointers], listed=listed, least=least),
         )
 
     def _delivered(self, select: Callable[[], Selection], remember: bool, delivery: Delivery | None) -> Injection:
@@ -456,7 +462,7 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        given = [ShownNote(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
+        given = [ShownNote(note=name(hit.note), score=pointing.BARS.listed if listed else hit.score) for hit in injection.hits]
         given += [ShownNote(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
         given += [ShownNote(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(

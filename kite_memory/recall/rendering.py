@@ -15,6 +15,7 @@ __all__ = [
     "block",
     "contents",
     "estimated_tokens",
+    "first_words",
     "handle",
     "likely_tokens",
     "plain",
@@ -36,6 +37,8 @@ _REMARK_LENGTH = 240
 _BODY_LENGTH = 20_000
 """More than any block holds; text beyond it is not processed."""
 _POINTED_LENGTH = 120
+_TITLE_TOKENS, _TALK_TOKENS, _KNOWN_TITLE_TOKENS = 16, 24, 5
+"""Most tokens of a note's title in a line, of a conversation's, and of one that the session was shown before."""
 _QUOTES = 2
 _QUOTE_TOKENS = 200
 _HANDLE = 6
@@ -95,7 +98,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
     listed: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
-        said = plain_line(quoted(plain_line(title, _POINTED_LENGTH)), _POINTED_LENGTH)
+        said = first_words(quoted(plain_line(title, _POINTED_LENGTH)), _TITLE_TOKENS)
         line = f"- {called} {said}"
         needed = likely_tokens(line) + 1
         if called and said and needed <= left:
@@ -141,9 +144,10 @@ def voices(
     lines: list[str] = []
     pointed: list[Pointer] = []
     for pointer in pointers:
-        title = plain_line(quoted(plain_line(pointer.title, _POINTED_LENGTH)), _POINTED_LENGTH)
-        called = handle(pointer.id)
-        line = f"- {called} {title} ({pointer.date:%Y-%m-%d})"
+        room = _KNOWN_TITLE_TOKENS if pointer.again else _TITLE_TOKENS if pointer.is_note else _TALK_TOKENS
+        title = first_words(quoted(plain_line(pointer.title, _POINTED_LENGTH)), room)
+        called = pointer.handle or handle(pointer.id)
+        line = f"- {called} {title}" if pointer.again else f"- {called} {title} ({pointer.date:%Y-%m-%d})"
         needed = likely_tokens(line) + 1
         if called and title and needed <= left and len(line) + len(_POINTERS) < characters_left:
             left -= needed
@@ -158,6 +162,18 @@ def voices(
     text = f"{opening}{added}\n{_CLOSING}"
     spent = notes.tokens + likely_tokens(added) + (0 if notes.text else likely_tokens(f"{opening}{_CLOSING}"))
     return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
+
+
+def first_words(text: str, tokens: int) -> str:
+    """Return a text for a line, cut at the end of a word, with an ellipsis, if it is long."""
+    said = plain_line(text, _POINTED_LENGTH)
+    kept: list[str] = []
+    for word in said.split():
+        tokens -= likely_tokens(word)
+        if tokens < 0:
+            return " ".join([*kept, "…"]) if kept else word
+        kept.append(word)
+    return said
 
 
 def handle(called: str) -> str:

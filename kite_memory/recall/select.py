@@ -265,6 +265,7 @@ class Weighed:
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
     likeliest notes with their probabilities, whether or not the session was shown their titles: a prompt may get pointers to them.
+    ``notes`` is the number of notes of the project, or of all if it is unknown.
     """
 
     candidates: tuple[Hit, ...]
@@ -275,6 +276,7 @@ class Weighed:
     figures: tuple[tuple[float, ...], ...] = ()
     parts: tuple[Mapping[str, float], ...] = ()
     near: tuple[Hit, ...] = ()
+    notes: int = 0
 
 
 def weigh(
@@ -363,7 +365,8 @@ def _by_score(
         for hit in fresh[:POINTED]
         if hit.score >= threshold - _NEAR
     )
-    return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence, near=near)
+    notes = len(signals.columns)
+    return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence, near=near, notes=notes)
 
 
 def _by_gate(
@@ -440,6 +443,7 @@ def _by_gate(
             for place in order[:POINTED]
             if candidates[place].words > 0 or (terms >= _TELLING_WORDS and candidates[place].meaning >= _FAINT)
         ),
+        notes=near,
     )
 
 

@@ -16,7 +16,7 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.timeline import cards
-from kite_memory.timeline.cards import SMALL, CardTurn, Match, prompt_outcome, turns
+from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turns
 from kite_memory.timeline.fixes import fix_of
 from kite_memory.timeline.resume import cut
 from kite_memory.timeline.schema import BUNDLED
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
+    Floats = npt.NDArray[np.float64]
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
@@ -195,10 +196,8 @@ class Nearness:
     codes: "npt.NDArray[np.int8]"
 
     def best(self, most: int, least: float = _FAINT_EVENT) -> dict[int, float]:
-        import numpy as np
-
-        places = np.argsort(-self.cosines, kind="stable")[:most]
-        return {self.events[place]: float(self.cosines[place]) for place in places.tolist() if self.cosines[place] >= least}
+        places = highest(self.cosines, most, least)
+        return {self.events[place]: float(self.cosines[place]) for place in places.tolist()}
 
     def of(self, events: Iterable[int]) -> dict[int, float]:
         """Return the cosines of those of ``events`` that have a vector."""
@@ -314,7 +313,7 @@ class CardQuery:
     """A query for cards.
 
     ``project`` is where the query comes from; ``within`` restricts the answer to one project. ``session`` is the prefix of a
-    session id; ``besides`` is the id of a session to leave out.
+    session id; ``besides`` is the id of a session to leave out. Cards that score below ``least`` are left out.
     """
 
     text: str
@@ -325,6 +324,7 @@ class CardQuery:
     provider: str = ""
     since: datetime | None = None
     by_words: bool = True
+    least: float = 0.0
     limit: int = 10
 
 
@@ -347,7 +347,9 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
             score = _MEANING * meaning + _WORDS * words_score(match.bm25, size=match.size, terms=terms)
             if query.project and where.project not in ("", query.project):
                 score -= _FOREIGN
-            ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning, covered=match.covered))
+            score = round(max(0.0, min(1.0, score)), 4)
+            if score >= query.least:
+                ranked.append(Ranked(match=match, score=score, meaning=meaning, covered=match.covered))
     ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
     taken: dict[int, int] = {}
     chosen = []

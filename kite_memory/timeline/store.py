@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -87,6 +88,9 @@ class CardHit:
     meaning: float
     covered: float
     later: Event | None = None
+
+
+_HANDLE = re.compile(r"[0-9a-f]{8}")
 
 
 class Timeline:
@@ -469,6 +473,16 @@ class Timeline:
             if row is not None:
                 return self._events([row[0]]).get(row[0])
         return None
+
+    def prompts_called(self, handle: str) -> list[Event]:
+        """Return the prompts, at most two, of cards whose event ids begin with these eight characters."""
+        if not _HANDLE.fullmatch(handle):
+            return []
+        rows = self._all(
+            SELECT_EVENT_FIRST + " WHERE e.id >= ? AND e.id < ? AND EXISTS (SELECT 1 FROM cards WHERE prompt = e.seq) LIMIT 2",  # noqa: S608
+            (handle, handle + "\U0010ffff"),
+        )
+        return [event_of(row) for row in rows]
 
     def _near(self, text: str, meaning: Meaning | None) -> conversations.Nearness | None:
         """Return how close bundles are to ``text``. Cached, since cards and events are searched for the same text."""

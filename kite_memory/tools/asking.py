@@ -174,16 +174,20 @@ def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments)
 
 
 def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
-    """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
+    """Return a conversation by its citation or handle: what was asked and how it ended; ``None`` for any other name, or if it is
+    not visible. A grant of a part needs the citation, which names the session.
+    """
     cited = EvidenceReference.parse(named)
-    if cited is None or near.conversation is None or near.timeline is None:
+    if near.conversation is None or near.timeline is None:
         return None
     if not asker.grant.whole:
+        if cited is None:
+            return None
         try:
             _chosen(near.timeline, asker, "", f"{cited.provider}:{cited.session}")
         except KiteError:
             return None
-    said = shortened(quoted(near.conversation(cited)), tokens=_OPENED_TOKENS, characters=_BODY)
+    said = shortened(quoted(near.conversation(named)), tokens=_OPENED_TOKENS, characters=_BODY)
     if not said:
         return None
     frame = note_view.framed("quoted from a conversation", [f"--- {plain_line(quoted(named))} ---", said])

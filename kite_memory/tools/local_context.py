@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event, EvidenceReference, Provenance
+from kite_memory.model.event import Event, Provenance
 from kite_memory.model.note import Scope
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.arguments import PROJECT, SESSION, Arguments
@@ -44,7 +44,7 @@ class LocalContext:
     timeline: Callable[..., Json] | None = None
     resume: Callable[..., Json] | None = None
     passages: Callable[..., Json] | None = None
-    conversation: Callable[[EvidenceReference], str] | None = None
+    conversation: Callable[[str], str] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
     known_of: Callable[[str], Provenance | None] = _unknown

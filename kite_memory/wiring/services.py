@@ -45,6 +45,7 @@ from kite_memory.projects import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
@@ -196,7 +197,7 @@ def open_services(
         timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
         judge = judge_of(config, keys, outbox)
         embedder, former = first_embedders(config)
-        meaning = _meaning(embedder)
+        meaning = meaning_of(embedder)
         recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
         indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
         extractor = extractor_of(config, keys)
@@ -370,11 +371,12 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
 
 
-def _meaning(embedder: Embedder) -> Meaning:
+def meaning_of(embedder: Embedder) -> Meaning:
+    """Return the embedder for conversations. A question is embedded as for notes, so that a prompt is embedded once for both."""
     return Meaning(
         space=embedder.space.tag,
         of_texts=lambda texts: embedder.embed(texts, "document"),
-        of_question=lambda text: embedder.embed([text], "query")[0],
+        of_question=lambda text: embedder.embed([essence(text)], "query")[0],
     )
 
 

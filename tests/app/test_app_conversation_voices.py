@@ -1,6 +1,7 @@
 """Conversations beside a prompt: quoted where an opening stands out among its project's own, else pointed at."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -20,13 +21,15 @@ from kite_memory.app.question_answering import (
     settled_in,
 )
 from kite_memory.app.searching import ConversationVoices
+from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
+from kite_memory.recall.rendering import voices as rendered
 from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from tests.timeline.test_timeline_cards import MONDAY, talked
+from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked
 
 SETTLED = "an hour and not a minute less, the smith sleeps badly"
 CHATS = (
@@ -67,13 +70,46 @@ def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own
     assert of_its_own == ([], [])
 
 
-def test_a_pointed_at_conversation_opens_by_its_citation(voices: ConversationVoices) -> None:
-    (pointer, *_), _ = voices.opening(REPORT, project="orchard", session="now")
+def test_a_plan_is_quoted_no_conversation(voices: ConversationVoices) -> None:
+    plan = (
+        REPORT + "\n\n" + "\n".join(f"{step}. Grease the {part} of the mill." for step in range(40) for part in ("hoist", "sieve"))
+    )
 
-    result = voices.conversation_text(pointer.id)
+    assert len(plan) > 2_000
+    assert voices.opening(plan, project="orchard", session="now")[0] == []
 
-    assert result is not None and SETTLED in result
-    assert voices.conversation_text(evidence_reference("claude-code", "s9", "ffffffff")) is None
+
+def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_its_line(tmp_path: Path) -> None:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
+    asked, answered = chat("s0", CHATS[0][0], SETTLED)
+    asked = replace(asked, id="77aa01bc-1111-4222-8333-444455556666")
+    keep(store, [asked, answered])
+    while store.make_cards():
+        pass
+    citation = evidence_reference(asked.provider, asked.session, asked.id)
+    _, (pointer,) = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+
+    opened = conversation(store, citation)
+
+    assert rendered([], [], [pointer]).text.splitlines()[2].startswith("- 77aa01bc conversation: ")
+    assert CHATS[0][0] in opened and SETTLED in opened
+    assert conversation(store, "77aa01bc") == opened
+    assert conversation(store, "ffffffff") == conversation(store, "77aa") == conversation(store, "the sluice") == ""
+    store.close()
+
+
+def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path) -> None:
+    store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
+    for number in range(2):
+        asked, answered = chat(f"s{number}", CHATS[number][0], SETTLED, days=number)
+        keep(store, [replace(asked, id=f"77aa01bc-{number}"), answered], days=number)
+    while store.make_cards():
+        pass
+    _, pointers = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+
+    assert pointers and not pointers[0].handle
+    assert conversation(store, "77aa01bc") == ""
+    store.close()
 
 
 def piece(text: str, *, by_agent: bool) -> Evidence:

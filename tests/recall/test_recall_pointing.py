@@ -1,13 +1,15 @@
 """What a prompt is pointed at by title, and what is said in full all the same."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
-from kite_memory.model.hit import Hit, Pointer
+from kite_memory.model.hit import Hit, Injection, Pointer, Quote
 from kite_memory.model.note import NoteKind
 from kite_memory.recall import brief
 from kite_memory.recall.rendering import handle, likely_tokens, voices
+from kite_memory.recall.select import Prompt, Situation
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
 
@@ -16,12 +18,31 @@ TALK = Pointer(id="claude-code:5c2e#77aa01bc", title="slow checkout", date=DAY, 
 ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 
 
-def ids(*others: Pointer, prompt: str = "which table?", **listed: float) -> list[str]:
-    return [each.id for each in brief.pointers(prompt, LIKELY, others, listed=listed)]
+def pointed(
+    near: Sequence[Hit], listed: Mapping[str, float] | None = None, prompt: str = "which table?", notes: int = 100
+) -> list[str]:
+    found = brief.candidates(prompt, near)
+    return [each.id for each in brief.pointers(found, [hit.score for hit in near], notes=notes, listed=listed or {})]
 
 
-def test_the_likely_ones_of_notes_and_conversations_best_first() -> None:
-    assert ids(TALK) == ["queue", TALK.id, "auth"]
+def ids(prompt: str = "which table?", **listed: float) -> list[str]:
+    return pointed(LIKELY, listed, prompt)
+
+
+def talks(
+    *found: Pointer, near: Sequence[Hit] = (), listed: Mapping[str, float] | None = None, given: Sequence[str] = ()
+) -> list[str]:
+    of_notes = brief.candidates("which table?", near)
+    return [each.id for each in brief.conversations(found, of_notes, given=given, listed=listed or {}, least=0.08)]
+
+
+def test_the_likely_notes_best_first() -> None:
+    assert ids() == ["queue", "auth"]
+
+
+def test_the_likeliest_conversation_is_named_and_no_other() -> None:
+    assert talks(TALK, replace(TALK, id="other")) == [TALK.id]
+    assert talks(replace(TALK, score=0.07)) == talks(TALK, listed={TALK.id: 0.2}) == []
 
 
 def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> None:
@@ -29,33 +50,57 @@ def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> No
 
 
 def test_what_the_start_listed_is_named_again_where_the_prompt_bears_on_it() -> None:
-    assert ids(queue=brief.LISTED) == ["queue", "auth"]
+    assert ids(queue=brief.BARS.listed) == ["queue", "auth"]
 
 
 def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> None:
-    near = [replace(LIKELY[0], score=0.05), replace(LIKELY[1], score=0.045)]
+    near = [replace(LIKELY[0], score=0.06), replace(LIKELY[1], score=0.035)]
     many = {f"n{each}": 0.3 for each in range(20)}
 
-    assert len(brief.pointers("which?", near, [], listed=dict.fromkeys(many, brief.LISTED))) == 2
-    assert brief.pointers("which?", near, [], listed=many) == ()
+    assert len(pointed(near, dict.fromkeys(many, brief.BARS.listed))) == 2
+    assert pointed(near, many) == []
+    assert len(pointed(near, {f"claude-code:{each}#77aa01bc": 0.3 for each in range(20)})) == 2
+    assert brief.least_of_conversations(many) > 2 * brief.least_of_conversations({})
+
+
+def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> None:
+    faint = [replace(LIKELY[0], score=0.045), replace(LIKELY[1], score=0.04)]
+
+    assert pointed(faint) == []
+    assert len(pointed([replace(faint[0], score=0.06), faint[1]])) == 2
+
+
+def test_a_plain_question_about_the_past_needs_a_less_likely_note() -> None:
+    found = brief.candidates("why did we pick postgres?", [replace(LIKELY[0], score=0.03)])
+
+    assert brief.pointers(found, [0.03, 0.02], notes=100, listed={}, asks=True)
+    assert not brief.pointers(found, [0.03, 0.02], notes=100, listed={})
+
+
+def test_a_pointer_far_less_likely_than_the_best_is_left_out() -> None:
+    near = [replace(LIKELY[0], score=0.4), replace(LIKELY[1], score=0.09)]
+
+    assert pointed(near) == ["queue"]
 
 
 def test_what_the_prompt_says_itself_is_not_named() -> None:
     assert ids(prompt=f"Implement this: {QUEUE.title}. {QUEUE.body}") == ["auth"]
 
 
-def test_a_conversation_that_a_note_mentions_is_not_named_beside_it() -> None:
-    changed = replace(TALK, evidence=("claude-code:1#2",))
-    noted = [replace(LIKELY[0], note=replace(QUEUE, evidence=("claude-code:1#2",)))]
+def test_a_conversation_that_is_evidence_of_a_note_is_named_by_that_note() -> None:
+    cited = replace(TALK, evidence=("claude-code:1#2",))
+    near = [replace(LIKELY[0], score=0.01, note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
-    assert [each.id for each in brief.pointers("which?", noted, [changed], listed={})] == ["queue"]
+    assert talks(cited, near=near) == ["queue"]
+    assert talks(cited, near=near, listed={"queue": 0.2}) == talks(cited, near=near, given=["queue"]) == []
 
 
-def test_among_few_notes_one_that_stands_out_is_named() -> None:
+def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unlikely_among_many() -> None:
     near = [replace(LIKELY[0], score=0.03), replace(LIKELY[1], score=0.004)]
 
-    assert [each.id for each in brief.pointers("which?", near, [], listed={})] == ["queue"]
-    assert brief.pointers("which?", [near[0], replace(LIKELY[1], score=0.02)], [], listed={}) == ()
+    assert pointed(near) == []
+    assert pointed(near, notes=10) == ["queue"]
+    assert pointed([near[0], replace(near[1], score=0.02)], notes=10) == []
 
 
 @pytest.mark.parametrize(
@@ -108,6 +153,21 @@ def test_pointers_stand_below_the_notes_in_one_block_within_their_tokens() -> No
     assert said.text.endswith("(2026-02-26)\n</vault-context>")
     assert 4 <= len(said.pointers) <= 8
     assert likely_tokens(said.text.partition("[May")[2].removesuffix("</vault-context>")) <= 130
+
+
+def test_a_title_that_the_session_was_shown_is_named_in_a_few_words() -> None:
+    first = replace(
+        TALK,
+        id="n1",
+        is_note=True,
+        title="The port of the staging database host is closed to all others outside of the office network",
+    )
+
+    (new,) = [line for line in voices([], [], [first]).text.splitlines() if line.startswith("- ")]
+    (known,) = [line for line in voices([], [], [replace(first, again=True)]).text.splitlines() if line.startswith("- ")]
+
+    assert new == "- n1 The port of the staging database host is closed to all others outside … (2026-02-26)"
+    assert known == "- n1 The port of the …"
 
 
 def test_a_pointer_cannot_leave_the_block() -> None:
@@ -163,3 +223,44 @@ class TestInASession:
     @pytest.mark.parametrize("prompt", ["which postgres do we run?", "is the psql queue slow?"])
     def test_a_short_form_finds_the_name(self, house: Services, prompt: str) -> None:
         assert house.over(*VAULT).weighed(prompt).near[0].note.id == "queue"
+
+
+class Talks:
+    """One conversation, that bears on any prompt, and the prompts it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
+        self.asked.append(text)
+        return [TALK]
+
+    def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
+        return (), [TALK]
+
+
+class TestBesideConversations:
+    LATER = Situation(position=1)
+
+    def says(self, house: Services, text: str) -> Injection:
+        return house.recall.answer(Prompt(text=text, session="one", project="mycelia", situation=self.LATER))
+
+    def test_conversations_are_searched_only_where_no_note_is_given(self, house: Services) -> None:
+        talks = Talks()
+        house.reopened(cards=talks).over(*VAULT)
+
+        notes = self.says(house, ON_THE_QUEUE)
+        others = self.says(house, "does the harbour crane squeak in winter?").pointers
+
+        assert notes.hits and TALK.id not in [each.id for each in notes.pointers]
+        assert [each.id for each in others] == [TALK.id]
+        assert talks.asked == ["does the harbour crane squeak in winter?"]
+
+    def test_a_conversation_that_was_opened_by_its_handle_is_named_no_more(self, house: Services) -> None:
+        house.reopened(cards=Talks()).over(*VAULT)
+        self.says(house, "does the harbour crane squeak in winter?")
+
+        house.recall.opened("one", [TALK.id.rpartition("#")[2]])
+
+        assert house.recall.occasions(1)[0].given[0].note == TALK.id
+        assert self.says(house, "and does the harbour crane squeak in summer?").silent

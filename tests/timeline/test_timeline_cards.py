@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, Meaning, highest
 from kite_memory.timeline.store import CardHit, Timeline
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -252,3 +254,19 @@ def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(tim
     bar = timeline.bar("orchard")
     best = max(hit.bm25 for hit in _hits(timeline, "Is the sluice open again, and who opened the sluice?", besides="again"))
     assert bar is not None and 0 < bar < best
+
+
+def test_a_card_that_scores_below_the_least_is_left_out(timeline: Timeline) -> None:
+    talked(timeline, "a", *SLUICE, *PUMP)
+    (hit,) = _hits(timeline, "sluice in spring")
+
+    assert found(timeline, "sluice in spring", least=hit.score) == [SLUICE[0]]
+    assert found(timeline, "sluice in spring", least=hit.score + 0.01) == []
+
+
+@given(st.lists(st.integers(-5, 5), max_size=60), st.integers(1, 20), st.integers(-5, 5))
+def test_the_highest_figures_are_those_that_sorting_all_finds(figures: list[int], most: int, least: int) -> None:
+    found = highest(np.array(figures, np.float64), most, least)
+
+    assert [figures[place] for place in found] == sorted((each for each in figures if each >= least), reverse=True)[:most]
+    assert len(set(found.tolist())) == len(found)

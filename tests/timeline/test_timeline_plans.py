@@ -110,6 +110,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
             timeline.cards(CardQuery(text="mend the ledger", within=project)),
         ),
         "talk": lambda: timeline.talk(first.id),
+        "prompts_called": lambda: timeline.prompts_called(first.id[:8]),
         "card_prompt": lambda: timeline.card_prompt(evidence_reference(provider, session, first.id)),
         "turn": lambda: timeline.turn(first.id),
         "conversation": lambda: timeline.conversation(first.id),
