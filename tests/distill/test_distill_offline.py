@@ -13,7 +13,7 @@ from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, e
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Create, Decision, Fact, Insight, OpenQuestion, Preference, RecordItem, Rejected
 from kite_memory.vault.drafting import Draft, draft
-from kite_memory.vault.planning import Known, plan
+from kite_memory.vault.planning import PlanContext, plan
 
 TALK = EventType.ASSISTANT_MESSAGE
 
@@ -683,6 +683,6 @@ def test_a_person_whom_two_sessions_name_has_a_page() -> None:
         told = dataclasses.replace(told, id=f"chunk-{number}", session=dataclasses.replace(told.session, id=f"5e55-{number:04}"))
         made += draft(OfflineExtractor().extract(told).record, told)
 
-    pages = [action.note.path for action in plan(made, Known()) if isinstance(action, Create)]
+    pages = [action.note.path for action in plan(made, PlanContext()) if isinstance(action, Create)]
 
     assert "people/Marta.md" in pages

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session
-from kite_memory.timeline.conversations import CardQuery, Meaning, highest
+from kite_memory.timeline.cards import highest
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import CardHit, Timeline
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -53,7 +53,7 @@ CODE = re.compile(
 
 
 Rule = Literal[
-    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "told", "correction", "choice",
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
     "manner", "conceded", "cause", "claim", "command", "open",
 ]  # fmt: skip
 
