@@ -27,7 +27,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
 from kite_memory.recall.select import Delivery, Prompt, bounded, needless
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.door import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.team.search import TeamQuery, TeamRecall
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline

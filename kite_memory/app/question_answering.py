@@ -28,7 +28,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.search import Query, name
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.text.ages import age
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery

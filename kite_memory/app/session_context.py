@@ -23,7 +23,7 @@ from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private, redact_id
-from kite_memory.redaction.door import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import BriefPart, brief, changed_files, cut

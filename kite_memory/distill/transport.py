@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.redaction import redact
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 
 if TYPE_CHECKING:
     from ssl import SSLContext

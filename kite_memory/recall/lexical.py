@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.redaction.door import ends
+from kite_memory.redaction.cutting import ends
 from kite_memory.text import stems
 from kite_memory.text.stems import FREQUENT, edits, language_of
 

@@ -12,7 +12,7 @@ import orjson
 
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, objects

@@ -13,7 +13,7 @@ import orjson
 
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Where
 from kite_memory.projects import NO_COMMITS, Git, GitFailed, Repository, project_of, repository_around, stamp
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 
 PROVIDER = "git"

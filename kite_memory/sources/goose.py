@@ -16,7 +16,7 @@ import orjson
 
 from kite_memory.model.event import Cursor, ReadResult, Session, Status
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.foreign_sqlite import (

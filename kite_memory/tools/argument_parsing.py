@@ -14,7 +14,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from kite_memory.errors import UsageError
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.text.quoting import written
 from kite_memory.tools.store import JsonValue
 from kite_memory.vault.links import tame

@@ -19,7 +19,7 @@ from typing import Any
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, UsageError
 from kite_memory.model.event import Event
 from kite_memory.model.note import Scope
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.redaction import redact
-from kite_memory.redaction.door import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 
 KEY = "QmFzZTY0IG9mIGEga2V5IHRoYXQgbm9ib2R5IG93bnMu"
 PROSE = "The pears are grafted in spring, and the ladders lie in the shed. " * 200

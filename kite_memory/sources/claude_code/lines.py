@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 from kite_memory.model.event import PLANNING, Event, EventType, Passage, Problem, Role, Status, Where
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_code import records
 from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
 from kite_memory.sources.claude_code.thread import EarlyResult, OpenClaudeCall, Queued, TranscriptState, queued, typed

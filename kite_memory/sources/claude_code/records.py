@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kite_memory.model.event import PLANNING, Status
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
 from kite_memory.sources.common.words import without_blocks, without_echo
 

@@ -9,7 +9,7 @@ import orjson
 
 from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.projects import branch_in_output
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools
 from kite_memory.sources.codex.records import (
     SKIPPED_COMPLETED,

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Status
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, scalar, whole_path
 

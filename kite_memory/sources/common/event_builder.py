@@ -10,7 +10,7 @@ import orjson
 
 from kite_memory.model.event import PLANNING, Event, EventType, Problem, Role, Status, Where
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.tool_text import (
     COMMAND_LIMIT,

@@ -8,7 +8,7 @@ from typing import Literal
 import orjson
 
 from kite_memory.redaction import drop_private
-from kite_memory.redaction.door import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.text.shell import acting, purposes
 
 _WINDOW_HEAD = 8_000

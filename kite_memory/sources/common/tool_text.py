@@ -11,7 +11,7 @@ import orjson
 
 from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction import drop_private, redact
-from kite_memory.redaction.door import beginning, ends
+from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import without_echo
 
 

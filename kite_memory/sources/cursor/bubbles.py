@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from kite_memory.model.event import EventType, Session, Status
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     SUMMARY_LIMIT,

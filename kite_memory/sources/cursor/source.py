@@ -14,7 +14,7 @@ import orjson
 
 from kite_memory.model.event import Cursor, EventType, ReadResult, Session
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder, OpenCall, OpenCalls, title_of
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened

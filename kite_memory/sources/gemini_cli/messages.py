@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Event, EventType, Problem, Status
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     MESSAGE_LIMIT,

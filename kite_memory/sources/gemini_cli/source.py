@@ -10,7 +10,7 @@ import orjson
 
 from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
-from kite_memory.redaction.door import beginning
+from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import growing
 from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
