@@ -117,6 +117,8 @@ def clean(text: str) -> str:
     """Return ``text`` without terminal escapes and without invisible characters between plain ones. Idempotent."""
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
+    if text.isascii() and not text.encode().translate(None, _PLAIN):
+        return text
     return _INVISIBLE.sub("", text) if _ANY_HIDDEN.search(_without(_PLAIN, text)) else text
 
 

@@ -44,7 +44,7 @@ class Label:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Form:
     """A sentence or command with a password. ``pattern`` is for text in lower case.
 
@@ -62,9 +62,9 @@ _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
 
 
 class Words(NamedTuple):
-    """The different words of a text: runs of letters, each once, in lower case.
+    """The different words of a text that any search asks for: runs of letters, each once, in lower case.
 
-    They are a fifth of the text, so it is faster to check here first what need not be searched in the text.
+    They are a small part of the text, so it is faster to check here first what need not be searched in the text.
     """
 
     each: frozenset[bytes]
@@ -72,10 +72,24 @@ class Words(NamedTuple):
     """With a blank before each."""
 
 
+_MOST_KNOWN = 1 << 15
+_asked_for: set[bytes] = set()
+_unasked: set[bytes] = set()
+"""Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+
+
 def words_of(small: bytes) -> Words:
-    """Return the words of a text in lower case."""
-    each = frozenset(small.translate(_LETTERS).split())
-    return Words(each, b" ".join((b"", *each)))
+    """Return those words of a text in lower case that a search asks for."""
+    each = set(small.translate(_LETTERS).split()).difference(_unasked)
+    if new := each.difference(_asked_for):
+        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
+            _unasked.clear()
+            _asked_for.clear()
+        asked_for = set(filter(is_asked_for, new))
+        _asked_for.update(asked_for)
+        _unasked.update(new.difference(asked_for))
+        each.difference_update(new.difference(asked_for))
+    return Words(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
 
 
 def first_word(stem: bytes) -> bytes:
@@ -137,3 +151,17 @@ PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
+
+_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
+_ASKED_FOR_PARTS = re.compile(
+    rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
+    rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
+    + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
+)
+_NO_WORDS = Words(frozenset(), b"")
+
+
+def is_asked_for(word: bytes) -> bool:
+    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
