@@ -4,7 +4,6 @@ import logging
 import signal
 import socket
 import sys
-import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,6 +54,8 @@ def web(
 
         async def listen() -> None:
             await serve(app, listening=listening, started=started)
+
+        import webbrowser  # brings much along
 
         try:
             with _link_file(settings.state, access.link) as file:

@@ -6,8 +6,8 @@ piece, and is made where the redaction finds the same on each side as in the who
 
 import re
 
-from kite_memory.redaction.cleaning import clean, drop_private
-from kite_memory.redaction.door import redact
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cleaning import clean
 
 _SIGNS = (
     r"\w+/=.~%:@!#$&*^?;|\-\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"

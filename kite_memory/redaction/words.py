@@ -4,7 +4,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from kite_memory.redaction.cleaning import bare
@@ -136,7 +136,7 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     return tuple(found.values())
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+_DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 LABELS = _labels(_DATA["labels"])
 FORMS = tuple(
     Form(

@@ -1,6 +1,6 @@
 """What has changed in the vault since the last comparison: decided from what is known, what is listed and what was read."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from kite_memory.model.note import Entry, Note
@@ -73,7 +73,7 @@ def judge(
     found: Listing,
     read: Mapping[str, tuple[Note | Unreadable, Stamp]],
     *,
-    is_buried: Callable[[str], bool],
+    buried_ids: Container[str],
     accept: bool = False,
 ) -> Judgement:
     """Compare by ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
@@ -113,7 +113,7 @@ def judge(
     originals = tuple(path for path in listed if path not in read and before[path].twin and path not in twins)
     buried = tuple(one for one in gone if one.id and not one.twin)
     changed_ids = tuple(one for one in known if one.id and not one.twin and one.path in listed and one.id not in holders)
-    lifted = tuple(id for id in holders if is_buried(id))
+    lifted = tuple(id for id in holders if id in buried_ids)
     comparison = Comparison(
         added=tuple(path for path in read if path in listed and path not in before and path not in moved_to),
         changed=tuple(path for path in read if path in listed and path in before),

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from statistics import median
 from typing import Literal
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
@@ -199,7 +198,8 @@ def nearer(around: Surroundings) -> tuple[float, ...]:
     found: list[float] = []
     for place, near in enumerate(around.near):
         others = [other.cosine for at, other in enumerate(around.near) if at != place]
-        found.append(near.cosine - median([*others, *[_USUAL] * (_OTHERS - len(others))]))
+        usual = sorted([*others, *[_USUAL] * (_OTHERS - len(others))])
+        found.append(near.cosine - (usual[(len(usual) - 1) // 2] + usual[len(usual) // 2]) / 2)
     return tuple(found)
 
 

@@ -95,7 +95,7 @@ class Scanner:
             found.sets_apart(copied, COPY_REASON)
             known = [one for one in known if one.path not in copied]
             read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
-        judgement = judge(known, found, read, is_buried=self._ledger.tombstones.is_buried, accept=accept)
+        judgement = judge(known, found, read, buried_ids=frozenset(self._ledger.tombstones.ids()), accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
         rescued: tuple[str, ...] = ()

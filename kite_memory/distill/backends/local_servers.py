@@ -1,6 +1,5 @@
 """Discovery of model servers on this machine, by their default ports."""
 
-import http.client
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ def local_servers(ports: Sequence[tuple[str, int]] = PORTS) -> Iterator[LocalSer
 
 
 def _models(port: int) -> list[str]:
+    import http.client  # brings `email` along; only the first start asks
+
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kite_memory.model.note import Note
 from kite_memory.vault.files import Stamp
@@ -13,9 +13,11 @@ from kite_memory.vault.notefile import Unreadable
 from kite_memory.vault.wording import digest, stem_key
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file."""
+class Known(NamedTuple):
+    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file.
+
+    A plain tuple, since a query may return one for every note of the vault.
+    """
 
     path: str
     id: str
@@ -113,16 +115,5 @@ def known_where(database: LedgerDatabase, where: str, *values: object, limit: in
 
 
 def known(row: Sequence[Any]) -> Known:
-    path, id, twin, kind, title, project, status, size, mtime_ns, problem = row
-    return Known(
-        path=path,
-        id=id,
-        twin=bool(twin),
-        kind=kind,
-        title=title,
-        project=project,
-        status=status,
-        size=size,
-        mtime_ns=mtime_ns,
-        problem=problem,
-    )
+    path, id, twin, *rest = row
+    return Known(path, id, bool(twin), *rest)
