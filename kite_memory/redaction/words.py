@@ -72,7 +72,7 @@ class Words(NamedTuple):
     """With a blank before each."""
 
 
-_MOST_KNOWN = 1 << 15
+_MOST_KNOWN = 1 << 16
 _asked_for: set[bytes] = set()
 _unasked: set[bytes] = set()
 """Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
