@@ -1,4 +1,4 @@
-"""How often an agent is told something as it runs a command or when one has failed, and what that costs.
+"""How often an agent is given something as it runs a command or when one has failed, and what that costs.
 
     python -m bench.actions --gold DIR --transcripts DIR [--show 60]
 
@@ -42,7 +42,7 @@ _SHELL = "Bash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ToolRemark:
     session: str
     call: str
     moment: str
@@ -56,7 +56,7 @@ class Tally:
     failed: int = 0
     others: int = 0
     seconds: list[float] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    remarks: list[ToolRemark] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,21 +171,21 @@ def ask(recall: Recall, call: Call, session: Session, project: str, tally: Tally
         if not injection.silent:
             line = " ".join(injection.block.splitlines()[2:-1])
             name = call.command or f"{call.tool} {call.path}"
-            tally.told.append(Told(session=number, call=name, moment=moment, line=line, shell=shell))
+            tally.remarks.append(ToolRemark(session=number, call=name, moment=moment, line=line, shell=shell))
 
 
 def print_tallies(tallies: dict[str, Tally]) -> None:
-    columns = ("shell calls", "failed", "other calls", "told before", "told after", "share", "p50 ms", "p99 ms")
+    columns = ("shell calls", "failed", "other calls", "given before", "given after", "share", "p50 ms", "p99 ms")
     print(f"{'project':12}" + "".join(f"{column:>13}" for column in columns))
     for project, tally in tallies.items():
-        before = sum(told.moment == "before" for told in tally.told)
-        after = len(tally.told) - before
+        before = sum(result.moment == "before" for result in tally.remarks)
+        after = len(tally.remarks) - before
         times = sorted(1000 * seconds for seconds in tally.seconds)
         p99 = times[min(len(times) - 1, int(0.99 * len(times)))]
-        share = f"{len(tally.told) / max(1, tally.calls + tally.others):.2%}"
+        share = f"{len(tally.remarks) / max(1, tally.calls + tally.others):.2%}"
         figures = (tally.calls, tally.failed, tally.others, before, after, share, f"{statistics.median(times):.2f}", f"{p99:.2f}")
         print(f"{project:12}" + "".join(f"{figure:>13}" for figure in figures))
-        shell = sum(told.shell for told in tally.told)
+        shell = sum(result.shell for result in tally.remarks)
         print(f"{'':12}of them with a shell's call: {shell}, {shell / max(1, tally.calls):.2%} of those")
 
 
@@ -221,15 +221,15 @@ def _made_up(number: int, chance: random.Random) -> RedactedResult:
         status: Status = "failed" if failed else "ok"
         command = "make ship" if never else "make deploy"
         said = f"error: unable to reach depot {'bbb' if never else 'aaa'}" if failed else "done " * chance.randrange(1, 400)
-        told: list[tuple[EventType, str, Status]] = [
+        listed: list[tuple[EventType, str, Status]] = [
             (EventType.TOOL_CALL, "deploy", ""),
             (EventType.COMMAND, command, ""),
             (EventType.TOOL_RESULT, said, status),
             (EventType.ERROR if failed else EventType.ASSISTANT_MESSAGE, said, status if failed else ""),
             (EventType.FILE_ACTION, "edited", "ok"),
         ]
-        for place, (type, text, status) in enumerate(told):
-            ordinal = run * len(told) + place
+        for place, (type, text, status) in enumerate(listed):
+            ordinal = run * len(listed) + place
             events.append(
                 Event(
                     id=f"{number:06x}{ordinal:06x}",
@@ -264,8 +264,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 tallies[gold.name] = replay(gold, asked.transcripts, Path(folder))
         print_tallies(tallies)
-        told = [(project, each) for project, tally in tallies.items() for each in tally.told]
-        for project, each in told[:: max(1, len(told) // asked.show)] if asked.show else ():
+        listed = [(project, each) for project, tally in tallies.items() for each in tally.remarks]
+        for project, each in listed[:: max(1, len(listed) // asked.show)] if asked.show else ():
             print(f"\n{project} {each.session} {each.moment}: {' '.join(each.call.split())[:160]}\n  {each.line}")
     if asked.events:
         with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,7 @@
     python -m bench.asking CHATS.jsonl [QUESTIONS.jsonl] [--half first|second] [--show]
 
 CHATS is as for `bench.openings`; without QUESTIONS, each of its lines has its own ``questions``. A line of QUESTIONS has a
-``question`` about a ``project``, its ``answer`` and ``answer_chat``, or null where there is none, and what would be ``wrong``.
+``question`` about a ``project``, its ``answer`` and ``answer_chat``, or null where none exists, and what would be ``wrong``.
 Right is an answer whose first citation is the chat, wrong one that cites others only.
 """
 
@@ -37,8 +37,8 @@ class NoNotes:
         return ()
 
 
-def judged(told: Json, question: Json) -> str:
-    cited = [reference.session for each in told["citations"] if (reference := EvidenceReference.parse(each["reference"]))]
+def judged(content: Json, question: Json) -> str:
+    cited = [reference.session for each in content["citations"] if (reference := EvidenceReference.parse(each["reference"]))]
     if not cited:
         return "silent"
     if question["answer_chat"] is None:
@@ -48,10 +48,10 @@ def judged(told: Json, question: Json) -> str:
     return "right, second" if question["answer_chat"] in cited else "wrong"
 
 
-def verbatim(told: Json, timeline: Timeline) -> int:
+def verbatim(content: Json, timeline: Timeline) -> int:
     """How many quoted sentences do not stand word for word in what they cite."""
     missing = 0
-    for sentence in told["sentences"]:
+    for sentence in content["sentences"]:
         quoted = sentence["text"].partition("“")[2].rpartition("”")[0].rstrip("…") or sentence["text"].rstrip("…")
         texts = [
             " ".join(event.text.split())
@@ -76,15 +76,15 @@ def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, sho
     found: Counter[tuple[bool, str]] = Counter()
     missing = sentences = 0
     for question in questions:
-        told = asking.ask(question=question["question"], project=question["project"])
-        found[question["answer_chat"] is not None, judged(told, question)] += 1
-        missing += verbatim(told, timeline)
-        sentences += len(told["sentences"])
+        answer = asking.ask(question=question["question"], project=question["project"])
+        found[question["answer_chat"] is not None, judged(answer, question)] += 1
+        missing += verbatim(answer, timeline)
+        sentences += len(answer["sentences"])
         if show:
-            print(f"{judged(told, question):14} {question['question']}\n    {question['answer']}\n      {told['answer']!r}")
+            print(f"{judged(answer, question):14} {question['question']}\n    {question['answer']}\n      {answer['answer']!r}")
     for known, name in ((True, "with an answer"), (False, "without one")):
         print(f"  {name}: " + ", ".join(f"{how} {count}" for (of, how), count in found.items() if of is known))
-    print(f"  {sentences} sentences told, {missing} of them not word for word in what they cite")
+    print(f"  {sentences} sentences given, {missing} of them not word for word in what they cite")
 
 
 def _lines(path: Path) -> list[Json]:

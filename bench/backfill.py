@@ -30,7 +30,7 @@ from rich.table import Table
 from bench.events_told import Calls, calls, counted, in_both, twice
 from bench.farm import Farm, init_vault
 from bench.many_files import KINDS, lay_many
-from bench.prompts_told import Told, prompts_told
+from bench.prompts_told import PromptCounts, prompts_reported
 from bench.too_large import huge_rollout, long_line
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -164,10 +164,10 @@ def agents_table(person: Person, farm: Farm, spent: dict[str, float]) -> Table:
             "SELECT f.provider, p.reason, SUM(p.count) FROM problems AS p JOIN files AS f ON f.key = p.file"
             " GROUP BY f.provider, p.reason ORDER BY f.provider, 3 DESC"
         ).fetchall()
-        told, doubled = calls(database), Counter(provider for provider, *_ in twice(database, farm.real))
+        result, doubled = calls(database), Counter(provider for provider, *_ in twice(database, farm.real))
     for provider, paths in farm.laid.items():
         size, seconds = farm.size(provider) / 1e6, spent[provider]
-        called = told.get(provider, Calls())
+        called = result.get(provider, Calls())
         there = in_both(provider, farm.real.intersection(paths))
         table.add_row(
             provider,
@@ -177,7 +177,7 @@ def agents_table(person: Person, farm: Farm, spent: dict[str, float]) -> Table:
             f"{size / seconds:.1f}",
             str(sessions.get(provider, 0)),
             str(events.get(provider, 0)),
-            f"{called.with_result} of {called.told}",
+            f"{called.with_result} of {called.total}",
             f"{len(there & called.answered) / len(there):.2%} of {len(there)}" if there else "",
             str(doubled[provider]),
             str(sum(count for owner, _, count in problems if owner == provider)),
@@ -189,27 +189,27 @@ def agents_table(person: Person, farm: Farm, spent: dict[str, float]) -> Table:
 
 
 def prompts_table(person: Person, gold: Path) -> Table:
-    table = Table("prompts", "told", "labelled", "precision", "recall", "limit")
+    table = Table("prompts", "read", "labelled", "precision", "recall", "limit")
     with closing(person.database()) as database:
-        for name, told in prompts_told(database, gold):
-            _add_prompts(table, name, told)
+        for name, result in prompts_reported(database, gold):
+            _add_prompts(table, name, result)
     return table
 
 
-def _add_prompts(table: Table, name: str, told: Told) -> None:
-    strict = (f"{told.both / max(1, told.told):.2%}", f"{told.both / max(1, told.labelled):.2%}")
-    table.add_row(f"{name}, as labelled", str(told.told), str(told.labelled), *strict, "")
-    for kind, count in told.missed.most_common():
-        table.add_row(f"[dim]  labelled, and told as something else: {kind}", "", f"[dim]{count}", "", "", "")
-    for kind, count in told.besides.most_common():
-        table.add_row(f"[dim]  told, and not labelled: {kind}", f"[dim]{count}", "", "", "", "")
-    right = told.both + sum(count for kind, count in told.besides.items() if kind in told.persons)
-    wanted = right + sum(count for kind, count in told.missed.items() if kind not in told.not_prompts)
+def _add_prompts(table: Table, name: str, counts: PromptCounts) -> None:
+    strict = (f"{counts.both / max(1, counts.prompts):.2%}", f"{counts.both / max(1, counts.labelled):.2%}")
+    table.add_row(f"{name}, as labelled", str(counts.prompts), str(counts.labelled), *strict, "")
+    for kind, count in counts.missed.most_common():
+        table.add_row(f"[dim]  labelled, and read as something else: {kind}", "", f"[dim]{count}", "", "", "")
+    for kind, count in counts.besides.most_common():
+        table.add_row(f"[dim]  read, and not labelled: {kind}", f"[dim]{count}", "", "", "", "")
+    right = counts.both + sum(count for kind, count in counts.besides.items() if kind in counts.persons)
+    wanted = right + sum(count for kind, count in counts.missed.items() if kind not in counts.not_prompts)
     table.add_row(
         f"{name}, a person's words",
-        str(told.told),
+        str(counts.prompts),
         str(wanted),
-        f"{right / max(1, told.told):.2%}",
+        f"{right / max(1, counts.prompts):.2%}",
         f"{right / max(1, wanted):.2%}",
         "≥ 99 % each",
     )
@@ -220,9 +220,9 @@ def many_table(folder: Path, count: int) -> Table:
     for kind in KINDS:
         home = folder / kind
         lay_many(kind, home, count)
-        told = child("look-at-all", Person(home).environment)
-        left = f", {told['left']} seem changed" if told["left"] else ""
-        said = f"{told['seconds'] * 1000:.0f} ms, {told['busy'] * 1000:.0f} ms of processor{left}"
+        result = child("look-at-all", Person(home).environment)
+        left = f", {result['left']} seem changed" if result["left"] else ""
+        said = f"{result['seconds'] * 1000:.0f} ms, {result['busy'] * 1000:.0f} ms of processor{left}"
         table.add_row(kind, said, "≤ 200 ms")
     return table
 

@@ -28,7 +28,7 @@ from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
@@ -64,7 +64,7 @@ def bridge_over(home: Path, closing: ExitStack) -> Bridge:
     own = LocalState(home / "state" / "bridge.sqlite")
     store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up)
     closing.callback(store.close)
-    saving, near = Saving(rules=OfflineExtractor()), Near()
+    saving, near = Saving(rules=OfflineExtractor()), LocalContext()
     return Bridge(
         {
             **conversations.tools(store, near, gate=saving, decompose=saving.decompose),
@@ -106,10 +106,10 @@ class Talk:
 
     def questions(self, conversations: int) -> list[str]:
         chance = random.Random(3)
-        told = [self.record(number)["topics"][-1]["summary"].split() for number in range(min(conversations, _QUESTIONS))]
+        listed = [self.record(number)["topics"][-1]["summary"].split() for number in range(min(conversations, _QUESTIONS))]
         prompts = self._invented.prompts()
         return [
-            " ".join(chance.sample(told[number % len(told)], 6)) if told and number % 2 else prompts[number % len(prompts)]
+            " ".join(chance.sample(listed[number % len(listed)], 6)) if listed and number % 2 else prompts[number % len(prompts)]
             for number in range(_QUESTIONS)
         ]
 
@@ -128,9 +128,9 @@ def converse(home: Path, notes: int, count: int) -> None:
             timed("  the same again", partial(call, "save_conversation", OWNER, records), min(count, 100))
         asked: list[Json] = [{"query": question} for question in talk.questions(count)]
         bounded = Grant(name="bounded", projects=frozenset({"project-3"}))
-        told = [call("get_context", OWNER, asked, number) for number in range(_QUESTIONS)]
-        hydrated = sum(any("conversation" in record for record in each["records"]) for each in told)
-        print(f"  contexts with a whole conversation in them: {hydrated / len(told):.0%}", flush=True)
+        answers = [call("get_context", OWNER, asked, number) for number in range(_QUESTIONS)]
+        hydrated = sum(any("conversation" in record for record in each["records"]) for each in answers)
+        print(f"  contexts with a whole conversation in them: {hydrated / len(answers):.0%}", flush=True)
         for tool in ("get_context", "search_notes"):
             timed(tool, partial(call, tool, OWNER, asked), _QUESTIONS)
             timed("  under a bounded grant", partial(call, tool, bounded, asked), _QUESTIONS)

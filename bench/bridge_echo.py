@@ -1,9 +1,9 @@
-"""A bare MCP server of the same SDK, which gives back what it is asked: what the protocol itself costs, for `bench.bridge_mcp`.
+"""A bare MCP server of the same SDK, which returns its input: what the protocol itself costs, for `bench.bridge_mcp`.
 
     python -m bench.bridge_echo [--http]
 
 On standard input and output, or over streamable HTTP on a free port of loopback, which it prints. Nothing is checked, and
-nobody is asked for a token.
+no one is asked for a token.
 """
 
 import argparse

@@ -52,8 +52,8 @@ def shown(name: str, took: list[float]) -> None:
 
 
 def environment(home: Path) -> dict[str, str]:
-    told = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return {**told, "HOME": str(home), "KMEM_HOME": str(home), "KMEM_EXTRACTOR": "offline", "KMEM_EMBEDDER": "local"}
+    by_name = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**by_name, "HOME": str(home), "KMEM_HOME": str(home), "KMEM_EXTRACTOR": "offline", "KMEM_EMBEDDER": "local"}
 
 
 def starts(home: Path) -> None:

@@ -88,10 +88,10 @@ def daemon(home: Path) -> Iterator[Path]:
         while True:
             waiting.wait(1.0)
             try:
-                told = orjson.loads(client.call(state, "status", b"{}", 60.0))
+                content = orjson.loads(client.call(state, "status", b"{}", 60.0))
             except KiteError:
                 continue
-            if told["index"]["rows"] >= told["notes"]["keyed"] > 0 and not told["index"]["stale"]:
+            if content["index"]["rows"] >= content["notes"]["keyed"] > 0 and not content["index"]["stale"]:
                 break
         yield state
     finally:
@@ -100,7 +100,7 @@ def daemon(home: Path) -> Iterator[Path]:
 
 
 def ask(state: Path, tool: str, **arguments: object) -> wire.Json:
-    asked = wire.asked(tool, arguments, _ASKER)
+    asked = wire.request_body(tool, arguments, _ASKER)
     return wire.result_of(orjson.loads(client.call(state, "bridge", asked, 60.0)))
 
 
@@ -139,7 +139,7 @@ def latencies(state: Path, count: int) -> None:
 
 
 def together(state: Path, clients: int, seconds: float) -> None:
-    """Who is too late reads again; an error that is no conflict is told."""
+    """Who is too late reads again; an error that is no conflict is reported."""
     won: Counter[str] = Counter()
     errors: Counter[str] = Counter()
     conflicts = [0]
@@ -172,7 +172,7 @@ def together(state: Path, clients: int, seconds: float) -> None:
     lost = sum(started.get(name, 0) + won[name] - ask(state, "read_memory", key=name, scope="shared")["value"] for name in won)
     took.sort()
     updates = sum(won.values())
-    print(f"  {clients} clients, {seconds:g} s: {updates} updates, {conflicts[0]} told to read again, {lost} lost")
+    print(f"  {clients} clients, {seconds:g} s: {updates} updates, {conflicts[0]} asked to read again, {lost} lost")
     halfway, nearly_all = percentile(took, 0.5), percentile(took, 0.95)
     print(f"  p50 {halfway:.0f}, p95 {nearly_all:.0f} ms, other errors: {dict(errors) or 'none'}", flush=True)
 
@@ -200,19 +200,19 @@ def resumed(gold: Path, transcripts: Path) -> None:
                     if not events:
                         continue
                     commit(house.timeline, session, events)
-                    told = house.operations.bridge(
+                    result = house.operations.bridge(
                         tool="smart_resume",
                         arguments={"session_id": session.id},
                         asker={"project": session.project, "session": "", "ai": "bench"},
                     )
-                    answer = wire.result_of(told)
+                    answer = wire.result_of(result)
                     said = estimated_tokens("\n".join(" ".join((each.text, each.command, each.path)) for each in events))
                     raw = next(transcripts.rglob(file)).stat().st_size
                     shares.append((answer["token_count"] / said, answer["token_count"] / (raw / 4)))
                     tokens.append(answer["token_count"])
-    of_told, of_file = (sorted(each) for each in zip(*shares, strict=True))
+    of_reported, of_file = (sorted(each) for each in zip(*shares, strict=True))
     print(f"  sessions {len(tokens)}: smart_resume {min(tokens)} to {max(tokens)} tokens, half of them under {median(tokens):g}")
-    for name, ratios in (("what the timeline keeps", of_told), ("the transcript (4 characters a token)", of_file)):
+    for name, ratios in (("what the timeline keeps", of_reported), ("the transcript (4 characters a token)", of_file)):
         within = sum(each <= 0.01 for each in ratios)
         print(f"  ÷ tokens of {name}: median {median(ratios):.2%}, most {ratios[-1]:.2%}; at most 1 % in {within}")
 

@@ -50,11 +50,11 @@ from kite_memory.tools import conversations
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.conversation_notes import journal_id
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Asked, Conflict, Conversation, Place, Store, Wanted
+from kite_memory.tools.store import Conflict, MemoryPlace, MemoryQuery, NoteQuery, SavedConversation, Store
 from kite_memory.vault import Vault
 from tests.fakes.postgres_server import PostgresServer
 
@@ -155,7 +155,7 @@ class _Row:
     title: str
     body: str
     tsv: str
-    conversation: Conversation | None
+    conversation: SavedConversation | None
 
     @staticmethod
     def made(world: World, number: int, subject: int, common: Vectors) -> "_Row":
@@ -187,9 +187,9 @@ def _tsvector(title: str, body: str) -> str:
     return " ".join(f"'{word}':{','.join(found)}" for word, found in places.items())
 
 
-def _conversation(number: int, project: str, at: datetime, title: str, body: str) -> Conversation:
+def _conversation(number: int, project: str, at: datetime, title: str, body: str) -> SavedConversation:
     item = Decision(title=title, body=body[:200], evidence=("told",), importance=2, origin="user")
-    return Conversation(
+    return SavedConversation(
         uuid=f"{number:08x}-0000-4000-8000-000000000000",
         source="claude_code",
         project=project,
@@ -222,9 +222,11 @@ def _copy_notes(connection: psycopg.Connection, notes: Sequence[_Row], tenant: s
     with connection.cursor().copy(
         "COPY kite.conversation (tenant, uuid, scope, project, source, record, overall, created, updated, created_by) FROM STDIN"
     ) as copy:
-        for told in (note.conversation for note in notes if note.conversation):
-            said = (encoded(record_json(told.record)), encoded(told.overall))
-            copy.write_row((tenant, told.uuid, "project", told.project, told.source, *said, told.created, told.updated, "bench"))
+        for result in (note.conversation for note in notes if note.conversation):
+            said = (encoded(record_json(result.record)), encoded(result.overall))
+            copy.write_row(
+                (tenant, result.uuid, "project", result.project, result.source, *said, result.created, result.updated, "bench")
+            )
 
 
 def sizes(url: str) -> Iterator[tuple[str, str]]:
@@ -308,8 +310,8 @@ def ask(url: str, world: World, count: int) -> None:
             ).fetchone()
             print(f"{name}: sees {row[0] if row else 0:,} notes")
     print("\n| asked | p50 ms | p95 ms | p99 ms | most | of a processor: client | server |\n|---|---|---|---|---|---|---|")
-    for text, project in asked[:30]:  # until what is asked for often lies in memory
-        store.search(OWNER, Asked(text=text, project=project))
+    for text, project in asked[:30]:  # until what is asked for often is in memory
+        store.search(OWNER, NoteQuery(text=text, project=project))
     with psycopg.connect(url) as connection:
         found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'kite-memory'").fetchall()
     backends = [psutil.Process(pid) for (pid,) in found]
@@ -317,7 +319,7 @@ def ask(url: str, world: World, count: int) -> None:
     def searching(
         name: str, grant: Grant, kinds: frozenset[NoteKind] = frozenset(), *, come: bool = False, within: bool = False
     ) -> None:
-        asks = (Asked(text=text, project=project if come else "", within=within, kinds=kinds) for text, project in asked)
+        asks = (NoteQuery(text=text, project=project if come else "", within=within, kinds=kinds) for text, project in asked)
         timed(name, [partial(store.search, grant, each) for each in asks], backends)
 
     searching("search, everything", OWNER)
@@ -326,16 +328,16 @@ def ask(url: str, world: World, count: int) -> None:
     searching("search, journals", OWNER, frozenset({NoteKind.JOURNAL}))
     searching("search, a token for one project", narrow)
     searching("search, a token for twenty projects", some)
-    tools = conversations.tools(store, Near(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)
+    tools = conversations.tools(store, LocalContext(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)
     context = partial(Bridge(tools).perform, "get_context", asker=Asker(grant=OWNER))
     timed("get_context, everything", [partial(context, {"query": text}) for text, _ in asked], backends)
     within = [partial(context, {"query": text, "project": project}) for text, project in asked]
     timed("get_context, within a project", within, backends)
-    place = Place(scope=Scope.PROJECT, project="project007")
+    place = MemoryPlace(scope=Scope.PROJECT, project="project007")
     keys = [f"bench.k{number}" for number in range(count)]
     timed("write_memory, new", [partial(store.write_memory, OWNER, key, {"n": 1}, place) for key in keys], backends)
     timed("write_memory, again", [partial(store.write_memory, OWNER, key, {"n": 2}, place) for key in keys], backends)
-    timed("read_memory", [partial(store.memories, OWNER, Wanted(pattern=key), touch=True) for key in keys], backends)
+    timed("read_memory", [partial(store.memories, OWNER, MemoryQuery(pattern=key), touch=True) for key in keys], backends)
     print()
     store.close()
 
@@ -361,12 +363,12 @@ class Anything:
 
 def count_up(store: Store, clients: int, seconds: float) -> None:
     """Each client counts up one of four shared counters again and again, over the version it has read."""
-    place = Place(scope=Scope.PROJECT, project="bench")
+    place = MemoryPlace(scope=Scope.PROJECT, project="bench")
     keys = [f"counter{number}" for number in range(4)]
     for key in keys:
         store.write_memory(OWNER, key, 0, place)
     done: Counter[str] = Counter()
-    told: Counter[str] = Counter()
+    listed: Counter[str] = Counter()
     lock = threading.Lock()
     until = time.monotonic() + seconds
 
@@ -375,16 +377,16 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
         mine: Counter[str] = Counter()
         while time.monotonic() < until:
             try:
-                (seen,) = store.memories(OWNER, Wanted(pattern=key))
+                (seen,) = store.memories(OWNER, MemoryQuery(pattern=key))
                 assert isinstance(seen.value, int)
                 store.write_memory(OWNER, key, seen.value + 1, place, expected=seen.version)
                 mine["written"] += 1
                 mine[key] += 1
             except Conflict:
-                mine["told of a conflict, and tried again"] += 1
+                mine["conflict reported, and tried again"] += 1
             except KiteError as error:
                 with lock:
-                    told[f"{type(error).__name__}: {error}"] += 1
+                    listed[f"{type(error).__name__}: {error}"] += 1
         with lock:
             done.update(mine)
 
@@ -393,10 +395,10 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    lost = sum(done[key] - int(str(store.memories(OWNER, Wanted(pattern=key))[0].value)) for key in keys)
+    lost = sum(done[key] - int(str(store.memories(OWNER, MemoryQuery(pattern=key))[0].value)) for key in keys)
     print(
         f"{store.name}: {clients} clients, {seconds:g} s: {done['written']:,} writes,"
-        f" {done['told of a conflict, and tried again']:,} conflicts told, {lost} lost, errors: {dict(told) or 'none'}",
+        f" {done['conflict reported, and tried again']:,} conflicts reported, {lost} lost, errors: {dict(listed) or 'none'}",
         flush=True,
     )
 

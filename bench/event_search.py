@@ -89,21 +89,21 @@ class Speech:
 
 def session(number: int, chance: random.Random, speech: Speech) -> RedactedResult:
     agent = _AGENTS[number % len(_AGENTS)]
-    told = Session(
+    session = Session(
         id=f"{number:08x}-5e55-4000-8000-000000000000",
         provider=agent,
         started=_BEGAN + timedelta(hours=5 * number),
         project=f"project-{int(_PROJECTS * chance.random() ** 2)}",
         cwd="/home/ada",
     )
-    path = f"/t/{told.id}.jsonl"
-    events = tuple(_events(told, path, chance, speech))
+    path = f"/t/{session.id}.jsonl"
+    events = tuple(_events(session, path, chance, speech))
     return RedactedResult(
-        ReadResult(path=path, session=told, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
+        ReadResult(path=path, session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
     )
 
 
-def _events(told: Session, path: str, chance: random.Random, speech: Speech) -> Iterator[Event]:
+def _events(session: Session, path: str, chance: random.Random, speech: Speech) -> Iterator[Event]:
     made = 0
 
     def event(
@@ -112,11 +112,11 @@ def _events(told: Session, path: str, chance: random.Random, speech: Speech) -> 
         nonlocal made
         made += 1
         return Event(
-            id=f"{made:08x}{told.id}",
-            session=told.id,
-            provider=told.provider,
+            id=f"{made:08x}{session.id}",
+            session=session.id,
+            provider=session.provider,
             ordinal=made,
-            at=told.started + timedelta(seconds=11 * made),
+            at=session.started + timedelta(seconds=11 * made),
             role=role,
             type=type,
             text=text,
@@ -135,7 +135,7 @@ def _events(told: Session, path: str, chance: random.Random, speech: Speech) -> 
             yield event(EventType.USER_MESSAGE, "user", speech.text(3))
         yield event(EventType.ASSISTANT_MESSAGE, "assistant", speech.text(4))
         if turn % 3 == 0:
-            file = f"/home/ada/{told.project}/{speech.word(0, 400)}/{speech.word(0, 3_000)}.py"
+            file = f"/home/ada/{session.project}/{speech.word(0, 400)}/{speech.word(0, 3_000)}.py"
             yield event(EventType.TOOL_CALL, "assistant", file, file=file, tool="Edit")
             yield event(EventType.TOOL_RESULT, "tool", speech.text(6), file=file, status="ok", tool="Edit")
             yield event(EventType.FILE_ACTION, "tool", "edited, 2 lines added", file=file, status="ok", tool="Edit")

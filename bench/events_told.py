@@ -24,9 +24,9 @@ _ENDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """``answered`` are the names of those whose result is told too."""
+    """``answered`` are the names of those whose result is reported too."""
 
-    told: int = 0
+    total: int = 0
     answered: frozenset[str] = frozenset()
     with_result: int = 0
 
@@ -65,7 +65,7 @@ def calls(database: sqlite3.Connection) -> dict[str, Calls]:
         if with_result:
             answered[provider].add(name)
     return {
-        provider: Calls(told=count.total(), with_result=count[True], answered=frozenset(answered[provider]))
+        provider: Calls(total=count.total(), with_result=count[True], answered=frozenset(answered[provider]))
         for provider, count in counts.items()
     }
 

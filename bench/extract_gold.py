@@ -8,9 +8,9 @@ is read by the real source, redacted, committed to a real timeline, cut into chu
 planned into a real vault, one for each project. Notes that wait for review are notes; the table says how many there are.
 
 ``--cut sessions`` distils what is over, as a backfill does; ``live`` cuts wherever the daemon would have while the session ran, by
-the times of its events. ``recorded:ANSWERS`` asks nobody: a model's answer to a chunk is read from ``ANSWERS/<key>.json`` (or
+the times of its events. ``recorded:ANSWERS`` asks no one: a model's answer to a chunk is read from ``ANSWERS/<key>.json`` (or
 ``.txt``), where the key is a hash of the chunk's condensed text and of the prompt with its schema. A missing one is counted,
-and what would have been asked is written to ``OUT/missing/<key>.json``, so that whoever has a model can answer it. A model's
+and what would have been asked is written to ``OUT/missing/<key>.json``, so that no matter who has a model can answer it. A model's
 chunks are cut by the policy for what costs.
 
 OUT/<project>/notes.jsonl and order.jsonl are what the scorer reads; beside them is the same with a simple card for each turn.
@@ -101,7 +101,7 @@ class Tally:
     skipped: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         per = f"{self.notes / max(1, self.sessions):.1f} notes a session (at most {self.most})"
         speed = f"{1000 * self.seconds / max(1, self.chunks):.1f} ms a chunk"
         return (
@@ -208,10 +208,10 @@ class Bench:
                     sys.exit(f"error: {outcome}")
             drafts = {each.note.id: each.note for each in draft(record, chunk)}
             actions = vault.plan(draft(record, chunk))
-            told = {action.note.id for action in actions if isinstance(action, Create)}
-            told |= {action.absorbs for action in actions if isinstance(action, Amend)}
-            made |= {id: note for id, note in drafts.items() if id in told}
-            tally.skipped += len(drafts.keys() - told)
+            ids = {action.note.id for action in actions if isinstance(action, Create)}
+            ids |= {action.absorbs for action in actions if isinstance(action, Amend)}
+            made |= {id: note for id, note in drafts.items() if id in ids}
+            tally.skipped += len(drafts.keys() - ids)
             vault.carry_out(actions)
         return list(made.values())
 
@@ -369,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     tallies = {project.name: bench.project(project) for project in projects}
     for project in projects:
-        print(tallies[project.name].told(project.name))
+        print(tallies[project.name].summary(project.name))
     scorer = script(projects[0])
     if scorer is None:
         print("no score.py beside the labels: nothing is scored")
@@ -381,7 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             made = together(projects, given.out)
             print(f"\nall\n{scored(scorer, made / 'gold', made)}", end="")
     if recorded is not None:
-        print(f"\n{recorded.told()}")
+        print(f"\n{recorded.summary()}")
     print("\nthe gate, over what was extracted")
     for reason, count in sum((tally.refused for tally in tallies.values()), Counter[str]()).most_common():
         print(f"  {count:5}  {reason}")

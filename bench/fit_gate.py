@@ -192,8 +192,12 @@ def threshold_for(
     for step in range(_FINEST - 1, 0, -1):
         threshold = step / _FINEST
         outcome = replayed(every, probabilities, threshold, second)
-        told = [replayed([every[at] for at in mine], [probabilities[at] for at in mine], threshold, second) for mine in projects]
-        if outcome.false > most[0] or outcome.unrelated > most[1] or any(each.shown and each.precision < precise for each in told):
+        listed = [replayed([every[at] for at in mine], [probabilities[at] for at in mine], threshold, second) for mine in projects]
+        if (
+            outcome.false > most[0]
+            or outcome.unrelated > most[1]
+            or any(each.shown and each.precision < precise for each in listed)
+        ):
             break
         best = (threshold, outcome)
     return best
@@ -269,15 +273,15 @@ def main() -> None:
     }
     predictions["none"] = [final(case.figures) for case in every]
     for label, probabilities in predictions.items():
-        told = f"loss {loss(every, probabilities):.4f}, right one ranked in the first two {ranked(every, probabilities):.3f}"
-        print(f"{label:10} {told}")
+        text = f"loss {loss(every, probabilities):.4f}, right one ranked in the first two {ranked(every, probabilities):.3f}"
+        print(f"{label:10} {text}")
         for dial, (most, precise) in _DIALS.items():
             threshold, outcome = threshold_for(every, probabilities, most, precise, given.second)
             if label == "project":  # the nearest thing here to a person never seen
                 thresholds[dial] = threshold
             shares = (outcome.false, outcome.unrelated, outcome.right, outcome.context, outcome.precision)
-            told = " ".join(f"{share:9.3f}" for share in (threshold, *shares))
-            print(f"{label:10} {dial:8} {told} {outcome.shown:6}")
+            text = " ".join(f"{share:9.3f}" for share in (threshold, *shares))
+            print(f"{label:10} {dial:8} {text} {outcome.shown:6}")
     last = [case.figures[0, FEATURES.index("score")] - case.figures[0, FEATURES.index("margin")] for case in every if case.notes]
     print(f"the {_CANDIDATES}th candidate scores {np.mean(last):.3f} on average: `gate._BYSTANDER`")
     for name, weight, spread in zip(

@@ -46,10 +46,10 @@ def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -
     for _, file in () if there else project.sessions():
         session, events = events_of(transcripts, file)
         cursor = Cursor(position=1, size=1, mtime_ns=1)
-        told = replace(session, project=project.name)
+        changed = replace(session, project=project.name)
         timeline.commit(
-            [RedactedResult(ReadResult(path=f"/t/{file}", session=told, events=tuple(events), problems=(), cursor=cursor))],
-            told.provider,
+            [RedactedResult(ReadResult(path=f"/t/{file}", session=changed, events=tuple(events), problems=(), cursor=cursor))],
+            changed.provider,
         )
     while timeline.make_cards():
         pass
@@ -68,8 +68,8 @@ class Lines:
     def of(self, event: Event) -> Place:
         name = Path(event.where.file).name
         if name not in self._starts:
-            told = next(self._transcripts.rglob(name)).read_bytes()
-            self._starts[name] = [0, *(found.end() for found in re.finditer(rb"\n", told))]
+            result = next(self._transcripts.rglob(name)).read_bytes()
+            self._starts[name] = [0, *(found.end() for found in re.finditer(rb"\n", result))]
         return event.session, bisect_right(self._starts[name], event.where.start)
 
 
@@ -87,8 +87,8 @@ def answers(project: Labelled, timeline: Timeline, lines: Lines) -> dict[str, se
 def plain(timeline: Timeline, lines: Lines, database: Path) -> Callable[[str], list[Place]]:
     index = sqlite3.connect(":memory:")
     index.execute("CREATE VIRTUAL TABLE m USING fts5(text, tokenize = 'porter unicode61')")
-    with sqlite3.connect(database) as told:
-        index.executemany("INSERT INTO m (rowid, text) VALUES (?, ?)", told.execute(_MESSAGES))
+    with sqlite3.connect(database) as result:
+        index.executemany("INSERT INTO m (rowid, text) VALUES (?, ?)", result.execute(_MESSAGES))
 
     def ask(question: str) -> list[Place]:
         words = dict.fromkeys(re.findall(r"[^\W_]+", question.lower()))

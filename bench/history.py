@@ -48,13 +48,13 @@ def invented(number: int, events: int, chance: random.Random, files: list[str]) 
         cwd=HOME,
         branch=chance.choice(("main", "main", f"graft/{number // 3}")),
     )
-    told: list[Event] = []
+    listed: list[Event] = []
 
     def tell(
         type: EventType, role: Role, text: str, *, command: str = "", path: str = "", status: Status = "", call: str = ""
     ) -> None:
-        place = len(told)
-        told.append(
+        place = len(listed)
+        listed.append(
             Event(
                 id=f"{number:04x}{place:04x}-{number:04x}-4000-8000-000000000000",
                 session=session.id,
@@ -76,10 +76,10 @@ def invented(number: int, events: int, chance: random.Random, files: list[str]) 
     def words(count: int) -> str:
         return " ".join(chance.choices(WORDS, k=count))
 
-    while len(told) < events:
+    while len(listed) < events:
         tell(EventType.USER_MESSAGE, "user", f"Please mend the {words(12)}")
         for _ in range(chance.randint(2, 8)):
-            call = f"call-{len(told)}"
+            call = f"call-{len(listed)}"
             if chance.random() < 0.5:
                 path = f"{HOME}/{chance.choice(files)}"
                 tell(EventType.TOOL_CALL, "assistant", words(30), path=path, call=call)
@@ -100,14 +100,14 @@ def invented(number: int, events: int, chance: random.Random, files: list[str]) 
                 )
                 tell(EventType.TEST_RESULT, "tool", "1 failed" if failed else "9 passed", command=command, status=status, call=call)
         tell(EventType.ASSISTANT_MESSAGE, "assistant", f"The {words(60)} works. Shall I go on?")
-    told = [replace(event, ordinal=place) for place, event in enumerate(told)]
+    listed = [replace(event, ordinal=place) for place, event in enumerate(listed)]
     return RedactedResult(
         ReadResult(
             path=f"/t/{session.id}.jsonl",
             session=session,
-            events=tuple(told),
+            events=tuple(listed),
             problems=(),
-            cursor=Cursor(position=len(told), size=len(told), mtime_ns=1),
+            cursor=Cursor(position=len(listed), size=len(listed), mtime_ns=1),
         )
     )
 
@@ -138,9 +138,9 @@ def whole(house: Services, session: str) -> int:
     after: int | None = -1
     events: list[dict[str, object]] = []
     while after is not None:
-        told = json.loads(json.dumps(house.operations.perform("timeline", {"session": session, "after": after})))
-        events += told["events"]
-        after = told["next"]
+        content = json.loads(json.dumps(house.operations.perform("timeline", {"session": session, "after": after})))
+        events += content["events"]
+        after = content["next"]
     return sum(1 for _ in rows(events, [], HOME))
 
 

@@ -163,8 +163,8 @@ def moments(bare: str, fast: str, home: Path) -> dict[str, Contender]:
     long = {**read, "tool_response": "x" * 2_000_000}
 
     def given(event: str, **fields: object) -> Callable[[], bytes]:
-        told = {"cwd": str(home / _PROJECT), "hook_event_name": event, **fields}
-        return lambda: json.dumps({"session_id": str(uuid.uuid4()), **told}).encode()
+        result = {"cwd": str(home / _PROJECT), "hook_event_name": event, **fields}
+        return lambda: json.dumps({"session_id": str(uuid.uuid4()), **result}).encode()
 
     return {
         **_interpreters(bare, fast),

@@ -24,7 +24,7 @@ from typing import Any
 from kite_memory import assets
 from kite_memory.distill import prompts
 from kite_memory.distill.backends.backend import tokens_at_most
-from kite_memory.distill.judge_question import MOST_CANDIDATES, asked
+from kite_memory.distill.judge_question import MOST_CANDIDATES, judge_prompt
 from kite_memory.model.hit import Hit, Question
 from kite_memory.model.note import Note, NoteKind
 
@@ -76,7 +76,7 @@ def _sizes(folder: Path, fixed: str) -> Iterator[Size]:
             exchange=_EXCHANGE,
             candidates=tuple(hit for _, hit in earlier_first[:MOST_CANDIDATES]),
         )
-        text = asked(question)
+        text = judge_prompt(question)
         yield Size(plain=len(fixed + text) / 4, booked=tokens_at_most(fixed) + tokens_at_most(text))
 
 

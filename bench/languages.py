@@ -119,12 +119,12 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
             for at, query in enumerate(case["queries"]):
                 wanted = f"{case['id']}-{query['note']}"
                 begun = time.perf_counter()
-                told = recall.answer(
+                answer = recall.answer(
                     Prompt(text=query["text"], session=f"{case['id']}{at}", project="tongues", situation=Situation(position=1))
                 )
                 elapsed.append(time.perf_counter() - begun)
                 served[case["language"]].append(
-                    wanted in (*(name(hit.note) for hit in told.hits), *(pointer.id for pointer in told.pointers))
+                    wanted in (*(name(hit.note) for hit in answer.hits), *(pointer.id for pointer in answer.pointers))
                 )
                 found = recall.search(Query(text=query["text"], project="tongues", limit=2))
                 hits[case["language"]].append(wanted in [name(hit.note) for hit in found])

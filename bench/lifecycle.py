@@ -64,7 +64,7 @@ Json = dict[str, Any]
 Pair = tuple[str, str]
 Rulings = dict[Pair, Ruling]
 Reader = Callable[[Sequence[Contest], Collection[str]], Rulings]
-"""Says of each contest what the newer note does; it is told the ids of the older notes that are replaced by the labels."""
+"""Says of each contest what the newer note does; it knows the ids of the older notes that are replaced by the labels."""
 
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _BEFORE = 160
@@ -198,15 +198,15 @@ def _figures(
 
 
 def _columns(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
-    return np.array([[each.nearer, *astuple(each.told)] for each, _ in pairs])
+    return np.array([[each.nearer, *astuple(each.difference)] for each, _ in pairs])
 
 
 def fitted(pairs: Sequence[tuple[Likeness, bool]]) -> npt.NDArray[np.float64]:
     """Weights and level of a logistic regression, a little held back."""
-    told, labels = _columns(pairs), np.array([gold for _, gold in pairs], np.float64)
-    mean, spread = told.mean(axis=0), told.std(axis=0) + 1e-9
-    rows = np.column_stack([(told - mean) / spread, np.ones(len(told))])
-    held = np.append(np.ones(told.shape[1]), 0.0)
+    result, labels = _columns(pairs), np.array([gold for _, gold in pairs], np.float64)
+    mean, spread = result.mean(axis=0), result.std(axis=0) + 1e-9
+    rows = np.column_stack([(result - mean) / spread, np.ones(len(result))])
+    held = np.append(np.ones(result.shape[1]), 0.0)
     weights = np.zeros(rows.shape[1])
     for _ in range(60):
         likely = 1 / (1 + np.exp(-rows @ weights))
@@ -230,7 +230,7 @@ def found_when_left_out(ends: Mapping[str, Ended]) -> tuple[int, list[npt.NDArra
     return sum(gold for _, gold in sorted(ranked, key=lambda each: -each[0])[:room]), weights
 
 
-def told(name: str, ends: Sequence[Ended]) -> str:
+def summary_of(name: str, ends: Sequence[Ended]) -> str:
     labels = sum(len(each.labelled) for each in ends)
     notes = sum(each.notes for each in ends)
     outright = sum(len(each.labelled & each.replaced) for each in ends)
@@ -318,7 +318,7 @@ def repeated(sessions: Sequence[Sequence[Sequence[Draft]]], embedder: Embedder, 
 
 @dataclass(slots=True, kw_only=True)
 class Met:
-    """What became of invented pairs: how many of those that are to be told were put to review, and how many others."""
+    """What became of invented pairs: how many real ones were put to review, and how many others."""
 
     pairs: int = 0
     true: int = 0
@@ -332,15 +332,15 @@ class Met:
         return f"{self.pairs:6} {self.true:6} {self.replaced:9} {self.surfaced:9} {self.wrongly:8} {precision:10.2f}"
 
 
-def stated(told: Json | str, at: datetime) -> Draft:
-    if isinstance(told, str):
-        told = {"title": told.split(". ")[0].rstrip("."), "body": told, "kind": "fact", "entities": []}
-    entities = entities_of(told["entities"])
+def stated(fields: Json | str, at: datetime) -> Draft:
+    if isinstance(fields, str):
+        fields = {"title": fields.split(". ")[0].rstrip("."), "body": fields, "kind": "fact", "entities": []}
+    entities = entities_of(fields["entities"])
     made = remembered(
-        told["body"],
+        fields["body"],
         at=at,
-        kind=NoteKind(told["kind"]) if told["kind"] in set(NoteKind) else NoteKind.FACT,
-        title=told["title"],
+        kind=NoteKind(fields["kind"]) if fields["kind"] in set(NoteKind) else NoteKind.FACT,
+        title=fields["title"],
         project="invented",
         scope=None,
         session="",
@@ -365,12 +365,12 @@ def met(rows: Sequence[Json], embedder: Embedder) -> Met:
             if name == "older":
                 continue
             found.replaced += any(isinstance(each, Supersede) for each in actions)
-            told = {stem for each in actions if isinstance(each, Create | Supersede) for stem in each.note.conflicts}
-            right = ids.get(f"older {row['id']}") in told
+            listed = {stem for each in actions if isinstance(each, Create | Supersede) for stem in each.note.conflicts}
+            right = ids.get(f"older {row['id']}") in listed
             found.surfaced += right and bool(row["replaces"])
-            found.wrongly += len(told) - (right and bool(row["replaces"]))
-            if right != bool(row["replaces"]) or len(told) > right:
-                found.missed.append(f"{row['id']} {'missed' if not told else 'told'}: {json.dumps(row)}")
+            found.wrongly += len(listed) - (right and bool(row["replaces"]))
+            if right != bool(row["replaces"]) or len(listed) > right:
+                found.missed.append(f"{row['id']} {'missed' if not listed else 'reported'}: {json.dumps(row)}")
     return found
 
 
@@ -413,8 +413,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, reader in readers.items():
         ends = {project.name: superseded(project, embedder, reader) for project in projects}
         for each, ended in ends.items():
-            print(told(f"{name}, {each}", [ended]), flush=True)
-        print(told(name, list(ends.values())))
+            print(summary_of(f"{name}, {each}", [ended]), flush=True)
+        print(summary_of(name, list(ends.values())))
         print(f"{'':24} {sum(len(each.absorbed) for each in ends.values())} labelled notes went into another one")
         if reader is None and len(ends) > 1:
             right, weights = found_when_left_out(ends)

@@ -46,7 +46,7 @@ _SESSION = re.compile(r"session_(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A note, and the evidence that whoever reads it has read."""
+    """A note, and the evidence behind it."""
 
     note: Note
     holds: frozenset[str]
@@ -108,8 +108,8 @@ def pieces(sample: Mapping[str, Any], form: Form) -> Iterator[Piece]:
                 yield Piece(note=_note(f"S{number}", f"Session on {at:%d %B %Y}", body, at), holds=frozenset({f"S{number}"}))
         case "observations":
             for number, at, _ in _sessions(sample):
-                told = sample["observation"].get(f"session_{number}_observation", {})
-                for speaker, observed in told.items():
+                result = sample["observation"].get(f"session_{number}_observation", {})
+                for speaker, observed in result.items():
                     for place, (text, seen) in enumerate(observed):
                         name = f"O{number}-{speaker}-{place}"
                         yield Piece(note=_note(name, text, "", at), holds=frozenset(_turns_in(str(seen))))

@@ -102,15 +102,15 @@ def chosen(every: Sequence[Case], prompts: int, seed: int) -> list[Case]:
 def sheet(drawn: Sequence[Case]) -> str:
     """The drawn prompts as the reader gets them. What was printed earlier in a session stands once, before the next prompt."""
     parts = [_INSTRUCTIONS]
-    told = 0
+    count = 0
     last = ("", "")
     for number, case in enumerate(drawn, 1):
         if (case.project, case.session) != last:
-            last, told = (case.project, case.session), 0
+            last, count = (case.project, case.session), 0
             parts.append(f"## A session of {case.project}")
-        if earlier := [each for each in case.before[told:] if each]:
+        if earlier := [each for each in case.before[count:] if each]:
             parts.append("Printed before, in this session:\n\n" + "\n".join(map(_fenced, earlier)))
-        told = len(case.before) + bool(case.printed)
+        count = len(case.before) + bool(case.printed)
         parts.append(
             f"### Prompt {number}\n\nThe last exchange ended:\n\n{_fenced(case.exchange or '(nothing before)')}\n\n"
             f"The user:\n\n{_fenced(case.prompt)}\n\nPrinted with it:\n\n{_fenced(case.printed or '(nothing)')}"

@@ -23,7 +23,7 @@ import orjson
 
 import kite_memory
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.distill.scheduler import Asked
+from kite_memory.distill.scheduler import ChunkHandled
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
@@ -81,7 +81,7 @@ def line_to_note(house: Services, transcript: Path, number: int) -> Count:
     time.sleep(_SETTLES)
     with count.counting():
         house.pipeline.form_chunks()
-        while isinstance(house.pipeline.distil(), Asked):
+        while isinstance(house.pipeline.distil(), ChunkHandled):
             pass
     if len(list(house.vault.entries())) != before + 1:
         raise SystemExit("error: the line became no note")
@@ -98,22 +98,22 @@ def prompt_to_block(house: Services, number: int) -> Count:
     body = json.dumps(asked).encode()
     count = Count()
     with count.counting():
-        told = house.hooks.answer(body)
-    if not told:
+        answer = house.hooks.answer(body)
+    if not answer:
         raise SystemExit("error: the prompt was given nothing")
     return count
 
 
 def tool_read(house: Services) -> Count:
     def call(tool: str, arguments: dict[str, object]) -> dict[str, object]:
-        asked = orjson.loads(wire.asked(tool, arguments, Asker(grant=OWNER, project="orchard")))
+        asked = orjson.loads(wire.request_body(tool, arguments, Asker(grant=OWNER, project="orchard")))
         return wire.result_of(house.operations.perform("bridge", asked))
 
     call("write_memory", {"key": "press:oil", "value": "walnut oil"})
     count = Count()
     with count.counting():
-        told = call("read_memory", {"key": "press:oil"})
-    if "walnut oil" not in json.dumps(told):
+        answer = call("read_memory", {"key": "press:oil"})
+    if "walnut oil" not in json.dumps(answer):
         raise SystemExit("error: the memory was not read")
     return count
 

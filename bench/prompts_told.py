@@ -1,4 +1,4 @@
-"""What was told as a person's prompt, beside what somebody labelled as one."""
+"""What was reported as a person's prompt, beside what somebody labelled as one."""
 
 import json
 import sqlite3
@@ -15,12 +15,12 @@ _REFUSED = "the user said:"
 
 
 @dataclass(slots=True, kw_only=True)
-class Told:
-    """``both`` are events that are told and labelled. The kinds in ``persons`` are a person's words all the same, as the source's
+class PromptCounts:
+    """``both`` are events that are read and labelled. The kinds in ``persons`` are a person's words all the same, as the source's
     own line says; those in ``not_prompts`` are none, whatever the label.
     """
 
-    told: int = 0
+    prompts: int = 0
     labelled: int = 0
     both: int = 0
     missed: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Told:
     not_prompts = frozenset(_MARKS.values())
 
 
-def prompts_told(database: sqlite3.Connection, gold: Path) -> Iterator[tuple[str, Told]]:
+def prompts_reported(database: sqlite3.Connection, gold: Path) -> Iterator[tuple[str, PromptCounts]]:
     """By labelled project. Only sessions that were labelled count: the first of each project was not."""
     for labels in sorted(gold.glob("*/prompts.jsonl")):
         rows = [json.loads(line) for line in labels.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -37,14 +37,14 @@ def prompts_told(database: sqlite3.Connection, gold: Path) -> Iterator[tuple[str
         for row in rows:
             sessions.setdefault(row["session"], {})[row["event"]] = row["prompt"]
         files = [line.split("\t") for line in labels.with_name("sessions.tsv").read_text(encoding="utf-8").splitlines()]
-        told = Told()
+        result = PromptCounts()
         for number, _, name, *_ in files:
             if number in sessions:
-                _compare(database, name.removesuffix(".jsonl"), sessions[number], told)
-        yield labels.parent.name, told
+                _compare(database, name.removesuffix(".jsonl"), sessions[number], result)
+        yield labels.parent.name, result
 
 
-def _compare(database: sqlite3.Connection, session: str, labelled: dict[str, str], told: Told) -> None:
+def _compare(database: sqlite3.Connection, session: str, labelled: dict[str, str], counts: PromptCounts) -> None:
     prompts = {
         event[:8]: (file, start, end)
         for event, file, start, end in database.execute(
@@ -53,18 +53,18 @@ def _compare(database: sqlite3.Connection, session: str, labelled: dict[str, str
             (session,),
         )
     }
-    told.told += len(prompts)
-    told.labelled += len(labelled)
-    told.both += len(prompts.keys() & labelled.keys())
+    counts.prompts += len(prompts)
+    counts.labelled += len(labelled)
+    counts.both += len(prompts.keys() & labelled.keys())
     for event in labelled.keys() - prompts.keys():
         said = labelled[event]
-        told.missed[next((kind for mark, kind in _MARKS.items() if said.startswith(mark)), "a prompt that was missed")] += 1
+        counts.missed[next((kind for mark, kind in _MARKS.items() if said.startswith(mark)), "a prompt that was missed")] += 1
     for event in prompts.keys() - labelled.keys():
-        told.besides[_kind(*prompts[event])] += 1
+        counts.besides[_kind(*prompts[event])] += 1
 
 
 def _kind(file: str, start: int, end: int) -> str:
-    """What the agent's own line says of words that nobody labelled."""
+    """What the agent's own line says of words that no one labelled."""
     with Path(file).open("rb") as lines:
         lines.seek(start)
         row: Any = json.loads(lines.read(end - start))

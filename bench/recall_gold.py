@@ -168,10 +168,10 @@ def distractors(project: Labelled) -> list[Note]:
 def invented(project: Labelled, many: int, before: datetime) -> list[Note]:
     """Notes that mean nothing, made of pieces of the labelled ones, so that they have their words."""
     draw = random.Random(0)
-    told = project.rows("notes.jsonl")
+    rows = project.rows("notes.jsonl")
 
     def piece(key: str, length: int) -> str:
-        words = draw.choice(told)[key].split()
+        words = draw.choice(rows)[key].split()
         at = draw.randrange(max(1, len(words) - length))
         return " ".join(words[at : at + length])
 
@@ -179,11 +179,11 @@ def invented(project: Labelled, many: int, before: datetime) -> list[Note]:
         _bystander(
             f"i-{at:04}",
             project.name,
-            draw.choice(told)["kind"],
+            draw.choice(rows)["kind"],
             f"{piece('title', 3)} {piece('title', 4)}",
             ". ".join(piece("body", 12) for _ in range(4)),
             before - timedelta(hours=draw.randrange(2_000)),
-            {"importance": draw.choice(told)["importance"]},
+            {"importance": draw.choice(rows)["importance"]},
         )
         for at in range(many)
     ]
@@ -328,14 +328,14 @@ class Replay:
     ) -> None:
         place = {event.id[:8]: at for at, event in reversed(list(enumerate(events)))}
         relevant = {row["event"]: set(row["relevant"]) for row in self.project.rows("prompts.jsonl") if row["session"] == number}
-        told = 0
+        count = 0
         for event in wanted:
             at = place.get(event, -1)
             if at < 0 or not opens_turn(events[at]):
                 self._tell({"session": number, "event": event, "notes": [], "ranked": []})
                 continue
-            commit(timeline, session, events[told:at])
-            told = max(told, at)
+            commit(timeline, session, events[count:at])
+            count = max(count, at)
             clock.now = max(clock.now, events[at].at)
             text = drop_private(events[at].text)
             before = timeline.last_events(session.provider, session.id, _LAST_EVENTS)
@@ -366,7 +366,7 @@ class Replay:
                 }
             )
             self._show(number, event, weighed)
-        commit(timeline, session, events[told:])
+        commit(timeline, session, events[count:])
 
     def _queries(self, recall: Recall) -> None:
         for row in self.project.rows("queries.jsonl"):
@@ -379,7 +379,7 @@ class Replay:
             self._tell({"unrelated": row["prompt"], "notes": [name(hit.note) for hit in injection.hits]})
 
     def _show(self, session: str, event: str, weighed: Weighed) -> None:
-        """The gate's figures, for whoever fits it."""
+        """The gate's figures, for fitting it."""
         if self.figures is not None:
             for hit, row in zip(weighed.candidates, weighed.figures, strict=True):
                 key = {"project": self.project.name, "session": session, "event": event, "note": name(hit.note)}
@@ -388,9 +388,9 @@ class Replay:
 
 def listed_events(injection: Injection) -> list[str]:
     """The events of the conversations that were quoted or pointed at."""
-    told = [reference for quote in injection.quotes for reference in (quote.id, *quote.evidence)]
-    told += [reference for each in injection.pointers if not each.is_note for reference in (each.id, *each.evidence)]
-    references = map(EvidenceReference.parse, told)
+    listed = [reference for quote in injection.quotes for reference in (quote.id, *quote.evidence)]
+    listed += [reference for each in injection.pointers if not each.is_note for reference in (each.id, *each.evidence)]
+    references = map(EvidenceReference.parse, listed)
     return list(dict.fromkeys(reference.event[:8] for reference in references if reference is not None))
 
 

@@ -3,7 +3,7 @@
     python -m bench.recall_quality --gold DIR --devnotes DIR
 
 The rankers beside one another, and the gate on prompts that stand alone. `bench.recall_gold` replays whole sessions, and
-`bench.fit_gate` tells how the gate does on labels it has not seen; here it has seen the gold ones, and never DEVNOTES.
+`bench.fit_gate` shows how the gate does on labels it has not seen; here it has seen the gold ones, and never DEVNOTES.
 Everything runs through the real index, session by session where there are sessions, so that a prompt can only be given
 what was known before it. BM25 alone is measured in the same run. Prints tables; nothing of the data is written anywhere.
 """
@@ -26,7 +26,7 @@ from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall import gate, scoring
 from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import Bar, Prompt, weigh
+from kite_memory.recall.select import Prompt, Requirement, weigh
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -120,7 +120,7 @@ def _named(index: Index, numbers: Any, scores: Any) -> list[str]:
 
 
 def asked(index: Index, text: str, category: str, relevant: Iterable[str], project: str, limit: int = 20) -> Asked:
-    prompt, bar = Prompt(text=text, project=project), Bar(gate=gate.shipped())
+    prompt, bar = Prompt(text=text, project=project), Requirement(gate=gate.shipped())
     weighed = weigh(index, prompt, bar, shown=(), now=_NOW.timestamp(), limit=limit, all_too=True)
     return Asked(
         category=category,

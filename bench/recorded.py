@@ -1,11 +1,11 @@
-"""A model's answers, kept as files: what would have been asked is written down, and whoever has a model answers it."""
+"""A model's answers, kept as files: what would have been asked is written down, and a model answers it elsewhere."""
 
 import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 
 
 @dataclass(slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class Answers:
 
     folder: Path
     missing_to: Path
-    prompt: Prompt
+    prompt: PromptTemplate
     asked: int = 0
     missing: int = 0
 
@@ -28,13 +28,13 @@ class Answers:
                 return (self.folder / name).read_text(encoding="utf-8")
         self.missing += 1
         self.missing_to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        told = {"system": self.prompt.system, "schema": self.prompt.schema, "user": question}
-        (self.missing_to / f"{key}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        fields = {"system": self.prompt.system, "schema": self.prompt.schema, "user": question}
+        (self.missing_to / f"{key}.json").write_text(json.dumps(fields, ensure_ascii=False, indent=1), encoding="utf-8")
         return None
 
     def key(self, question: str) -> str:
         fixed = f"{self.prompt.system}\0{json.dumps(self.prompt.schema, sort_keys=True)}\0{question}"
         return hashlib.sha256(fixed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         return f"answers: {self.asked - self.missing} of {self.asked} were there, {self.missing} missing"

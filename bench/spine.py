@@ -140,7 +140,7 @@ def remember_to_recall(person: Person, rounds: int) -> tuple[list[float], int]:
 
 
 def backfill(person: Person, transcripts: Path) -> tuple[float, float, float, int]:
-    """Seconds, MB read, peak MB resident, files. The copy lies in a temporary folder and goes with it."""
+    """Seconds, MB read, peak MB resident, files. The copy is in a temporary folder and goes with it."""
     for number, path in enumerate(sorted(transcripts.rglob("*.jsonl"))):
         folder = person.projects.parent / f"-p{number:04d}"
         folder.mkdir()

@@ -33,8 +33,8 @@ def fill(home: Home, notes: int, events: int) -> None:
 
 def measured(name: str, work: Callable[[], Any]) -> None:
     began = time.perf_counter()
-    told = work()
-    counts = "".join(f"  {way} {told[way]['notes']} notes, {told[way]['events']} events" for way in ("came", "went"))
+    result = work()
+    counts = "".join(f"  {way} {result[way]['notes']} notes, {result[way]['events']} events" for way in ("came", "went"))
     print(f"{name:<44} {time.perf_counter() - began:7.2f} s {counts}")
 
 

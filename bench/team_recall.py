@@ -4,7 +4,7 @@
 
 DIR holds labelled projects, as for `bench.recall_gold`. A store of the bridge (PostgreSQL with pgvector, and this machine's) holds
 all notes of the other project, and of this one those of the sessions before; each prompt is then asked for through `search_notes`
-as `kite_memory.team.recall` asks, the unrelated ones last, when all notes are there. What would be said is told by two
+as `kite_memory.team.recall` asks, the unrelated ones last, when all notes are there. What would be said is shown by two
 figures: a note's score, and by how much it stands out from the eighth best. They are chosen on one project and tested on the
 other: of all pairs with at most 5 % false injection where nothing is needed and 2 % where nothing is related, the one that shows
 most right notes less wrong ones, the stricter of equals. Prints tables; asserts nothing.
@@ -38,8 +38,8 @@ from kite_memory.team.recall import COMPARED, MARGIN, standing_out
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.store import Place, Store
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import MemoryPlace, Store
 from tests.fakes.postgres_server import postgres_server
 
 FALSE, UNRELATED = 0.05, 0.02
@@ -79,15 +79,15 @@ class Outcome:
 
 def outcome(rows: Sequence[Row], bar: Bar) -> Outcome:
     shown = [{str(hit["id"]) for hit in standing_out(row.hits, score=bar[0], margin=bar[1])} for row in rows]
-    told = list(zip(rows, shown, strict=True))
-    needed = [(row, notes) for row, notes in told if row.need in ("useful", "crucial")]
-    none, unrelated = ([bool(notes) for row, notes in told if row.need == need] for need in ("none", "unrelated"))
+    listed = list(zip(rows, shown, strict=True))
+    needed = [(row, notes) for row, notes in listed if row.need in ("useful", "crucial")]
+    none, unrelated = ([bool(notes) for row, notes in listed if row.need == need] for need in ("none", "unrelated"))
     return Outcome(
         right=sum(bool(notes & row.relevant) for row, notes in needed),
         needed=len(needed),
         false=sum(none) / max(1, len(none)),
         unrelated=sum(unrelated) / max(1, len(unrelated)),
-        useful=sum(len(notes & row.relevant) for row, notes in told),
+        useful=sum(len(notes & row.relevant) for row, notes in listed),
         shown=sum(map(len, shown)),
     )
 
@@ -99,12 +99,12 @@ def chosen(rows: Sequence[Row]) -> Bar:
 
 def remembered(store: Store, row: Json, project: str) -> str:
     text = row["body"] + "".join(f"\n\n**Rejected:** {each}" for each in row["rejected"])
-    place = Place(scope=Scope.PROJECT, project=project)
+    place = MemoryPlace(scope=Scope.PROJECT, project=project)
     return store.remember(OWNER, text, NoteKind(row["kind"]), place, title=row["title"], origin="user").id
 
 
 def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterator[Row]:
-    bridge = Bridge(asking.tools(store, Near(), gate=Anything(), age=lambda text, now: None))
+    bridge = Bridge(asking.tools(store, LocalContext(), gate=Anything(), age=lambda text, now: None))
     ids = {remembered(store, row, other.name): row["id"] for other in others for row in other.rows("notes.jsonl")}
 
     def ask(row: Json, need: str) -> Row:

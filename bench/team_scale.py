@@ -25,7 +25,7 @@ from kite_memory.model.note import Scope
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.migrating import index_name
 from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.store import Asked, Place
+from kite_memory.tools.store import MemoryPlace, NoteQuery
 from tests.fakes.postgres_server import PostgresServer
 
 MIDDLE = "middle"
@@ -65,12 +65,12 @@ def asked_of(url: str, world: World, tenant: str, count: int) -> dict[str, Cost]
     """Ask a tenant's store, each kind of question once before it is timed."""
     store = open_postgres(url, embedder=Embedder(world), tenant=tenant)
     try:
-        store.search(OWNER, Asked(text="subject1"))
+        store.search(OWNER, NoteQuery(text="subject1"))
         with psycopg.connect(url) as connection:
             found = connection.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'kite-memory'").fetchall()
         pids = [pid for (pid,) in found]
-        place = Place(scope=Scope.PROJECT, project="project007")
-        asked = [Asked(text=text) for text, _ in questions(world, count)]
+        place = MemoryPlace(scope=Scope.PROJECT, project="project007")
+        asked = [NoteQuery(text=text) for text, _ in questions(world, count)]
         keys = [f"scale.{time.time_ns()}.{number}" for number in range(count)]
         wanted: dict[str, list[Callable[[], object]]] = {
             "search, everything": [partial(store.search, OWNER, each) for each in asked],
@@ -78,7 +78,7 @@ def asked_of(url: str, world: World, tenant: str, count: int) -> dict[str, Cost]
             "write_memory": [partial(store.write_memory, OWNER, key, 1, place) for key in keys],
         }
         for calls in (wanted["search, everything"], wanted["search, one project's token"]):
-            for call in calls:  # until what is asked for lies in memory: the first to ask waits for the disk
+            for call in calls:  # until what is asked for is in memory: the first to ask waits for the disk
                 call()
         return {name: costs(calls, pids) for name, calls in wanted.items()}
     finally:

@@ -2,7 +2,7 @@
 
     python -m bench.thread_pairs PAIRS [--crowd 0]
 
-PAIRS has a line for each pair: two sessions told by their date, branch, prompts, files, commands, commits and outcome, and whether
+PAIRS has a line for each pair: two sessions shown by their date, branch, prompts, files, commands, commits and outcome, and whether
 they are ``joined``. Each pair is a project of its own; ``--crowd`` adds so many sessions that have to do with neither. Prints which
 were joined, surely or not; asserts nothing.
 """
@@ -25,10 +25,10 @@ from kite_memory.timeline.threads import Joined, joined
 HOME = "/home/ada/work"
 
 
-def look(number: int, project: str, told: dict[str, Any]) -> RedactedResult:
-    began = datetime.fromisoformat(told["date"]).replace(tzinfo=UTC)
+def look(number: int, project: str, content: dict[str, Any]) -> RedactedResult:
+    began = datetime.fromisoformat(content["date"]).replace(tzinfo=UTC)
     name = f"{number:08x}-0000-4000-8000-000000000000"
-    session = Session(id=name, provider="claude-code", started=began, project=project, cwd=HOME, branch=told["branch"])
+    session = Session(id=name, provider="claude-code", started=began, project=project, cwd=HOME, branch=content["branch"])
     events: list[Event] = []
 
     def tell(type: EventType, text: str, *, command: str = "", path: str = "", call: str = "") -> None:
@@ -51,18 +51,18 @@ def look(number: int, project: str, told: dict[str, Any]) -> RedactedResult:
             )
         )
 
-    for prompt in told["prompts"]:
+    for prompt in content["prompts"]:
         tell(EventType.USER_MESSAGE, prompt)
-    for path in told["files"]:
+    for path in content["files"]:
         tell(EventType.FILE_ACTION, "edited, 3 lines added, 1 removed", path=f"{HOME}/{path}")
-    for place, command in enumerate(told["commands"]):
+    for place, command in enumerate(content["commands"]):
         tell(EventType.COMMAND, command, command=command, call=f"run-{place}")
         tell(EventType.TOOL_RESULT, "done", call=f"run-{place}")
-    for place, subject in enumerate(told["commits"]):
+    for place, subject in enumerate(content["commits"]):
         command = f'git commit -m "{subject}"'
         tell(EventType.COMMAND, command, command=command, call=f"commit-{place}")
-        tell(EventType.TOOL_RESULT, f"[{told['branch']} {number:05x}{place:02x}] {subject}", call=f"commit-{place}")
-    tell(EventType.ASSISTANT_MESSAGE, told["outcome"])
+        tell(EventType.TOOL_RESULT, f"[{content['branch']} {number:05x}{place:02x}] {subject}", call=f"commit-{place}")
+    tell(EventType.ASSISTANT_MESSAGE, content["outcome"])
     cursor = Cursor(position=len(events), size=len(events), mtime_ns=1)
     return RedactedResult(ReadResult(path=f"/t/{name}", session=session, events=tuple(events), problems=(), cursor=cursor))
 
@@ -101,8 +101,8 @@ def main() -> None:
             right = (said.partition(" ")[0] == "joined") is pair["joined"]
             print(f"{pair['id']}  {'join ' if pair['joined'] else 'apart'}  {'ok   ' if right else 'WRONG'}  {said}")
     for truth in (True, False):
-        told = ", ".join(f"{count} {how}" for (is_true, how), count in sorted(counts.items()) if is_true is truth)
-        print(f"{'true' if truth else 'false'} joints: {told}")
+        text = ", ".join(f"{count} {how}" for (is_true, how), count in sorted(counts.items()) if is_true is truth)
+        print(f"{'true' if truth else 'false'} joints: {text}")
 
 
 if __name__ == "__main__":

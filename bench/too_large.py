@@ -27,8 +27,8 @@ def huge_rollout(path: Path, size: int) -> None:
                 asked = json.dumps({"cmd": f"pytest tests/test_queue_{turn}.py -k round_{call}"})
                 called = {"type": "function_call", "name": "exec_command", "arguments": asked, "call_id": name}
                 written += line("response_item", called)
-                told = f"Process exited with code {call // 3}\nOutput:\n{_BLOCK * 8}{turn} passed"
-                written += line("response_item", {"type": "function_call_output", "call_id": name, "output": told})
+                text = f"Process exited with code {call // 3}\nOutput:\n{_BLOCK * 8}{turn} passed"
+                written += line("response_item", {"type": "function_call_output", "call_id": name, "output": text})
             said = {"type": "agent_message", "message": f"Queue {turn} works again; its lock is taken before the index is read."}
             written += line("event_msg", said)
 

@@ -40,7 +40,7 @@ _TURNS = 2
 _CONTROLS = 4
 _NEAREST = 2
 
-Told = tuple[str, str]
+NotePair = tuple[str, str]
 """Of which group a note was, and what was made of it."""
 
 
@@ -53,13 +53,13 @@ class Project:
         self.prompts = [row for row in rows(gold / "prompts.jsonl") if row["need"] != "none"]
         self.chance = random.Random(0)
 
-    def told(self) -> Iterator[Told]:
+    def rows_of_notes(self) -> Iterator[NotePair]:
         for name, row in self.rows.items():
             yield from self._worked_out(name, row)
         for prompt in self.prompts:
             yield from self._relevant(prompt)
 
-    def _worked_out(self, name: str, row: dict[str, Any]) -> Iterator[Told]:
+    def _worked_out(self, name: str, row: dict[str, Any]) -> Iterator[NotePair]:
         events = self.sessions[row["session"]]
         first = next((place for place, event in enumerate(events) if event.id[:8] in row["evidence"]), 0)
         prompt = next((place for place in range(first - 1, -1, -1) if is_prompt(events[place])), None)
@@ -70,7 +70,7 @@ class Project:
         for other in self._some(others):
             yield "its control", outcome(self.notes[other], events, prompt)
 
-    def _relevant(self, row: dict[str, Any]) -> Iterator[Told]:
+    def _relevant(self, row: dict[str, Any]) -> Iterator[NotePair]:
         events = self.sessions[row["session"]]
         prompt = next(place for place, event in enumerate(events) if event.id[:8] == row["event"])
         for name in row["relevant"]:
@@ -103,9 +103,9 @@ def is_prompt(event: Event) -> bool:
 
 def outcome(note: Note, events: Sequence[Event], prompt: int) -> str:
     """As if the note had been shown with that prompt."""
-    told = turns(events, events[prompt].at)
-    end = told.ends[_TURNS - 1] if len(told.ends) >= _TURNS else len(told.after)
-    return uptake(note, before=told.before, after=told.after[:end]).outcome
+    result = turns(events, events[prompt].at)
+    end = result.ends[_TURNS - 1] if len(result.ends) >= _TURNS else len(result.after)
+    return uptake(note, before=result.before, after=result.after[:end]).outcome
 
 
 def words(text: str) -> set[str]:
@@ -130,10 +130,10 @@ def note_of(row: dict[str, Any]) -> Note:
     )
 
 
-def print_table(name: str, told: Sequence[Told]) -> None:
-    counted = Counter(told)
-    print(f"\n{name:16}{'notes':>7}{'used':>7}{'ignored':>9}{'unknown':>9}{'used, of all':>15}{'of those told':>15}")
-    for group in dict.fromkeys(group for group, _ in told):
+def print_table(name: str, result: Sequence[NotePair]) -> None:
+    counted = Counter(result)
+    print(f"\n{name:16}{'notes':>7}{'used':>7}{'ignored':>9}{'unknown':>9}{'used, of all':>15}{'of those known':>15}")
+    for group in dict.fromkeys(group for group, _ in result):
         used, ignored, unknown = (counted[group, what] for what in ("used", "ignored", "unknown"))
         total = used + ignored + unknown
         shares = f"{used / total:15.1%}{used / max(1, used + ignored):15.1%}"
@@ -150,7 +150,7 @@ def main() -> None:
         (root / "projects").symlink_to(arguments.transcripts.absolute(), target_is_directory=True)
         source = ClaudeCode(root, own_state=root / "state")
         for gold in sorted(path.parent for path in arguments.gold.glob("*/sessions.tsv")):
-            print_table(gold.name, list(Project(gold, source, root / "projects").told()))
+            print_table(gold.name, list(Project(gold, source, root / "projects").rows_of_notes()))
 
 
 if __name__ == "__main__":

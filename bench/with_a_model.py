@@ -9,7 +9,7 @@ model is asked. ``cases`` passes items that a model may write, honest preference
 event that holds the quoted words as evidence, or (``--all``) with every event around it, as a careless model names them. A case is
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
 
-``recorded`` compares `with_a_model.jsonl` with the labels: it tells, by ids alone, of answers to twenty labelled sessions that a
+``recorded`` compares `with_a_model.jsonl` with the labels: it shows, by ids alone, of answers to twenty labelled sessions that a
 large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested
 on, the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
 """
@@ -141,10 +141,10 @@ def _end(case: dict[str, Any], *, careless: bool) -> str:
     )
 
 
-def _chunk(name: str, told: Sequence[dict[str, str]]) -> Chunk:
+def _chunk(name: str, result: Sequence[dict[str, str]]) -> Chunk:
     session = Session(id=name, provider="claude-code", started=_BEGAN, project="invented", cwd="/invented", branch="main")
     events: list[Event] = []
-    for at, each in enumerate(told):
+    for at, each in enumerate(result):
         kind, role = _TYPES[each["who"]]
         events.append(
             Event(

@@ -77,12 +77,12 @@ def main() -> None:
             others = [each for each in notes.values() if each.id != case["note"]]
             said = asked([notes[case["note"]], *others[: size - 1]], case["prompt"])
             pointed = [pointer.id for pointer in said.pointers]
-            told = [name(hit.note) for hit in said.hits]
-            reached += case["note"] in (*told, *pointed)
-            full += case["note"] in told
-            first += case["note"] in (*told, *pointed)[:1]
-            if given.show and case["note"] not in (*told, *pointed):
-                print(f"    missed: {case['prompt']} -> {told} {pointed} ({said.reason})")
+            listed = [name(hit.note) for hit in said.hits]
+            reached += case["note"] in (*listed, *pointed)
+            full += case["note"] in listed
+            first += case["note"] in (*listed, *pointed)[:1]
+            if given.show and case["note"] not in (*listed, *pointed):
+                print(f"    missed: {case['prompt']} -> {listed} {pointed} ({said.reason})")
         for prompt in cases["silent"]:
             said = asked(list(notes.values())[:size], prompt)
             printed += not said.silent

@@ -26,7 +26,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Resolve relative links by where a page lies in the repository, and write them for where it lies on the site."""
+    """Resolve relative links by a page's place in the repository, and rewrite them for its place on the site."""
     uri: str = page.file.src_uri
     top_level = {site: name for name, site in PAGES.items()}
     source = top_level.get(uri, f"docs/{uri}")

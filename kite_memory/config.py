@@ -323,18 +323,18 @@ def _refuse_homes_unreplaced() -> None:
     The shell leaves a quoted ``~`` as it is, and a folder called ``~`` would be made below the working folder.
     """
     for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
-        told = os.environ.get(name, "")
-        if told == "~" or told.startswith(("~/", "~\\")):
-            raise ConfigInvalid(f"{name} begins with a ~ that no shell has replaced: {told}", hint="write the path from / on")
+        value = os.environ.get(name, "")
+        if value == "~" or value.startswith(("~/", "~\\")):
+            raise ConfigInvalid(f"{name} begins with a ~ that no shell has replaced: {value}", hint="write the path from / on")
 
 
-def _vault(told: object, file: Path) -> Path:
+def _vault(value: object, file: Path) -> Path:
     """Return the vault's path from the configuration. A set ``KMEM_HOME`` overrides it with its own vault."""
-    if not isinstance(told, str) or "\0" in told:
+    if not isinstance(value, str) or "\0" in value:
         raise ConfigInvalid(f"`vault` in {file} is not a path in quotes", hint='write vault = "~/notes/kite"')
-    vault = _whole(told or paths.default_vault(), made_whole=not told)
+    vault = _whole(value or paths.default_vault(), made_whole=not value)
     if not vault.is_absolute():
-        raise ConfigInvalid(f"`vault` in {file} is not a whole path: {told}", hint="write it from / or ~ on")
+        raise ConfigInvalid(f"`vault` in {file} is not a whole path: {value}", hint="write it from / or ~ on")
     return Path(paths.default_vault()).absolute() if os.environ.get("KMEM_HOME") else vault
 
 
@@ -381,20 +381,20 @@ def _check_issuer(team: TeamConfig, file: Path) -> None:
         )
 
 
-def _projects(told: object, file: Path, name: str = "projects") -> tuple[Path, ...]:
-    if not isinstance(told, list) or not all(isinstance(each, str) and "\0" not in each for each in told):
+def _projects(value: object, file: Path, name: str = "projects") -> tuple[Path, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and "\0" not in each for each in value):
         raise ConfigInvalid(f"`{name}` in {file} is not a list of paths in quotes", hint=f'write {name} = ["~/work/orchard"]')
-    found = tuple(_whole(each, made_whole=False) for each in told)
+    found = tuple(_whole(each, made_whole=False) for each in value)
     for each in found:
         if not each.is_absolute():
             raise ConfigInvalid(f"a project in {file} is not a whole path: {each}", hint="write it from / or ~ on")
     return found
 
 
-def _yes_or_no(told: object, name: str) -> bool:
-    if not isinstance(told, bool):
-        raise ConfigInvalid(f"{name} should be true or false, not {told!r:.60}")
-    return told
+def _yes_or_no(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigInvalid(f"{name} should be true or false, not {value!r:.60}")
+    return value
 
 
 def _storages(extension: str) -> tuple[Path, ...]:

@@ -125,7 +125,7 @@ class Keys:
         keyring = self._keyring
         if keyring is not None and self._in_keyring(name):
             if not _in_time(lambda: keyring.delete_password(_SERVICE, name), self._patience):
-                raise KiteError("the system's keyring would not let go of the key", hint="it is filed there under kite-memory")
+                raise KiteError("the system's keyring did not delete the key", hint="it is filed there under kite-memory")
             removed.append("keyring")
         known = self._in_file()
         if known.pop(name, None):

@@ -51,7 +51,7 @@ def dated() -> OneLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LogEntry:
     """One log entry. ``text`` holds the message, with a traceback on further lines."""
 
     at: datetime
@@ -74,13 +74,13 @@ class LogFile:
         self._position = 0
         self._identity: tuple[int, int] | None = None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LogEntry]:
         """Return all entries, oldest first. `new` continues from here."""
         self._identity, self._position = _identity(self._file), 0
         older = (_text(_numbered(self._file, number)) for number in range(BACKUPS, 0, -1))
         return list(_parsed("".join((*older, self._unread()))))
 
-    def new(self) -> list[Entry]:
+    def new(self) -> list[LogEntry]:
         """Return the entries written since the last call, even if the file was rotated or truncated in between."""
         identity = _identity(self._file)
         missed = ""
@@ -101,15 +101,15 @@ class LogFile:
         return whole.decode("utf-8", "replace")
 
 
-def last(entries: list[Entry], *, level: LogLevel, since: datetime | None, most: int) -> list[Entry]:
+def last(entries: list[LogEntry], *, level: LogLevel, since: datetime | None, most: int) -> list[LogEntry]:
     """Return the newest ``most`` entries of at least ``level`` and not older than ``since``, oldest first."""
     fitting = (entry for entry in entries if entry.is_at_least(level) and (since is None or entry.at >= since))
     return list(deque(fitting, maxlen=most))
 
 
-def _parsed(text: str) -> Iterator[Entry]:
+def _parsed(text: str) -> Iterator[LogEntry]:
     """Yield the entries in ``text``. Lines before the first head belong to an entry that was rotated away, and are dropped."""
-    entry: Entry | None = None
+    entry: LogEntry | None = None
     for line in text.split("\n"):
         if match := _HEAD.fullmatch(line):
             if entry is not None:
@@ -121,13 +121,13 @@ def _parsed(text: str) -> Iterator[Entry]:
         yield entry
 
 
-def _entry(match: re.Match[str]) -> Entry | None:
+def _entry(match: re.Match[str]) -> LogEntry | None:
     try:
         at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
     except ValueError:
         return None
     level = match[2].lower()
-    return Entry(at=at, level=next((each for each in LEVELS if each == level), "error"), logger=match[3], text=match[4])
+    return LogEntry(at=at, level=next((each for each in LEVELS if each == level), "error"), logger=match[3], text=match[4])
 
 
 def _numbered(file: Path, number: int) -> Path:

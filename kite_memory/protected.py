@@ -13,7 +13,7 @@ from typing import Any
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.redaction.chance import stands_in, wordlike
-from kite_memory.redaction.literals import LONGEST, SHORTEST, Literal, Literals, literal
+from kite_memory.redaction.literals import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
 from kite_memory.redaction.names import Promise, promise
 from kite_memory.system.private_files import make_folder, replace_file
 
@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"[a-z][a-z0-9+.\-]*://\S*|[\w.\-]*/[\w./\-]*|[0-9.:,\-]{1,1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundLiterals:
     """Result of reading a secrets file.
 
     ``literals`` are to be protected; ``passed_over`` are names of values that are too short or plain words.
@@ -40,7 +40,7 @@ def protected_file(config_file: Path) -> Path:
     return config_file.with_name("protected.json")
 
 
-def read_literals(file: Path) -> Found:
+def read_literals(file: Path) -> FoundLiterals:
     """Read the passwords of a ``.netrc``, or the values of ``NAME=value`` and whole lines without a name of any other file.
 
     Raises `KiteError` for a file that cannot be read or parsed, `UsageError` for one that is too large.
@@ -74,7 +74,7 @@ def read_literals(file: Path) -> Found:
     return _chosen(named)
 
 
-def _chosen(named: list[tuple[str, str, bool]]) -> Found:
+def _chosen(named: list[tuple[str, str, bool]]) -> FoundLiterals:
     literals: dict[str, None] = {}
     passed_over: list[str] = []
     for name, value, surely in named:
@@ -83,7 +83,7 @@ def _chosen(named: list[tuple[str, str, bool]]) -> Found:
             passed_over.append(name)
         else:
             literals[value] = None
-    return Found(literals=tuple(literals), passed_over=tuple(passed_over))
+    return FoundLiterals(literals=tuple(literals), passed_over=tuple(passed_over))
 
 
 def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
@@ -91,7 +91,7 @@ def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
 
     Return a message about what was done.
     """
-    found = Found(literals=(), passed_over=()) if forget else read_literals(file)
+    found = FoundLiterals(literals=(), passed_over=()) if forget else read_literals(file)
     table = _table(protected_file(config_file)) or {"key": secrets.token_hex(32), "files": {}}
     key = bytes.fromhex(table["key"])
     table["files"].pop(str(file.resolve()), None)
@@ -109,7 +109,7 @@ def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
 
 
 def protected_literals(config_file: Path) -> Literals | None:
-    """Return the protected literals, or ``None`` if there are none.
+    """Return the protected literals, or ``None`` if none exist.
 
     Raises `KiteError` if their file exists but cannot be read: continuing would store what must be left out.
     """
@@ -117,7 +117,8 @@ def protected_literals(config_file: Path) -> Literals | None:
     if table is None:
         return None
     return Literals(
-        key=bytes.fromhex(table["key"]), known=tuple(Literal(**each) for literals in table["files"].values() for each in literals)
+        key=bytes.fromhex(table["key"]),
+        known=tuple(ProtectedLiteral(**each) for literals in table["files"].values() for each in literals),
     )
 
 
@@ -127,7 +128,7 @@ def _table(file: Path) -> dict[str, Any] | None:
         bytes.fromhex(table["key"])
         for literals in table["files"].values():
             for each in literals:
-                Literal(length=int(each["length"]), probe=int(each["probe"]), digest=str(each["digest"]))
+                ProtectedLiteral(length=int(each["length"]), probe=int(each["probe"]), digest=str(each["digest"]))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -66,7 +66,7 @@ def _among(choices: tuple[str, ...]) -> str:
 def _tools() -> str:
     rarer = ", ".join(f"`{tool.name}`" for tool in TOOLS.values() if not tool.daily)
     about = (
-        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents are told of those of "
+        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents see those of "
         f"every day and\nof `{MORE_TOOLS.name}`, by which they call the others: {rarer}.\n`--tools all` lists all. A tool answers "
         "to its older names too, listed or not."
     )

@@ -1,7 +1,11 @@
 """The arrows of ARCHITECTURE.md: which room may import which."""
 
 import ast
+import io
+import re
+import tokenize
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "kite_memory"
@@ -69,14 +73,19 @@ FORMER_MODULES = {
     "booking", "theories", "telling", "leaving", "seals", "starting", "echo",
 }  # fmt: skip
 FORMER_CLASSES = {
-    "Moments", "Desk", "Reliance", "Door", "Teller", "House", "Look", "Roused", "LettingGo", "Telling", "Told",
+    "Moments", "Desk", "Reliance", "Door", "Teller", "House", "Look", "Roused", "LettingGo", "Telling", "Told", "Asked", "Given",
+    "Held", "Kept", "Known", "Near", "Part", "Piece", "Place", "Places", "Standing", "Thread", "Use", "Waiting", "Wanted",
 }  # fmt: skip
 FORMER_NAMES = {
     "anchoring", "born", "branch_told", "card_told", "colleagues_of", "gardening", "hear", "heard_before", "hindrances", "hit_told",
     "house", "leave_nothing", "let_go_again", "letting_go", "look", "look_at", "looks", "note_told", "nobody", "occasion_told",
-    "taking_in", "teller", "tend", "ticking",
+    "taking_in", "teller", "tend", "ticking", "errand", "error_told", "telling_less", "telling_lines", "told_of", "told_uptake",
 }  # fmt: skip
-"""Names that said nothing to whoever did not know them, or stood for several things."""
+"""Names that explained nothing to a stranger, or stood for several things."""
+FORMER_WORDS = re.compile(r"\b(?:told|untold|tells|nobody|nobodys|whoever|is none|are none|lies in|walk about)\b")
+"""Mannered words, in lower case, with blanks in place of underscores."""
+QUOTED = re.compile(r"``[^`]*``|`[^`]*`|«[^»]*»|“[^”]*”")
+"""Names of tables and words of other people, in docstrings and comments."""
 
 
 def modules() -> list[Path]:
@@ -178,6 +187,41 @@ def test_no_former_name_comes_back() -> None:
         offenders += [f"{path.relative_to(PACKAGE).as_posix()}: {name}" for name in sorted(former)]
 
     assert offenders == []
+
+
+def prose_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield every name, comment and docstring of a module with its line; a name as its words."""
+    text = path.read_text(encoding="utf-8")
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string.lower().replace("_", " ")
+        elif token.type == tokenize.COMMENT:
+            yield token.start[0], QUOTED.sub("", token.string)
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield node.lineno, QUOTED.sub("", docstring)
+
+
+def test_no_mannered_word_comes_back() -> None:
+    offenders = [
+        f"{path.relative_to(PACKAGE).as_posix()}:{line}: {' '.join(found)}"
+        for path in modules()
+        for line, text in prose_of(path)
+        if (found := FORMER_WORDS.findall(" ".join(text.split()).replace("Nobody", "nobody").replace("Whoever", "whoever")))
+    ]
+
+    assert offenders == []
+
+
+def test_a_public_class_means_one_thing() -> None:
+    named: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                named.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+
+    assert {name: paths for name, paths in named.items() if len(paths) > 1} == {}
 
 
 def test_loggers_are_called_after_their_rooms() -> None:

@@ -120,9 +120,9 @@ def test_projects_can_be_named_where_aider_is_looked_for(home: Path) -> None:
     assert config.load().aider_roots == (home / "work" / "orchard",)
 
 
-@pytest.mark.parametrize("told", ['"~/work"', "[1]", '["work/orchard"]', '["a\\u0000b"]'])
-def test_projects_are_whole_paths(home: Path, told: str) -> None:
-    written(home, f"projects = {told}")
+@pytest.mark.parametrize("value", ['"~/work"', "[1]", '["work/orchard"]', '["a\\u0000b"]'])
+def test_projects_are_whole_paths(home: Path, value: str) -> None:
+    written(home, f"projects = {value}")
 
     with pytest.raises(ConfigInvalid):
         config.load()
@@ -272,9 +272,9 @@ def test_every_path_is_whole_whatever_folder_the_daemon_starts_in(home: Path, mo
 
 
 @pytest.mark.parametrize("name", ["KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"])
-@pytest.mark.parametrize("told", ["~", "~/kite", "~\\kite"])
-def test_no_house_is_made_in_a_folder_called_tilde(name: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, told)
+@pytest.mark.parametrize("value", ["~", "~/kite", "~\\kite"])
+def test_no_house_is_made_in_a_folder_called_tilde(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
 
     with pytest.raises(ConfigInvalid, match=f"{name} begins with a ~") as refused:
         config.load()

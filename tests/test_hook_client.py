@@ -1,4 +1,4 @@
-"""Whatever happens around it, the hook ends with 0, in time, and says nothing it was not told to say."""
+"""Whatever happens around it, the hook ends with 0, in time, and says nothing it was not asked to say."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory import hook_client, paths
 from kite_memory.agents.hook_command import real_interpreter
-from kite_memory.daemon.protocol import Failure, Held, Ok, Reply, Request
+from kite_memory.daemon.protocol import Failure, HeldReply, Ok, Reply, Request
 from kite_memory.daemon.server import Server
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="these talk to it over unix sockets")
@@ -122,9 +122,9 @@ def test_what_was_printed_is_acknowledged_and_what_came_too_late_is_not(tmp_path
         noted.append(what)
         ended.release()
 
-    def handle(request: Request) -> Held:
+    def handle(request: Request) -> HeldReply:
         assert request.body == INPUT or go_on.wait(HANGS)
-        return Held(reply=Ok(body=BLOCK), arrived=lambda: note("arrived"), lost=lambda: note("lost"))
+        return HeldReply(reply=Ok(body=BLOCK), arrived=lambda: note("arrived"), lost=lambda: note("lost"))
 
     with Server(state_of(tmp_path), handle, report=print):
         assert run(tmp_path, deadline_ms=IN_TIME_FOR_SURE).out == BLOCK
@@ -167,11 +167,11 @@ def test_it_loads_nothing_that_takes_time() -> None:
     look += "try: main()\nexcept OSError: pass\n"
     look += f"print([name for name in {slow} if name in sys.modules], 'kite_memory.endpoint' in sys.modules)"
 
-    told = subprocess.run(
+    result = subprocess.run(
         [real_interpreter(), "-I", "-S", "-c", look], input=INPUT, capture_output=True, env={"KMEM_HOME": "/nowhere"}, check=True
     )
 
-    assert told.stdout == b"[] True\n"
+    assert result.stdout == b"[] True\n"
 
 
 @pytest.mark.parametrize("how", [FAST, CONSOLE_SCRIPT])
@@ -255,19 +255,19 @@ def test_where_the_daemon_may_think_longer_the_hook_waits_longer(tmp_path: Path)
 
     with daemon(tmp_path, late):
         patient = run(tmp_path)
-        told_otherwise = run(tmp_path, deadline_ms="50")
+        reported_otherwise = run(tmp_path, deadline_ms="50")
         patience.unlink()
         usual = run(tmp_path)
         answered.set()
 
     assert patient.out == BLOCK
-    assert told_otherwise.silent
+    assert reported_otherwise.silent
     assert usual.silent
 
 
-@pytest.mark.parametrize("told", [b"", b"soon", b"-5", b"\xff", b"1e3", b"9" * 100])
-def test_a_patience_that_makes_no_sense_is_no_reason_to_fail(tmp_path: Path, told: bytes) -> None:
-    (state_of(tmp_path) / "daemon.patience").write_bytes(told)
+@pytest.mark.parametrize("value", [b"", b"soon", b"-5", b"\xff", b"1e3", b"9" * 100])
+def test_a_patience_that_makes_no_sense_is_no_reason_to_fail(tmp_path: Path, value: bytes) -> None:
+    (state_of(tmp_path) / "daemon.patience").write_bytes(value)
 
     with daemon(tmp_path):
         ran = run(tmp_path, more={"KMEM_HOOK_DEADLINE_MS": ""})
@@ -433,7 +433,7 @@ def test_interrupted_it_prints_nothing(tmp_path: Path, code: signal.Signals) -> 
     assert process.returncode == (0 if code is signal.SIGINT else -signal.SIGTERM)
 
 
-def test_our_own_extractors_sessions_are_told_nothing(tmp_path: Path) -> None:
+def test_our_own_extractors_sessions_are_given_nothing(tmp_path: Path) -> None:
     asked: list[Request] = []
 
     def handle(request: Request) -> Reply:

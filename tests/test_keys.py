@@ -216,7 +216,7 @@ def test_a_keyring_that_does_not_let_go_is_an_error(file: Path) -> None:
     keyring = StubbornKeyring()
     keyring.set_password("kite-memory", "anthropic", VALUE)
 
-    with pytest.raises(KiteError, match="would not let go"):
+    with pytest.raises(KiteError, match="did not delete the key"):
         Keys(file, {}, keyring).remove("anthropic")
 
 
@@ -325,7 +325,7 @@ def test_a_key_goes_by_its_service_or_its_variable(text: str, name: str) -> None
     assert key_name(text) == name
 
 
-def test_an_unknown_key_is_told_which_ones_are_known() -> None:
+def test_an_unknown_key_learns_which_ones_are_known() -> None:
     with pytest.raises(UsageError, match="unknown key 'acme'") as refusal:
         key_name("acme")
 
@@ -385,10 +385,10 @@ def no_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_said_about_keys_never_holds_one(no_keyring: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VOYAGE_API_KEY", OTHER)
 
-    told = [put("anthropic", VALUE, no_keyring), *listing(no_keyring), remove("anthropic", no_keyring)]
-    told += [remove("anthropic", no_keyring), remove("voyage", no_keyring)]
+    listed = [put("anthropic", VALUE, no_keyring), *listing(no_keyring), remove("anthropic", no_keyring)]
+    listed += [remove("anthropic", no_keyring), remove("voyage", no_keyring)]
 
-    assert told == [
+    assert listed == [
         f"the anthropic key …WXYZ is kept in {no_keyring.parent}/keys.toml",
         "anthropic: …WXYZ (file)",
         "voyage: …ABCD (environment)",

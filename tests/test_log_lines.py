@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.log_lines import BACKUPS, Entry, LogFile, dated, last
+from kite_memory.log_lines import BACKUPS, LogEntry, LogFile, dated, last
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def log(file: Path) -> Iterator[logging.Logger]:
     handler.close()
 
 
-def messages(entries: list[Entry]) -> list[str]:
+def messages(entries: list[LogEntry]) -> list[str]:
     return [entry.text for entry in entries]
 
 
@@ -61,7 +61,7 @@ def test_a_traceback_belongs_to_its_entry_and_cannot_begin_another(file: Path, l
 def test_the_newest_of_a_level_and_an_age_are_chosen() -> None:
     start = datetime(2026, 3, 2, tzinfo=UTC)
     entries = [
-        Entry(at=start + timedelta(hours=hour), level=level, logger="x", text=f"{level} {hour}")
+        LogEntry(at=start + timedelta(hours=hour), level=level, logger="x", text=f"{level} {hour}")
         for hour in range(3)
         for level in ("debug", "info", "warning", "error")
     ]
@@ -97,7 +97,7 @@ def test_nothing_is_missed_or_repeated_while_a_log_is_rotated(file: Path, log: l
     assert file.with_name("daemon.log.1").exists(), "nothing was rotated"
 
 
-def test_a_line_is_told_once_it_is_whole(file: Path) -> None:
+def test_a_line_is_reported_once_it_is_whole(file: Path) -> None:
     file.write_text("2026-03-02T09:00:00Z INFO kite_memory half", encoding="utf-8")
     following = LogFile(file)
 
@@ -115,7 +115,7 @@ def test_a_log_may_come_into_being_later(file: Path) -> None:
     assert messages(following.new()) == ["started"]
 
 
-def test_a_date_that_is_none_is_passed_over(file: Path) -> None:
+def test_a_date_that_is_invalid_is_passed_over(file: Path) -> None:
     file.write_text("2026-99-02T09:00:00Z INFO kite_memory odd\nrubbish\n2026-03-02T09:00:00Z INFO kite_memory well\n")
 
     assert messages(LogFile(file).entries()) == ["well"]

@@ -102,11 +102,11 @@ def test_its_daemon_and_its_hook_find_each_other(installed: Path, tmp_path: Path
     try:
         run(installed, tmp_path, "kmem", "remember", "The cellar key hangs behind the third apple crate on the left")
         prompt = '{"hook_event_name": "UserPromptSubmit", "prompt": "behind which apple crate does the cellar key hang?"}'
-        told = run(installed, tmp_path, "kmem-hook", input=prompt)
+        result = run(installed, tmp_path, "kmem-hook", input=prompt)
         command = run(installed, tmp_path, "kmem", "hooks", "install", "--dry-run").stdout
     finally:
         down = run(installed, tmp_path, "kmem", "down")
 
     assert (up.returncode, down.returncode) == (0, 0), up.stderr + down.stderr
-    assert "third apple crate" in told.stdout
+    assert "third apple crate" in result.stdout
     assert str(installed / "kite_memory" / "hook_client.py") in command

@@ -97,7 +97,7 @@ class Asker:
         self._until = time.monotonic() + 60 * minutes
 
     def ask(self, asked: dict[str, str]) -> dict[str, Any] | None:
-        """Return the answer; ``None`` if there is none in time."""
+        """Return the answer; ``None`` if it is late."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")

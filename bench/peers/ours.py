@@ -33,9 +33,9 @@ class Ours:
         cursor = Cursor(position=1, size=1, mtime_ns=1)
         for file in sorted((home / ".claude" / "projects").glob("*/*.jsonl")):
             session, events = events_of(file.parent, file.name)
-            told = replace(session, project=file.parent.name.removeprefix("-home-ada-"))
-            result = ReadResult(path=str(file), session=told, events=tuple(events), problems=(), cursor=cursor)
-            self._timeline.commit([RedactedResult(result)], told.provider)
+            changed = replace(session, project=file.parent.name.removeprefix("-home-ada-"))
+            result = ReadResult(path=str(file), session=changed, events=tuple(events), problems=(), cursor=cursor)
+            self._timeline.commit([RedactedResult(result)], changed.provider)
         while self._timeline.make_cards():
             pass
         for _ in (home / ".claude" / "projects").iterdir():

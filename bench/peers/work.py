@@ -45,8 +45,8 @@ def of_invented(cases: Path, home: Path) -> Work:
     """Each opening of the second half, which nothing of ours was fitted to, is asked in its own project, and as an unrelated one
     in the project that comes next in the file.
     """
-    told = rows(cases)
-    for case in told:
+    result = rows(cases)
+    for case in result:
         for chat in case["chats"]:
             lines = [
                 {
@@ -68,7 +68,7 @@ def of_invented(cases: Path, home: Path) -> Work:
             ]
             file = _folder(home, case["project"]) / f"{chat['id']}.jsonl"
             file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    asked = told[len(told) // 2 :]
+    asked = result[len(result) // 2 :]
     questions = [Asked(query=case["opening"], project=case["project"], deciding=frozenset({case["deciding"]})) for case in asked]
     others = [*asked[1:], asked[0]]
     unrelated = [

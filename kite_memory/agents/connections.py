@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.agents.mcp_entry import Dialect
+from kite_memory.agents.mcp_entry import McpDialect
 from kite_memory.errors import UsageError
 
 
@@ -16,7 +16,7 @@ class Connection:
     """
 
     name: str
-    dialect: Dialect
+    dialect: McpDialect
     settings: Path
     instructions: Path | None
     in_project: str
@@ -27,7 +27,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class AgentFolders:
     """Folders of the agents, whether or not they exist. ``claude_apart``: Claude Code was given another folder."""
 
     home: Path
@@ -41,62 +41,62 @@ class Places:
     environment: Mapping[str, str]
 
 
-def connections(places: Places) -> tuple[Connection, ...]:
+def connections(places: AgentFolders) -> tuple[Connection, ...]:
     home = places.home
     opencode = _named(places.environment, "XDG_CONFIG_HOME", home / ".config") / "opencode"
     return (
         Connection(
             name="claude-code",
-            dialect=Dialect(title="Claude Code", key="mcpServers", extra={"type": "stdio"}),
+            dialect=McpDialect(title="Claude Code", key="mcpServers", extra={"type": "stdio"}),
             settings=(places.claude if places.claude_apart else home) / ".claude.json",
             instructions=places.claude / "CLAUDE.md",
             in_project="CLAUDE.md",
         ),
         Connection(
             name="codex",
-            dialect=Dialect(title="Codex", key="mcp_servers", language="toml"),
+            dialect=McpDialect(title="Codex", key="mcp_servers", language="toml"),
             settings=places.codex / "config.toml",
             instructions=places.codex / "AGENTS.md",
             in_project="AGENTS.md",
         ),
         Connection(
             name="gemini-cli",
-            dialect=Dialect(title="Gemini CLI", key="mcpServers", language="jsonc"),
+            dialect=McpDialect(title="Gemini CLI", key="mcpServers", language="jsonc"),
             settings=places.gemini / "settings.json",
             instructions=places.gemini / "GEMINI.md",
             in_project="GEMINI.md",
         ),
         Connection(
             name="cursor",
-            dialect=Dialect(title="Cursor", key="mcpServers"),
+            dialect=McpDialect(title="Cursor", key="mcpServers"),
             settings=home / ".cursor" / "mcp.json",
             instructions=None,
             in_project="AGENTS.md",
         ),
         Connection(
             name="cline",
-            dialect=Dialect(title="Cline", key="mcpServers"),
+            dialect=McpDialect(title="Cline", key="mcpServers"),
             settings=_used(places.cline, "settings/cline_mcp_settings.json"),
             instructions=home / ".cline" / "rules" / "kite-memory.md",
             in_project="AGENTS.md",
         ),
         Connection(
             name="roo",
-            dialect=Dialect(title="Roo Code", key="mcpServers"),
+            dialect=McpDialect(title="Roo Code", key="mcpServers"),
             settings=_used(places.roo[::-1], "settings/mcp_settings.json"),
             instructions=home / ".roo" / "rules" / "kite-memory.md",
             in_project="AGENTS.md",
         ),
         Connection(
             name="vscode",
-            dialect=Dialect(title="VS Code", key="servers", language="jsonc", extra={"type": "stdio"}),
+            dialect=McpDialect(title="VS Code", key="servers", language="jsonc", extra={"type": "stdio"}),
             settings=places.vscode / "mcp.json",
             instructions=None,
             in_project="AGENTS.md",
         ),
         Connection(
             name="opencode",
-            dialect=Dialect(
+            dialect=McpDialect(
                 title="OpenCode",
                 key="mcp",
                 language="jsonc",
@@ -111,7 +111,7 @@ def connections(places: Places) -> tuple[Connection, ...]:
     )
 
 
-def connection(name: str, places: Places) -> Connection:
+def connection(name: str, places: AgentFolders) -> Connection:
     """Return an agent's connection by name. Raises `UsageError`, which lists the known names."""
     known = {each.name: each for each in connections(places)}
     if name not in known:

@@ -33,7 +33,7 @@ def plan_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan
 
 
 def status(text: str | None) -> Status:
-    """Return our hooks; none for a file in which anything else stands too."""
+    """Return our hooks; none for a file that also holds anything else."""
     hooks = _hooks(text or "")
     wired = {hook.event for hook in hooks}
     return Status(hooks=hooks, missing=tuple(event for event in EVENTS if event not in wired))
@@ -41,11 +41,13 @@ def status(text: str | None) -> Status:
 
 def _hooks(text: str) -> tuple[Hook, ...]:
     try:
-        told = json.loads(text)
+        settings = json.loads(text)
     except (ValueError, RecursionError):
         return ()
     found: list[Hook] = []
-    for event, entries in told["hooks"].items() if isinstance(told, dict) and isinstance(told.get("hooks"), dict) else ():
+    for event, entries in (
+        settings["hooks"].items() if isinstance(settings, dict) and isinstance(settings.get("hooks"), dict) else ()
+    ):
         for entry in entries if isinstance(entries, list) else [None]:
             command = entry.get("command") if isinstance(entry, dict) else None
             if not isinstance(command, str) or not is_ours(command):

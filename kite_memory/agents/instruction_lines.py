@@ -44,9 +44,7 @@ def plan_take_back(text: str | None) -> Plan:
 def handed(brief: str) -> str:
     """Return the block of a brief, escaped so that the brief cannot end its own block."""
     quoted = brief.replace("<!--", "<! --").replace("-->", "-- >").strip()
-    heading = (
-        "## Work handed over\n\nAnother agent worked here and stopped. What it left, told from its transcript (`kmem resume`):"
-    )
+    heading = "## Work handed over\n\nAnother agent worked here and stopped. What it left, as its transcript shows (`kmem resume`):"
     return "\n".join((_HANDED_BEGIN, heading, "", quoted, _HANDED_END)) + "\n"
 
 

@@ -134,7 +134,7 @@ def holds_remarks(text: str, box: Box) -> bool:
 
 
 def _is_remarked(between: str) -> bool:
-    """Return whether anything but white space and a comma stands between two children."""
+    """Return whether anything but white space and a comma is between two children."""
     return bool(between.strip(" \t\r\n,"))
 
 

@@ -14,7 +14,7 @@ _THEIR_FILE = "settings.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class HookDialect:
     """How one agent's hooks differ from Claude Code's.
 
     ``timeout`` is a hook's limit in the agent's own unit. ``note`` is what a person must do besides.

@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ServerCommand:
     """How the agent starts our server."""
 
     command: str
@@ -30,7 +30,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class McpDialect:
     """How one agent stores MCP servers.
 
     ``key`` is the property that holds them. ``jsonc`` is JSON with comments. ``extra`` are further properties of an entry.
@@ -44,7 +44,7 @@ class Dialect:
     environment: str = "env"
     whole_command: bool = False
 
-    def entry(self, server: Server) -> dict[str, Value]:
+    def entry(self, server: ServerCommand) -> dict[str, Value]:
         command: dict[str, Value] = (
             {"command": [server.command, *server.args]}
             if self.whole_command
@@ -53,7 +53,7 @@ class Dialect:
         environment: dict[str, Value] = {self.environment: dict(server.environment)} if server.environment else {}
         return {**self.extra, **command, **environment}
 
-    def plan_add(self, text: str | None, server: Server) -> Plan:
+    def plan_add(self, text: str | None, server: ServerCommand) -> Plan:
         """Plan to add our entry.
 
         Raises `SettingsUnreadable` for what is not understood, and for an entry of our name that is not ours.
@@ -72,10 +72,10 @@ class Dialect:
 
         ``earlier`` are the file's backups, latest first: one that our entry turns into this very text is restored to the byte.
         """
-        if text is None or (told := self._entry_in(text)) is None or not is_ours(told):
+        if text is None or (entry := self._entry_in(text)) is None or not is_ours(entry):
             return Nothing(because="there is no server of ours")
         because = "removes our MCP server and nothing else"
-        server = _server_of(told, self.environment)
+        server = _server_of(entry, self.environment)
         for old in earlier:
             if server is not None and self._became(old, text, server):
                 return Edit(before=text, after=old, because=because)
@@ -84,17 +84,17 @@ class Dialect:
     def connected(self, text: str | None) -> bool:
         return text is not None and is_ours(self._entry_in(text))
 
-    def _with(self, text: str | None, server: Server) -> str:
+    def _with(self, text: str | None, server: ServerCommand) -> str:
         entry = self.entry(server)
-        told = None if text is None else self._entry_in(text)
-        if told is not None and not is_ours(told):
+        existing = None if text is None else self._entry_in(text)
+        if existing is not None and not is_ours(existing):
             raise SettingsUnreadable(
                 f"{self.title} has another MCP server called {NAME}", hint="nothing was changed; give that one another name"
             )
-        theirs = {name: value for name, value in told.items() if name not in self._own} if isinstance(told, dict) else {}
-        if text is not None and told == {**theirs, **entry}:
+        theirs = {name: value for name, value in existing.items() if name not in self._own} if isinstance(existing, dict) else {}
+        if text is not None and existing == {**theirs, **entry}:
             return text
-        if text is not None and told is not None:
+        if text is not None and existing is not None:
             text, entry = self._without(text), {**entry, **theirs}
         return self._added_toml(text or "", entry) if self.language == "toml" else self._added_json(text, entry)
 
@@ -106,7 +106,7 @@ class Dialect:
     def _without(self, text: str) -> str:
         return self._removed_toml(text) if self.language == "toml" else self._removed_json(text)
 
-    def _became(self, old: str | None, text: str, server: Server) -> bool:
+    def _became(self, old: str | None, text: str, server: ServerCommand) -> bool:
         try:
             return not self.connected(old) and self._with(old, server) == text
         except SettingsUnreadable:
@@ -193,11 +193,11 @@ class Dialect:
             both = self._toml(before), self._toml(after)
         except SettingsUnreadable as error:
             raise SettingsUnreadable(f"{self.title}'s settings cannot be changed safely", hint=_UNTOUCHED) from error
-        for told in both:
-            servers = told.pop(self.key, {})
+        for settings in both:
+            servers = settings.pop(self.key, {})
             if not isinstance(servers, dict):
                 raise SettingsUnreadable(f"`{self.key}` in {self.title}'s settings is not a table", hint=_UNTOUCHED)
-            rest.append({**told, self.key: {name: each for name, each in servers.items() if name != NAME}})
+            rest.append({**settings, self.key: {name: each for name, each in servers.items() if name != NAME}})
         if rest[0] != rest[1]:
             raise SettingsUnreadable(f"{self.title}'s settings cannot be changed safely", hint=_UNTOUCHED)
         return after
@@ -212,10 +212,10 @@ def is_ours(entry: object) -> bool:
             words = [command, *args]
         case _:
             return False
-    told = [word for word in words if isinstance(word, str)]
-    if "mcp" not in told[1:]:
+    texts = [word for word in words if isinstance(word, str)]
+    if "mcp" not in texts[1:]:
         return False
-    paths = [PurePosixPath(word.replace("\\", "/")) for word in told]
+    paths = [PurePosixPath(word.replace("\\", "/")) for word in texts]
     return paths[0].stem.lower() == "kmem" or any(path.parts[-2:] == ("kite_memory", "__main__.py") for path in paths[1:])
 
 
@@ -237,7 +237,7 @@ def _toml_name(name: str) -> str:
     return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _server_of(entry: object, environment: str) -> Server | None:
+def _server_of(entry: object, environment: str) -> ServerCommand | None:
     match entry:
         case {"command": [str(command), *args], **rest}:
             pass
@@ -245,11 +245,11 @@ def _server_of(entry: object, environment: str) -> Server | None:
             pass
         case _:
             return None
-    told = rest.get(environment, {})
-    return Server(
+    variables = rest.get(environment, {})
+    return ServerCommand(
         command=command,
         args=tuple(str(each) for each in args),
-        environment={str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {},
+        environment={str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
     )
 
 

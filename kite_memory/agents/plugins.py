@@ -11,7 +11,7 @@ from pathlib import Path
 from kite_memory import __version__
 from kite_memory.agents import claude_code, opencode
 from kite_memory.agents.hook_command import BY_NAME
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import HookDialect
 from kite_memory.agents.mcp_entry import NAME
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, read_settings
 
@@ -22,7 +22,7 @@ _KEY = f"{NAME}@{_MARKETPLACE}"
 _START = 'PATH="$PATH:$HOME/.local/bin" exec kmem mcp'
 
 
-def files(codex: Dialect, gemini: Dialect) -> Mapping[str, str]:
+def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
     """Return the plugins' files that are made from code, by their path in the hooks folder."""
     about = {"name": NAME, "description": _DESCRIPTION, "version": __version__, "author": _AUTHOR, "license": "MIT"}
     server = {"command": "sh", "args": ["-c", _START]}
@@ -68,10 +68,10 @@ def in_claude_code(root: Path) -> bool:
 
 def in_codex(root: Path) -> bool:
     try:
-        told = tomllib.loads(read_settings(root / "config.toml") or "")
+        settings = tomllib.loads(read_settings(root / "config.toml") or "")
     except (SettingsUnreadable, ValueError, RecursionError):
         return False
-    plugins = told.get("plugins")
+    plugins = settings.get("plugins")
     found = plugins.get(_KEY) if isinstance(plugins, dict) else None
     return isinstance(found, dict) and found.get("enabled") is not False
 
@@ -84,15 +84,15 @@ def in_gemini_cli(root: Path) -> bool:
 
 def _object(path: Path) -> Mapping[str, object]:
     try:
-        told = json.loads((read_settings(path) or "{}").removeprefix("\ufeff"))
+        content = json.loads((read_settings(path) or "{}").removeprefix("\ufeff"))
     except (SettingsUnreadable, ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _hooks(plan: Plan) -> str:
     return plan.after or "" if isinstance(plan, Edit) else ""
 
 
-def _json(told: object) -> str:
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+def _json(content: object) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
 from kite_memory.agents.claude_code import Status
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import HookDialect
 from kite_memory.agents.settings_edit import Plan
 from kite_memory.errors import UsageError
 
-GEMINI_HOOKS = Dialect(
+GEMINI_HOOKS = HookDialect(
     name="gemini-cli",
     title="Gemini CLI",
     file="settings.json",
@@ -26,7 +26,7 @@ GEMINI_HOOKS = Dialect(
 prompt that begins so for one of its own and drops it. The output of `BeforeAgent` stands behind the prompt."""
 
 
-CODEX_HOOKS = Dialect(
+CODEX_HOOKS = HookDialect(
     name="codex",
     title="Codex",
     file="hooks.json",
@@ -42,7 +42,7 @@ _PACKAGE = "@anthropic-ai/claude-code"
 
 
 def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Return the version of the ``claude`` that a shell would start; ``None`` where there is none, or it is unknown."""
+    """Return the version of the ``claude`` that a shell would start; ``None`` where none exists, or it is unknown."""
     found = command or shutil.which("claude")
     if not found:
         return None
@@ -58,10 +58,10 @@ def _of_package(program: Path) -> tuple[int, ...] | None:
     for folder in list(program.parents)[:3]:
         try:
             with (folder / "package.json").open("rb") as file:
-                told = json.loads(file.read(_LONGEST_MANIFEST))
+                manifest = json.loads(file.read(_LONGEST_MANIFEST))
         except (OSError, ValueError, RecursionError):
             continue
-        match told:
+        match manifest:
             case {"name": str(name), "version": str(version)} if name.startswith(_PACKAGE):
                 return _version(version)
             case _:
@@ -122,7 +122,7 @@ def agents(
     )
 
 
-def _of(hooks: Dialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
+def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool]) -> Agent:
     return Agent(
         name=hooks.name,
         title=hooks.title,

@@ -139,7 +139,7 @@ def _is_ours(target: Path) -> bool:
     try:
         return target.stat().st_uid == os.geteuid()
     except OSError:
-        return True  # there is none, or writing will fail
+        return True  # no file, or writing will fail
 
 
 def _mode(target: Path) -> int:

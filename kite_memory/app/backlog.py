@@ -52,13 +52,13 @@ class Backlog:
         short = [length for length in self.lengths if length <= SHORT]
         by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # calls are seldom filled completely
         calls = len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER))
-        told = sum(self.lengths) * self.each / _CHARS
+        characters = sum(self.lengths) * self.each / _CHARS
         chunks = len(self.lengths) * self.each
         return Bill(
             chunks=round(chunks),
             calls=round(calls),
-            tokens_in=round(told + calls * fixed / _CHARS + chunks * _NOTES),
-            tokens_out=round(chunks * _SAID + told * _SAID_OF),
+            tokens_in=round(characters + calls * fixed / _CHARS + chunks * _NOTES),
+            tokens_out=round(chunks * _SAID + characters * _SAID_OF),
         )
 
 
@@ -79,8 +79,8 @@ def backlog(
     def length(chunk: Chunk) -> int:
         return len(condense(chunk, limit_chars=limit_chars).text)
 
-    told = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline))
-    lengths = [length(chunk) for session, events in told for chunk in _chunks(session, events, policy)]
+    sampled = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline))
+    lengths = [length(chunk) for session, events in sampled for chunk in _chunks(session, events, policy)]
     there = (*_waiting(pipeline, outbox), *_in_no_chunk([*passed_over, *pipeline.open_stretches()], timeline, policy))
     return Backlog(lengths=[*lengths, *map(length, there)], each=step if lengths else 1.0)
 

@@ -237,8 +237,8 @@ class CodeAnchors:
         if asked not in self._merged:
             found = merged(cwd, branch, self._environment) if folder_of(cwd) is not None else None
             if found is None:
-                told = [merged(each, branch, self._environment) for each in self._living(cwd, project)]
-                known = [each for each in told if each is not None]
+                answers = [merged(each, branch, self._environment) for each in self._living(cwd, project)]
+                known = [each for each in answers if each is not None]
                 found = bool(known) and all(known)
             self._merged[asked] = found
         return self._merged[asked]

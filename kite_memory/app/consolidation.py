@@ -22,8 +22,8 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.pages.memory_page import PAGE
 from kite_memory.vault.upkeep import consolidation, split
-from kite_memory.vault.upkeep.consolidation import Archive, Change, Fold, Lapse, Merge, Split, Step
-from kite_memory.vault.upkeep.fading import Use
+from kite_memory.vault.upkeep.consolidation import Archive, FileRewrite, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.upkeep.fading import NoteUse
 from kite_memory.vault.upkeep.strength import is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
@@ -41,7 +41,7 @@ def commit(vault: Path, message: str, environment: Mapping[str, str]) -> str:
     try:
         if not (vault / ".git").exists():
             if any((folder / ".git").exists() for folder in vault.parents):
-                return "not committed: the vault lies in another repository"
+                return "not committed: the vault is inside another repository"
             git.ask(vault, ["init", "--quiet", "--template="])
         git.ask(vault, ["add", "--all", *_EVERYTHING])
         if not git.ask(vault, ["diff", "--cached", "--name-only", "-z"]):
@@ -72,7 +72,7 @@ _LET_GO = "delete it; what was done then stays done"
 class Done:
     """A step that was carried out. ``pair`` holds the two merged notes, ``made`` the paths of new files."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[FileRewrite, ...]
     made: tuple[str, ...] = ()
     pair: tuple[str, str] | None = None
 
@@ -85,15 +85,15 @@ class _Kept:
     noted: str
 
 
-def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], Use]:
+def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], NoteUse]:
     """Return a function that gives when a note was last shown, used, and confirmed by another session."""
     shown, used = memory.last_shown(), memory.last_shown(used=True)
 
-    def use(note: Note) -> Use:
+    def use(note: Note) -> NoteUse:
         found = filter(None, map(EvidenceReference.parse, note.evidence))
         sessions = {(one.provider, one.session) for one in found}
         said = max((state.quiet_since for state in timeline.states_of(list(sessions))), default=None)
-        return Use(
+        return NoteUse(
             shown=shown.get(note.id),
             used=used.get(note.id),
             said=datetime.fromtimestamp(said, UTC) if said is not None and len(sessions) > 1 else None,
@@ -117,7 +117,7 @@ class Consolidation:
         folder: Path,
         clock: Callable[[], datetime],
         committed: Callable[[str], str] = lambda message: "",
-        used: Callable[[], Callable[[Note], Use]] = lambda: lambda note: Use(),
+        used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
     ) -> None:
         self._vault = vault
         self._refresh = refresh
@@ -138,10 +138,10 @@ class Consolidation:
         """
         with self._lock:
             planned = self._planned(max(1, months))
-            told = [dict(zip(("doing", "path", "why"), consolidation.told(step), strict=True)) for step in planned]
+            step_list = [dict(zip(("doing", "path", "why"), consolidation.step_key(step), strict=True)) for step in planned]
             if dry_run:
                 page = self._page_would_change()
-                return {"steps": told, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
+                return {"steps": step_list, "page": page, "done": 0, "left_alone": [], "git": "", "weak": self._weak()}
             done: list[Done] = []
             left: list[str] = []
             begun = False
@@ -151,7 +151,7 @@ class Consolidation:
                     begun = begun or self._begin()
                     self._note(place, found)
                 if found is None or not self._carry_out(step, found):
-                    left.append(consolidation.told(step)[1])
+                    left.append(consolidation.step_key(step)[1])
                     continue
                 done.append(self._as_made(found))
                 if found.made:
@@ -167,7 +167,7 @@ class Consolidation:
             self._vault.pages.note_down(_LAST, self._clock().isoformat())
             message = f"Consolidate: {len(done)} {'step' if len(done) == 1 else 'steps'}"
             git = self._committed(message)
-            return {"steps": told, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
+            return {"steps": step_list, "page": page, "done": len(done), "left_alone": left, "git": git, "weak": []}
 
     def undo(self) -> Json:
         """Undo the last consolidation. A step with a note that was edited since is left as it is; so is the page."""
@@ -208,7 +208,7 @@ class Consolidation:
             text = self._vault.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
-            planned = [Change(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
+            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
             theirs = not self._vault.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
@@ -225,7 +225,7 @@ class Consolidation:
                 for part in parts:
                     self._vault.disown(part.id)
             after = split.remainder(text, divided, parts)
-            whole = Change(path=note.path, before=text, after=after)
+            whole = FileRewrite(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
             if not after or not self._vault.rewrite(note.path, text, after):
                 self._all_back(done)
@@ -325,13 +325,13 @@ class Consolidation:
             self._vault.pages.note_down(_SPLIT + step.note.id, digest(step.note.body))
         return True
 
-    def _change(self, change: Change) -> bool:
+    def _change(self, change: FileRewrite) -> bool:
         if change.note is None:
             return self._vault.rewrite(change.path, change.before, change.after)
         (outcome,) = self._vault.carry_out([Create(note=change.note, because="old journals")])
         return isinstance(outcome, Written | AlreadyWritten)
 
-    def _change_back(self, change: Change) -> bool:
+    def _change_back(self, change: FileRewrite) -> bool:
         if change.note is not None or not change.before:
             return self._vault.unmake(change.path, change.after)
         return self._vault.rewrite(change.path, change.after, change.before)
@@ -339,7 +339,7 @@ class Consolidation:
     def _as_made(self, done: Done) -> Done:
         """Return the step with the actual path and text of each new file."""
 
-        def real(change: Change) -> Change:
+        def real(change: FileRewrite) -> FileRewrite:
             known = self._vault.known.by_id(change.note.id) if change.note is not None else None
             return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
 
@@ -379,7 +379,7 @@ class Consolidation:
 
     def _begin(self) -> Literal[True]:
         """Start a new undo record, replacing the last one."""
-        told = {
+        header = {
             "version": _VERSION,
             "at": self._clock().isoformat(),
             "page_before": self._vault.pages.read(PAGE),
@@ -387,7 +387,7 @@ class Consolidation:
         }
         with self._written_down():
             make_private_folder(self._file.parent)
-            replace_file(self._file, _line(told))
+            replace_file(self._file, _line(header))
         return True
 
     def _note(self, place: int, done: Done) -> None:
@@ -398,9 +398,9 @@ class Consolidation:
         ]
         self._append({"place": place, "pair": list(done.pair) if done.pair else None, "changes": changes})
 
-    def _append(self, told: Json) -> None:
+    def _append(self, entry: Json) -> None:
         with self._written_down(), self._file.open("ab") as file:
-            file.write(_line(told))
+            file.write(_line(entry))
             file.flush()
             os.fsync(file.fileno())
 
@@ -415,17 +415,17 @@ class Consolidation:
         """Return the last consolidation's record. An incomplete last line was never carried out."""
         try:
             lines = self._file.read_bytes().split(b"\n")[:-1]
-            told = [json.loads(line) for line in lines]
+            entries = [json.loads(line) for line in lines]
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise StateDamaged(f"{self._file} cannot be read: {error}", hint=_LET_GO) from error
-        if not told or not isinstance(told[0], dict) or told[0].get("version") != _VERSION:
+        if not entries or not isinstance(entries[0], dict) or entries[0].get("version") != _VERSION:
             raise StateDamaged(f"{self._file} is not of this version", hint=_LET_GO)
-        page = str(told[0]["page_before"])
-        steps = {each["place"]: _done_of(each) for each in told if "place" in each}
-        after = next((str(each["page_after"]) for each in told if "page_after" in each), page)
-        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(told[0]["noted"]))
+        page = str(entries[0]["page_before"])
+        steps = {each["place"]: _done_of(each) for each in entries if "place" in each}
+        after = next((str(each["page_after"]) for each in entries if "page_after" in each), page)
+        return _Kept(steps=tuple(steps.values()), page_before=page, page_after=after, noted=str(entries[0]["noted"]))
 
 
 def _read_in(step: Step) -> Iterator[Note]:
@@ -440,12 +440,12 @@ def _read_in(step: Step) -> Iterator[Note]:
             yield step.page
 
 
-def _line(told: Json) -> bytes:
-    return json.dumps(told).encode() + b"\n"
+def _line(entry: Json) -> bytes:
+    return json.dumps(entry).encode() + b"\n"
 
 
-def _done_of(told: Json) -> Done:
-    changes = tuple(Change(path=each["path"], before=each["before"], after=each["after"]) for each in told["changes"])
-    made = tuple(each["path"] for each in told["changes"] if each["made"])
-    pair = told["pair"]
+def _done_of(entry: Json) -> Done:
+    changes = tuple(FileRewrite(path=each["path"], before=each["before"], after=each["after"]) for each in entry["changes"])
+    made = tuple(each["path"] for each in entry["changes"] if each["made"])
+    pair = entry["pair"]
     return Done(changes=changes, made=made, pair=(pair[0], pair[1]) if pair else None)

@@ -46,7 +46,7 @@ class ConversationVoices:
         others = [hit for hit in hits if hit.session.id not in quoted]
         return quotes, [self._pointer(hit, max(_BEGUN, _probability(hit))) for hit in others[:_POINTERS]]
 
-    def told(self, citation: str) -> str | None:
+    def conversation_text(self, citation: str) -> str | None:
         """Return the text that a pointer's citation opens: the whole turn and how the conversation ended."""
         prompt = self.timeline.card_prompt(citation)
         talk = self.timeline.talk(prompt.id) if prompt is not None else None

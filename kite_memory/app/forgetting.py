@@ -12,12 +12,12 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.tombstones import Line
+from kite_memory.timeline.tombstones import ForgottenLine
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
 
-_TOLD = 160
+_HEAD_LENGTH = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +69,16 @@ class Forgetting:
         events = [event for ground in of_them for event in ground.events]
         if not events:
             return
-        told = {(event.provider, event.session, event.ordinal) for event in events}
+        keys = {(event.provider, event.session, event.ordinal) for event in events}
         if blank:
-            self._outbox.drop_answers(told)
+            self._outbox.drop_answers(keys)
         self._timeline.forget_events(events, blank=blank)
         if blank:
-            self._outbox.drop_answers(told)  # a call may have begun while they were still to be read
+            self._outbox.drop_answers(keys)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
             self._hear_again(others)
 
-    def forget_lines(self, lines: Sequence[Line], *, blank: bool) -> None:
+    def forget_lines(self, lines: Sequence[ForgottenLine], *, blank: bool) -> None:
         """Do the same with lines that were forgotten on another machine, and may not have been read here."""
         grounds = []
         for line in lines:
@@ -94,7 +94,7 @@ class Forgetting:
     def forget_words(self, grounds: Iterable[Ground]) -> None:
         """Delete the stored beginnings of the prompts, and the records of notes used in their sessions."""
         events = [event for ground in grounds for event in ground.events]
-        heads = [(event.session, plain_line(event.text[:_TOLD])) for event in events if event.role == "user"]
+        heads = [(event.session, plain_line(event.text[:_HEAD_LENGTH])) for event in events if event.role == "user"]
         self._recall.forget_words(heads, {event.session for event in events})
 
     def purge_files(self, more: Mapping[str, Callable[[], bool]]) -> list[str]:
@@ -134,7 +134,7 @@ class _Nothing:
         return None
 
 
-def told(ground: Ground, *, blank: bool) -> Json:
+def ground_json(ground: Ground, *, blank: bool) -> Json:
     """Return the JSON form of a ground.
 
     ``lets_go`` is whether it will be excluded from recall, ``blank`` whether its text will be deleted.
@@ -144,7 +144,7 @@ def told(ground: Ground, *, blank: bool) -> Json:
         "reference": evidence_reference(first.provider, first.session, first.id),
         "at": first.at.isoformat(),
         "type": first.type.value,
-        "text": plain_line(first.text, _TOLD),
+        "text": plain_line(first.text, _HEAD_LENGTH),
         "where": f"{first.where.file}:{first.where.start}-{first.where.end}",
         "others": list(ground.others),
         "lets_go": blank or not ground.others,

@@ -10,13 +10,13 @@ from typing import Any, assert_never
 
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import UsageError
-from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts, references
+from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts, references
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.projects.project import project_of
 from kite_memory.vault import Vault, links
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.links import Link
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.wording import body_key
@@ -49,23 +49,23 @@ class Importer:
         file = Path(path)
         which = _sort(sort) if sort else sort_of(file)
         if (file.is_dir() or file.suffix.casefold() == ".md") and file.resolve().is_relative_to(self._vault.root.resolve()):
-            raise UsageError(f"{path} is of the vault itself", hint="what lies there is known already; name another memory")
+            raise UsageError(f"{path} belongs to the vault itself", hint="its notes are known already; name another memory")
         named = project_of(project) or project if project else ""
         part = list(islice(pieces(file, which, project=named, project_of=project_of), start, start + _AT_ONCE + 1))
         more = len(part) > _AT_ONCE
         part = part[:_AT_ONCE]
         if which is Sort.KMEM:
             part = [self._unless_here(piece) for piece in part]
-        made = drafts((piece for piece in part if not isinstance(piece, PassedOver)), accepted=accepted)
-        passed = Counter(piece.reason for piece in part if isinstance(piece, PassedOver))
+        made = drafts((piece for piece in part if not isinstance(piece, NotImported)), accepted=accepted)
+        passed = Counter(piece.reason for piece in part if isinstance(piece, NotImported))
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
             actions = self._vault.plan(made)
-            told = [_action_json(action) for action in actions]
+            reported = [_action_json(action) for action in actions]
             if not dry_run:
                 outcomes = self._vault.carry_out(actions)
-                told = [_outcome(outcome, line) for outcome, line in zip(outcomes, told, strict=True)]
-                paths = {each["path"] for each in told if each["doing"] in ("create", "amend")}
+                reported = [_outcome(outcome, line) for outcome, line in zip(outcomes, reported, strict=True)]
+                paths = {each["path"] for each in reported if each["doing"] in ("create", "amend")}
                 if not more and which is Sort.KMEM:
                     taken = pieces(file, which, project=named, project_of=project_of)
                     paths |= self._led(taken, accepted=accepted)
@@ -75,27 +75,27 @@ class Importer:
                     self._indexer.refresh(paths)
         return {
             "from": which.value,
-            "actions": told,
+            "actions": reported,
             "passed_over": [{"reason": reason, "count": count} for reason, count in sorted(passed.items())],
             "next": start + _AT_ONCE if more else None,
         }
 
-    def _unless_here(self, piece: Foreign | Kept | PassedOver) -> Foreign | Kept | PassedOver:
+    def _unless_here(self, piece: Foreign | ReimportedNote | NotImported) -> Foreign | ReimportedNote | NotImported:
         """Skip a user's own page in an export if this vault holds it, in the same place or moved since."""
         if not isinstance(piece, Foreign):
             return piece
         said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading became its title
         there = self._vault.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
-        return PassedOver(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
+        return NotImported(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
 
-    def _led(self, taken: Iterable[Foreign | Kept | PassedOver], *, accepted: bool) -> set[str]:
+    def _led(self, taken: Iterable[Foreign | ReimportedNote | NotImported], *, accepted: bool) -> set[str]:
         """Restore the references between imported notes once all are here, and return the paths of changed notes.
 
         A reference is what a note replaces, is replaced by, or may contradict. Pairs that a user has decided between are skipped,
         and so are notes whose text differs from the import; an accepted note is changed only if ``accepted``.
         """
-        kept = {piece.note.id: piece for piece in taken if isinstance(piece, Kept)}
+        kept = {piece.note.id: piece for piece in taken if isinstance(piece, ReimportedNote)}
         settled = self._vault.known.settled()
         changed = set()
         for id, said in references(kept.values()).items():
@@ -156,7 +156,7 @@ class Importer:
 
         return links.replace(came, led)
 
-    def _there(self, one: str, other: str, settled: Collection[tuple[str, str]]) -> Known | None:
+    def _there(self, one: str, other: str, settled: Collection[tuple[str, str]]) -> KnownFile | None:
         return None if (one, other) in settled or (other, one) in settled else self._vault.known.by_id(other)
 
 
@@ -170,9 +170,9 @@ class _Called:
             match piece:
                 case Foreign(name=path):
                     note = drafts([replace(piece, body="")], accepted=accepted)[0].note
-                case Kept(note=note, stem=stem):
+                case ReimportedNote(note=note, stem=stem):
                     path = f"{stem}.md"
-                case PassedOver():
+                case NotImported():
                     continue
                 case _:
                     assert_never(piece)
@@ -206,13 +206,13 @@ def _action_json(action: Create | Amend | Supersede | Skip) -> Json:
             assert_never(action)
 
 
-def _outcome(outcome: object, told: Json) -> Json:
+def _outcome(outcome: object, action: Json) -> Json:
     match outcome:
         case Written(path=path) | Superseded(path=path):
-            return {**told, "doing": "create", "path": path}
+            return {**action, "doing": "create", "path": path}
         case Amended(path=path):
-            return {**told, "doing": "amend", "path": path}
+            return {**action, "doing": "amend", "path": path}
         case Skipped(because=because) | LeftAlone(because=because):
-            return {**told, "doing": "skip", "because": because}
+            return {**action, "doing": "skip", "because": because}
         case _:
-            return {**told, "doing": "skip", "because": told["because"] or "already written"}
+            return {**action, "doing": "skip", "because": action["because"] or "already written"}

@@ -37,7 +37,7 @@ class JudgeQueue:
     """At most one question for each session: a newer one replaces the older. A ruling is returned once, unless put back.
 
     ``log`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
-    network, ``fallback`` gives the ruling. Threads start when there is a question and end when there is none; `close` does not wait
+    network, ``fallback`` gives the ruling. Threads start when there is a question and end when none exists; `close` does not wait
     for them, since a model may be slow.
     """
 

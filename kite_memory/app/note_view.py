@@ -1,4 +1,4 @@
-"""View of one note by its id, path or title, or the reason why there is none. Needs only the vault."""
+"""View of one note by its id, path or title, or the reason why it cannot be shown. Needs only the vault."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +16,7 @@ from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, sh
 from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.pages.review_page import version
 
 Json = dict[str, Any]
@@ -76,14 +76,14 @@ class NoteView:
 
     def opened(self, *, notes: list[str], tokens: int = TOKENS) -> Json:
         """Return notes as an agent reads them, each in at most ``tokens``; missing ones are listed with a hint."""
-        told: list[Json] = []
+        briefs: list[Json] = []
         missing: list[Json] = []
         for called in notes[:_MOST]:
             try:
-                told.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)))
+                briefs.append(self._in_brief(called, min(max(tokens, _FEWEST), _MOST_TOKENS)))
             except KiteError as error:
                 missing.append({"note": plain_line(called), "reason": str(error), "hint": error.hint})
-        return {"notes": told, "missing": missing, "text": "\n\n".join(each["text"] for each in told)}
+        return {"notes": briefs, "missing": missing, "text": "\n\n".join(each["text"] for each in briefs)}
 
     def _in_brief(self, called: str, tokens: int) -> Json:
         reference = EvidenceReference.parse(called)
@@ -102,8 +102,8 @@ class NoteView:
         try:
             text = file.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="somebody has just moved it") from error
-        told = {
+            raise NoteNotFound(f"{found.path} cannot be read: {error.strerror}", hint="it has just been moved") from error
+        view = {
             **note_json(found),
             "file": str(file),
             "text": plain(text),
@@ -113,11 +113,11 @@ class NoteView:
             "became": became_of(found),
         }
         if history:
-            told["versions"] = [
+            view["versions"] = [
                 {"version": each.version, "at": each.at.isoformat(), "by": plain_line(each.by), "text": plain(each.body)}
                 for each in self._vault.keys.history(found)
             ]
-        return told
+        return view
 
     def notes(
         self, *, kind: str = "", project: str = "", status: str = "", since: str = "", start: int = 0, limit: int = 50
@@ -178,7 +178,7 @@ class NoteView:
         return [{"from": one, "to": to} for one, to in sorted(found)]
 
 
-def _brief(known: Known) -> Json:
+def _brief(known: KnownFile) -> Json:
     return {
         "id": known.id,
         "path": known.path,
@@ -189,14 +189,14 @@ def _brief(known: Known) -> Json:
     }
 
 
-def _listed(known: Known, note: Note | None) -> Json:
+def _listed(known: KnownFile, note: Note | None) -> Json:
     """Return a note for a list. One that cannot be read any more has no beginning."""
     changed = datetime.fromtimestamp(known.mtime_ns / 1e9, UTC).isoformat()
-    told = {**_brief(known), "changed": changed, "created": changed, "begins": "", "origin": ""}
+    entry = {**_brief(known), "changed": changed, "created": changed, "begins": "", "origin": ""}
     if note is None:
-        return told
+        return entry
     begins = plain_line(prose(note.body), _BEGINNING)
-    return {**told, "created": note.created.isoformat(), "begins": begins, "origin": note.origin}
+    return {**entry, "created": note.created.isoformat(), "begins": begins, "origin": note.origin}
 
 
 def became_of(note: Note) -> list[str]:

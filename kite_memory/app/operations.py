@@ -20,7 +20,7 @@ from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
-from kite_memory.app.review import Changed, Review
+from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
@@ -46,7 +46,7 @@ from kite_memory.timeline.store import Timeline
 from kite_memory.tools import wire
 from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.store import Place
+from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.notefile import body_of
@@ -67,7 +67,9 @@ _CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "imp
 
 
 class Keep(Protocol):
-    def __call__(self, key: str, text: str, place: Place, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None) -> Note:
+    def __call__(
+        self, key: str, text: str, place: MemoryPlace, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None
+    ) -> Note:
         """Same as `bridge.local.LocalStore.keep`."""
         ...
 
@@ -160,11 +162,11 @@ class Operations:
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
-        told = operation(*bound.args, **bound.kwargs)
+        result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
             with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
                 self._named["review_page"]()
-        return told
+        return result
 
     def _project(self, named: str) -> str:
         return known_project(self._vault, named)
@@ -177,7 +179,7 @@ class Operations:
         began = time.perf_counter()
         asked = self._prompt(drop_private(prompt), session, project_of(cwd))
         injection = self._recall.answer(asked, remember=False)
-        told: Json = {
+        answer: Json = {
             "silent": injection.silent,
             "reason": injection.reason,
             "took_ms": _since(began),
@@ -191,10 +193,10 @@ class Operations:
         }
         if explain:
             weighed = self._recall.weigh(asked)
-            told["threshold"] = weighed.threshold
-            told["candidates"] = [hit_json(hit) for hit in weighed.candidates]
-            told["explained"] = explained_json(asked, weighed)
-        return told
+            answer["threshold"] = weighed.threshold
+            answer["candidates"] = [hit_json(hit) for hit in weighed.candidates]
+            answer["explained"] = explained_json(asked, weighed)
+        return answer
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
@@ -233,7 +235,7 @@ class Operations:
         of = "" if everywhere else self._project(redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]
         if key:
-            place = Place(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
+            place = MemoryPlace(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
             kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             return note_json(kept) | redacted
         with self._vault.lock:
@@ -276,17 +278,17 @@ class Operations:
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
             grounds = cited or self._forgetting.grounds(chosen)
-            told = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
+            listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
             if not dry_run:
                 self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
                 self._recall.forget_notes([name(each) for each in chosen])
                 changed = {each.path for each in chosen}
                 try:
-                    for each in told:
+                    for each in listed:
                         forgotten = self._vault.forget(each["id"] or each["path"])
                         each["trash"] = str(self._vault.root / forgotten.trashed)
                         changed.update(forgotten.relinked)
-                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in told})
+                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in listed})
                         remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
                 finally:  # what is in the trash must not be found, even if the rest of the sweep failed
                     self._indexer.refresh(changed)
@@ -297,8 +299,8 @@ class Operations:
             remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
             if with_evidence:
                 remarks += self._erase(self._forgetting)
-        evidence = [forgetting.told(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": told, "evidence": evidence, "session": session, "problems": remarks}
+        evidence = [forgetting.ground_json(ground, blank=with_evidence) for ground in grounds]
+        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
 
     def _is_note(self, name: str) -> bool:
         try:
@@ -346,15 +348,15 @@ class Operations:
         """
         words = redact(drop_private(body)).strip().replace("\r\n", "\n")
         if not words:
-            raise UsageError("a note without text says nothing", hint="to be rid of it, forget it")
+            raise UsageError("a note needs a text", hint="to remove it, forget it")
         with self._vault.lock:
             found = self._note_view.found(note)
             if seen and seen != version(found):
-                raise Changed(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
+                raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
             before = self._vault.text(found.path)
             after = before[: len(before) - len(body_of(before))] + words + "\n"
             if after != before and not self._vault.rewrite(found.path, before, after):
-                raise Changed(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
+                raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
             if found.id:
                 self._vault.disown(found.id)
             self._indexer.refresh({found.path})

@@ -20,7 +20,7 @@ from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_ne
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
 from kite_memory.distill.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
-from kite_memory.distill.scheduler import Asked, Idle, Steps
+from kite_memory.distill.scheduler import ChunkHandled, Idle, Steps
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.provenance import Passage, Speaker
@@ -122,7 +122,7 @@ class Pipeline:
 
     def sources_of(self, paths: Iterable[Path]) -> list[tuple[Source, Path]]:
         """Return the source of each path, in the order to read them. Missing paths and those without a source are omitted."""
-        there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, whoever owns the folder
+        there = [path for path in paths if os.path.exists(path)]  # noqa: PTH110 - which raises nothing, no matter who owns the folder
         return [(source, path) for source in self.sources for path in source.in_order(path for path in there if source.owns(path))]
 
     def unread(self) -> list[tuple[Source, Path, int]]:
@@ -189,8 +189,8 @@ class Pipeline:
 
     def _new_problems(self, read_result: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
-        told = {each.reason for each in self._timeline.problems(file=read_result.path)}
-        return tuple(problem for problem in read_result.problems if problem.reason not in told)
+        known = {each.reason for each in self._timeline.problems(file=read_result.path)}
+        return tuple(problem for problem in read_result.problems if problem.reason not in known)
 
     def _attest(self, read_result: ReadResult) -> None:
         """Add the lines as evidence to notes captured from prompts.
@@ -368,7 +368,7 @@ class Pipeline:
         events = self._timeline.offered(self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000))
         return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
 
-    def distil(self) -> Asked | Idle:
+    def distil(self) -> ChunkHandled | Idle:
         """Write the notes of answered chunks, then ask about one chunk.
 
         Nothing is asked while notes cannot be written, since answers would only pile up.
@@ -377,11 +377,11 @@ class Pipeline:
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
         step = self._scheduler.step(self.load)
         match step:
-            case Asked(chunk=chunk, answered=answered):
+            case ChunkHandled(chunk=chunk, answered=answered):
                 log.debug("chunk %s: %s", chunk, "answered" if answered else "nothing came of it, see `kmem trace`")
             case Idle(reason=reason):
                 log.debug("no chunk is asked about: %s", reason)
-        if isinstance(step, Asked) and (blocked := self.publish()):
+        if isinstance(step, ChunkHandled) and (blocked := self.publish()):
             return Idle(until=self._clock() + _BLOCKED_PAUSE, reason=str(blocked), hint=blocked.hint)
         if isinstance(step, Idle) and self._held_back:
             again = min(self._held_back.values())

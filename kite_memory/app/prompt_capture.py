@@ -20,11 +20,11 @@ from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.wording import body_key, note_id
 
 if TYPE_CHECKING:
-    from kite_memory.distill.asked_to_keep import Asked
+    from kite_memory.distill.asked_to_keep import KeepRequest
 
 TAG = "said"
 
@@ -50,7 +50,7 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread starts when there is a prompt to read, and ends when there is none."""
+    """Thread-safe. A thread starts when there is a prompt to read, and ends when none exists."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class PromptCapture:
             if related := {path for path, note in kept.items() if self._vault.relate(note, self._recall.nearest)}:
                 self._indexer.refresh(related)
 
-    def _whose(self, asked: "Sequence[Asked]", project: str) -> list[Origin]:
+    def _whose(self, asked: "Sequence[KeepRequest]", project: str) -> list[Origin]:
         """Return the origin of each request: ``tool`` if nearly all of it was in a file before, else ``user``.
 
         A prompt may be filled by a script, a skill, or another agent.
@@ -144,7 +144,7 @@ class PromptCapture:
         traces = known.traces([each.text for each in asked]) if known else [Trace(pairs=0)] * len(asked)
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
 
-    def _keep_one(self, asked: "Asked", prompt: _Prompt, origin: Origin) -> Note:
+    def _keep_one(self, asked: "KeepRequest", prompt: _Prompt, origin: Origin) -> Note:
         return self._vault.remember(
             asked.text,
             kind=_kind(asked),
@@ -157,7 +157,7 @@ class PromptCapture:
         )
 
 
-def said_id(provider: str, session: str, asked: "Asked") -> str:
+def said_id(provider: str, session: str, asked: "KeepRequest") -> str:
     """Return the id of the note made from a prompt, by which its transcript line finds it. The same words give the same id."""
     return note_id(_NO_TIME, TAG, provider, session, body_key(asked.text))
 
@@ -198,24 +198,24 @@ def already_captured(drafts: Sequence[Draft], chunk: Chunk, vault: Vault) -> tup
     return left, actions
 
 
-def _kept(event: Event, vault: Vault) -> "Iterator[tuple[Asked, Known | None, bool]]":
+def _kept(event: Event, vault: Vault) -> "Iterator[tuple[KeepRequest, KnownFile | None, bool]]":
     """Yield each request of a user's message, its captured note, and whether the user has deleted that since."""
     if event.type is not EventType.USER_MESSAGE or event.role != "user":
         return
-    from kite_memory.distill.asked_to_keep import Asked, asked_to_keep
+    from kite_memory.distill.asked_to_keep import KeepRequest, asked_to_keep
 
     for asked in asked_to_keep(event.text):
         id = said_id(event.provider, event.session, asked)
         yield asked, vault.known.by_id(id), vault.known.is_buried(id)
     if command := _COMMAND.fullmatch(event.text[:_LONGEST_COMMAND]):
-        yield Asked(kind="fact", text=command["text"]), vault.known.saying(command["text"]), False
+        yield KeepRequest(kind="fact", text=command["text"]), vault.known.saying(command["text"]), False
 
 
-def _is_same(draft: Draft, asked: "Asked") -> bool:
+def _is_same(draft: Draft, asked: "KeepRequest") -> bool:
     mine, theirs = stems(asked.text), stems(f"{draft.note.title}\n{draft.note.body}")
     least = min(len(mine), len(theirs))
     return least > 0 and len(mine & theirs) >= _OVERLAP * least
 
 
-def _kind(asked: "Asked") -> NoteKind:
+def _kind(asked: "KeepRequest") -> NoteKind:
     return NoteKind.PREFERENCE if asked.kind == "preference" else NoteKind.FACT

@@ -73,7 +73,7 @@ class HookInput:
 
 
 def read_hook_input(body: bytes) -> HookInput | None:
-    """Parse a hook's input; ``None`` if it is none."""
+    """Parse a hook's input; ``None`` if it is invalid."""
     if len(body) > _WHOLE and (head := _head_of_tool_event(body)) is not None:
         return head
     match _parsed(body):
@@ -109,26 +109,26 @@ def _head_of_tool_event(body: bytes) -> HookInput | None:
 
     Agents write the session and the event before the tool's input, so the first value of each field is theirs.
     """
-    told: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for field in _HEAD_FIELD.finditer(body, 0, _HEAD):
         value = _parsed(field[2])
         if isinstance(value, str):
-            told.setdefault(field[1].decode("ascii"), value)
-    name = told.get("hook_event_name", "")
+            fields.setdefault(field[1].decode("ascii"), value)
+    name = fields.get("hook_event_name", "")
     event = _SAME.get(name, name)
     if event not in TOOL_EVENTS:
         return None
     return HookInput(
         event=event,
         name=name,
-        session=redact_id(_text(told.get("session_id"))),
-        cwd=_text(told.get("cwd")),
-        is_subagent=bool(told.get("agent_id")),
+        session=redact_id(_text(fields.get("session_id"))),
+        cwd=_text(fields.get("cwd")),
+        is_subagent=bool(fields.get("agent_id")),
     )
 
 
-def _calls(event: str, told: Mapping[Any, Any]) -> Iterator[ToolCall]:
-    calls = told.get("tool_calls") if event == "PostToolBatch" else [told]
+def _calls(event: str, event_input: Mapping[Any, Any]) -> Iterator[ToolCall]:
+    calls = event_input.get("tool_calls") if event == "PostToolBatch" else [event_input]
     if not isinstance(calls, list):
         return
     for call in calls[:_MOST_CALLS]:
@@ -169,9 +169,9 @@ def _given(given: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
     return _text(beginning(command, _LONGEST_PART)), tuple(files)
 
 
-def _error(told: Mapping[Any, Any]) -> str:
+def _error(event_input: Mapping[Any, Any]) -> str:
     """Return the output of a failed tool; agents put it in different fields."""
-    match told:
+    match event_input:
         case {"error": str(error)} if error:
             return _ends(error)
         case {"tool_response": str(text)} if _FAILED_COMMAND.match(text):

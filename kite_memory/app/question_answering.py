@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
-from kite_memory.distill.answering import Answerer, Piece, Said, Sentence, Unsaid
+from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Unsaid, WrittenAnswer
 from kite_memory.distill.polishing import Polisher
 from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
@@ -39,7 +39,7 @@ from kite_memory.vault import Vault
 
 NOTES = 8
 EVENTS = 12
-_TOLD = 5
+_MOST_SENTENCES = 5
 """Sentences of an answer without a model."""
 _SENTENCE = 320
 _READ = 6_000
@@ -108,8 +108,8 @@ class Evidence:
     by_agent: bool = False
 
     @property
-    def piece(self) -> Piece:
-        return Piece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
+    def piece(self) -> EvidencePiece:
+        return EvidencePiece(head=f"{self.title}, {self.at:%Y-%m-%d}", text=self.text)
 
 
 def of_note(hit: Hit) -> Evidence:
@@ -186,18 +186,20 @@ def _settles(text: str) -> bool:
     return len(text.split()) >= _SETTLING_WORDS and not text.rstrip().endswith(("?", "？"))
 
 
-def told_of(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[Sentence]:
+def sentences_of_evidence(conversations: Sequence[Settled], evidence: Sequence[Evidence]) -> list[CitedSentence]:
     """Return sentences that quote the conversations; of the agent's words only statements, not offers."""
-    told: list[Sentence] = []
+    quotes: list[CitedSentence] = []
     for each in conversations:
         said = evidence[each.said]
         marked = f" (it came up again on {each.later:%Y-%m-%d})" if each.later else ""
-        told.append(Sentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,)))
+        quotes.append(
+            CitedSentence(text=f"On {said.at:%Y-%m-%d}{marked}: “{clip(one_line(said.text), _QUOTED)}”", rests_on=(each.said,))
+        )
         if each.recap is not None:
             recap = [text for text, _ in _sentences_of(evidence[each.recap]) if not _OFFER.match(text) and not text.endswith("?")]
             if recap:
-                told.append(Sentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
-    return told
+                quotes.append(CitedSentence(text=clip(" ".join(recap[:3]), _QUOTED), rests_on=(each.recap,)))
+    return quotes
 
 
 def answers(about: float, settled: float | None) -> float:
@@ -227,14 +229,16 @@ def _said_by(event: Event) -> str:
     return text[:_READ]
 
 
-def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+def extract(question: str, evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
     """Return the few sentences of the evidence that best cover the question, each once, with all evidence for it.
 
     The title of a note counts for each of its sentences. The result is empty if no sentence covers enough.
     """
     wanted = stems(question)
     titles = [stems(piece.title) if piece.kind == "note" else frozenset() for piece in evidence]
-    found = [(place, text, said) for place, piece in enumerate(evidence) if _tells(piece) for text, said in _sentences_of(piece)]
+    found = [
+        (place, text, said) for place, piece in enumerate(evidence) if _is_useful(piece) for text, said in _sentences_of(piece)
+    ]
     about = Counter(stem for place, _, said in found for stem in (said | titles[place]) & wanted)
     worth = {stem: math.log(1 + len(found) / max(1, about[stem])) for stem in wanted}
     total = sum(worth.values())
@@ -252,18 +256,18 @@ def extract(question: str, evidence: Sequence[Evidence]) -> tuple[Sentence, ...]
     weighed.sort(key=lambda each: (-each[0], each[1]))
     if not weighed:
         return _by_meaning(evidence)
-    told: list[tuple[str, frozenset[str], list[int]]] = []
+    chosen: list[tuple[str, frozenset[str], list[int]]] = []
     for _, place, text, said in weighed:
-        same = next((each for each in told if _alike(each[1], said)), None)
+        same = next((each for each in chosen if _alike(each[1], said)), None)
         if same is not None:
             if place not in same[2]:
                 same[2].append(place)
-        elif len(told) < _TOLD:
-            told.append((text, said, [place]))
-    return tuple(Sentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in told)
+        elif len(chosen) < _MOST_SENTENCES:
+            chosen.append((text, said, [place]))
+    return tuple(CitedSentence(text=clip(text, _SENTENCE), rests_on=tuple(places)) for text, _, places in chosen)
 
 
-def _tells(piece: Evidence) -> bool:
+def _is_useful(piece: Evidence) -> bool:
     return piece.kind == "note" or any(piece.title.startswith(type.value.replace("_", " ")) for type in _TELLING)
 
 
@@ -280,13 +284,13 @@ def _prose(text: str) -> float:
 
 def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield each sentence with its stems."""
-    told = 0
+    taken = 0
     for paragraph in _PARAGRAPH.split(_CODE.sub("\n\n", piece.text)):
         for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
-            if len(sentence) >= 12 and told < _SENTENCES_OF_A_PIECE:
-                told += 1
+            if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
+                taken += 1
                 yield sentence, stems(sentence)
-    if not told and piece.text.strip():
+    if not taken and piece.text.strip():
         yield one_line(piece.text), stems(piece.text)
 
 
@@ -294,7 +298,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _SAME * len(one | other)
 
 
-def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
+def _by_meaning(evidence: Sequence[Evidence]) -> tuple[CitedSentence, ...]:
     """Return the beginning of the note that is nearest by its embedding, though it shares no word with the question."""
     best = max(
         (place for place, piece in enumerate(evidence) if piece.kind == "note"), key=lambda at: evidence[at].score, default=None
@@ -302,7 +306,7 @@ def _by_meaning(evidence: Sequence[Evidence]) -> tuple[Sentence, ...]:
     if best is None or evidence[best].score < _SURE:
         return ()
     first = next((text for text, _ in _sentences_of(evidence[best])), evidence[best].title)
-    return (Sentence(text=clip(first, _SENTENCE), rests_on=(best,)),)
+    return (CitedSentence(text=clip(first, _SENTENCE), rests_on=(best,)),)
 
 
 Json = dict[str, Any]
@@ -310,7 +314,7 @@ Json = dict[str, Any]
 _LONGEST_QUESTION = 4_000
 
 
-def _nobody() -> None:
+def _no_polisher() -> None:
     return None
 
 
@@ -325,7 +329,7 @@ class QuestionAnswering(TimelineQueries):
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
-        polisher: Callable[[], Polisher | None] = _nobody,
+        polisher: Callable[[], Polisher | None] = _no_polisher,
         meaning: Meaning | None = None,
     ) -> None:
         self._meaning = meaning
@@ -347,17 +351,17 @@ class QuestionAnswering(TimelineQueries):
         evidence, conversations = self._evidence(words, named(project), age(since, self._clock()), cwd)
         answerer = None if offline else self._answerer()
         by, remark = "offline", ""
-        told: Sequence[Sentence] = ()
+        sentences: Sequence[CitedSentence] = ()
         dropped = 0
         if answerer is not None and evidence:
             match answerer.answer(words, [each.piece for each in evidence]):
-                case Said() as said:
-                    told, dropped, by = said.sentences, said.dropped, answerer.name
+                case WrittenAnswer() as said:
+                    sentences, dropped, by = said.sentences, said.dropped, answerer.name
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = self._without_a_model(words, evidence, conversations)
-        kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
+            sentences = self._without_a_model(words, evidence, conversations)
+        kept = [each for sentence in sentences if (each := self._resolved(sentence, evidence)) is not None]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))
         number = {place: count for count, place in enumerate(used, 1)}
         return {
@@ -375,7 +379,7 @@ class QuestionAnswering(TimelineQueries):
             "citations": [_citation(evidence[place], number[place]) for place in used],
             "by": by,
             "considered": len(evidence),
-            "dropped": dropped + len(told) - len(kept),
+            "dropped": dropped + len(sentences) - len(kept),
             "problems": [remark] if remark else [],
             "took_ms": time_since(began),
         }
@@ -434,17 +438,19 @@ class QuestionAnswering(TimelineQueries):
             for about, each in zip(near[: len(hits)], rulings, strict=True)
         ], settle
 
-    def _without_a_model(self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]) -> list[Sentence]:
+    def _without_a_model(
+        self, question: str, evidence: Sequence[Evidence], conversations: Sequence[Settled]
+    ) -> list[CitedSentence]:
         """Return sentences of notes, then of a conversation that surely fits, else of single messages."""
         said = extract(question, evidence)
         of_notes = [each for each in said if any(evidence[place].kind == "note" for place in each.rests_on)]
-        own = told_of(conversations, evidence)
+        own = sentences_of_evidence(conversations, evidence)
         others = [each for each in said if each not in of_notes] if not own else []
-        return [*of_notes, *own, *others][:_TOLD]
+        return [*of_notes, *own, *others][:_MOST_SENTENCES]
 
-    def _resolved(self, sentence: Sentence, evidence: Sequence[Evidence]) -> Sentence | None:
+    def _resolved(self, sentence: CitedSentence, evidence: Sequence[Evidence]) -> CitedSentence | None:
         rests_on = tuple(place for place in sentence.rests_on if self._resolves(evidence[place]))
-        return Sentence(text=sentence.text, rests_on=rests_on) if rests_on else None
+        return CitedSentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
         """Return whether the reference still leads to something."""

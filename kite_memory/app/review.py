@@ -17,9 +17,9 @@ from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault, lifecycle
-from kite_memory.vault.ledger import Known, link_key
+from kite_memory.vault.ledger import KnownFile, link_key
 from kite_memory.vault.pages import review_page
-from kite_memory.vault.pages.review_page import PAGE, Verdict, Waiting, name_of, version
+from kite_memory.vault.pages.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
 from kite_memory.vault.upkeep import consolidation
 from kite_memory.vault.upkeep.split import ASKED, LAPSED, PROPERTY, division, waits
 from kite_memory.vault.upkeep.strength import strength
@@ -51,7 +51,7 @@ _LOOKED_FOR_AGAIN = 4
 _COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 
 
-class Changed(KiteError):
+class NoteChanged(KiteError):
     """The note has changed since it was judged."""
 
 
@@ -85,8 +85,8 @@ class Review:
         self._lock = vault.lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
-        self._notes: dict[str, tuple[Known, Note]] = {}
-        self._nearby: dict[str, tuple[Known, Note | None, Sequence[Known]]] = {}
+        self._notes: dict[str, tuple[KnownFile, Note]] = {}
+        self._nearby: dict[str, tuple[KnownFile, Note | None, Sequence[KnownFile]]] = {}
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {
@@ -101,8 +101,8 @@ class Review:
     def review(self, *, limit: int = 200) -> Json:
         """Return the waiting notes, the most important first. ``version`` identifies the text that was judged."""
         queue, more = self._queue(self._vault.known.to_review())
-        told = [self._waiting_json(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
-        return {"notes": told, "waiting": len(queue) + more}
+        waiting_notes = [self._waiting_json(self._surrounded(note)) for note in queue[: max(1, min(limit, _MOST_READ))]]
+        return {"notes": waiting_notes, "waiting": len(queue) + more}
 
     def judge(self, *, note: str, verdict: str, into: str = "", seen: str = "") -> Json:
         """Carry out a verdict. ``into`` is the other note for verdicts on two.
@@ -147,11 +147,11 @@ class Review:
             if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
         ]
         found.sort(key=lambda note: (strength(note), note.created, note.path))
-        told = [
+        weak = [
             {**note_json(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
             for note in found[: max(1, min(limit, _MOST_READ))]
         ]
-        return {"notes": told, "left": len(found)}
+        return {"notes": weak, "left": len(found)}
 
     def sort(self, *, note: str, verdict: str, into: str = "") -> Json:
         """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it.
@@ -197,7 +197,7 @@ class Review:
         for _ in range(_ATTEMPTS):
             with self._lock:
                 before = self._page()
-                done += [told for each in review_page.ticked(before) if (told := self._obeyed(each)) is not None]
+                done += [outcome for each in review_page.ticked(before) if (outcome := self._obeyed(each)) is not None]
             waiting = self._vault.known.waiting()
             to_review = self._vault.known.to_review()
             queue, more = self._queue(to_review)
@@ -213,9 +213,9 @@ class Review:
                 self._nearby = {path: known for path, known in list(self._nearby.items()) if path in drawn}
                 self._last = self._stamp(waiting), after
                 return {"done": done, "changed": bool(done) or after != before}
-        raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
+        raise KiteError(f"{PAGE} is being changed by another program", hint="try again when it is saved")
 
-    def _stamp(self, waiting: Sequence[Known]) -> int:
+    def _stamp(self, waiting: Sequence[KnownFile]) -> int:
         """Return a hash of the waiting notes and of those beside them on the page.
 
         Other notes that have become nearer do not count: the next change shows them.
@@ -248,7 +248,7 @@ class Review:
             note = self._called(tick.name)
             into = self._called(tick.into) if tick.into else None
             return self._judge(note, tick.verdict, into, tick.version)
-        except (NoteNotFound, UsageError, Changed):
+        except (NoteNotFound, UsageError, NoteChanged):
             return None
         except VaultMissing:
             raise
@@ -262,10 +262,10 @@ class Review:
             raise NoteNotFound(f"no note is called {name!r}")
         return note
 
-    def _judge(self, note: Note, verdict: Verdict, into: Note | None, seen: str) -> Json:
+    def _judge(self, note: Note, verdict: ReviewVerdict, into: Note | None, seen: str) -> Json:
         if not self._waits(note):
             raise UsageError(f"{note.path} does not wait for review: it is {note.status}", hint="`kmem review` shows what does")
-        about_length = Waiting(note=note).is_long and not note.conflicts
+        about_length = WaitingNote(note=note).is_long and not note.conflicts
         if (verdict in ("divide", "whole") and note.review != ASKED) or (about_length and verdict not in ("divide", "whole")):
             only = "make several notes of it, or leave it whole" if about_length else "is not asked whether to divide it"
             raise UsageError(f"{note.path} does not wait for that verdict: {only}", hint="`kmem review` shows what each waits for")
@@ -276,7 +276,7 @@ class Review:
                 hint=f"choose one of: {choices}",
             )
         if seen and seen != version(note):
-            raise Changed(f"{note.path} has changed since it was shown", hint="look at it again: `kmem review`")
+            raise NoteChanged(f"{note.path} has changed since it was shown", hint="look at it again: `kmem review`")
         changed = {note.path}
         match verdict:
             case "accept":
@@ -315,7 +315,7 @@ class Review:
             raise KiteError(f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: mend them")
         for change in changes:
             if not self._vault.rewrite(change.path, change.before, change.after):
-                raise Changed(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
+                raise NoteChanged(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
         if note.id and into.id:
             self._vault.known.ruled(into.id, note.id, "replaces")
         return {change.path for change in changes}
@@ -327,12 +327,12 @@ class Review:
         newer, older = (other, note) if other.created > note.created else (note, other)
         return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
-    def _queue(self, files: Sequence[Known]) -> tuple[list[Note], int]:
+    def _queue(self, files: Sequence[KnownFile]) -> tuple[list[Note], int]:
         """Return the waiting notes, and how many more there are."""
         found = [note for file in files[:_MOST_READ] if (note := self._read(file)) is not None and self._waits(note)]
         return sorted(found, key=lambda note: (-note.importance, note.created, note.path)), max(0, len(files) - _MOST_READ)
 
-    def _read(self, file: Known) -> Note | None:
+    def _read(self, file: KnownFile) -> Note | None:
         kept = self._notes.get(file.path)
         if kept is not None and kept[0] == file:
             return kept[1]
@@ -340,14 +340,14 @@ class Review:
             self._notes[file.path] = (file, note)
         return note
 
-    def _proposed(self) -> list[Known]:
+    def _proposed(self) -> list[KnownFile]:
         return [each for each in self._vault.known.waiting() if each.status == NoteStatus.PROPOSED.value]
 
-    def _surrounded(self, note: Note, file: Known | None = None) -> Waiting:
+    def _surrounded(self, note: Note, file: KnownFile | None = None) -> WaitingNote:
         named = filter(None, map(self._vault.known.led_to, note.conflicts))
         contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
         divided = division(note.body) if note.review == ASKED else None
-        return Waiting(
+        return WaitingNote(
             note=note,
             nearest=self._near(note, file) if note.status is NoteStatus.PROPOSED or contested is not None else None,
             contested=contested,
@@ -355,7 +355,7 @@ class Review:
             parts=tuple(part.heading for part in divided.parts) if divided is not None else (),
         )
 
-    def _near(self, note: Note, file: Known | None) -> Note | None:
+    def _near(self, note: Note, file: KnownFile | None) -> Note | None:
         """Return `_nearest`, cached while neither of the two notes has changed."""
         kept = self._nearby.get(note.path)
         if kept is not None and kept[0] == file and list(kept[2]) == self._known(kept[1]):
@@ -365,7 +365,7 @@ class Review:
             self._nearby[note.path] = (file, nearest, self._known(nearest))
         return nearest
 
-    def _known(self, note: Note | None) -> list[Known]:
+    def _known(self, note: Note | None) -> list[KnownFile]:
         return self._vault.known.at([note.path]) if note is not None else []
 
     def _nearest(self, note: Note) -> Note | None:
@@ -398,7 +398,7 @@ class Review:
             return ""
         return plain_line(events[0].text, _QUOTED) if events else ""
 
-    def _waiting_json(self, waiting: Waiting) -> Json:
+    def _waiting_json(self, waiting: WaitingNote) -> Json:
         note = waiting.note
         return {
             **note_json(note),

@@ -176,7 +176,7 @@ class Searching:
     ) -> Json:
         """Return conversations and single events for a search that found these notes, and all ranks, as `search` does.
 
-        ``projects`` are those of which passages may be told, ``None`` for all.
+        ``projects`` are those whose passages may be returned, ``None`` for all.
         """
         wanted = searched_for(query)
         found: list[CardHit | EventHit] = []
@@ -315,8 +315,8 @@ def is_sure(card: CardHit) -> bool:
 def passages(cards: Sequence[CardHit], events: Sequence[EventHit], limit: int) -> list[CardHit | EventHit]:
     """Return conversations first, then single events. Merely near ones are returned only if nothing else is found."""
     sure = [card for card in cards if is_sure(card)]
-    told = {card.telling.id for card in cards}
-    single = [event for event in events if event.event.id not in told]
+    shown = {card.telling.id for card in cards}
+    single = [event for event in events if event.event.id not in shown]
     good = [event for event in single if not event.near]
     first: list[CardHit | EventHit] = [*cards[:_CARDS_FIRST], *good[:_EVENTS_NEXT], *cards[_CARDS_FIRST:], *good[_EVENTS_NEXT:]]
     if not (sure or good):

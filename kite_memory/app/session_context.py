@@ -17,7 +17,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
-from kite_memory.timeline.resume import Part, brief, changed_files, cut
+from kite_memory.timeline.resume import BriefPart, brief, changed_files, cut
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -28,7 +28,7 @@ _FORGOTTEN = timedelta(days=14)
 _FILES = 4
 _PROMPT = 160
 _COMMAND = 120
-_ALSO = (Part.STABLE, Part.OPEN)
+_ALSO = (BriefPart.STABLE, BriefPart.OPEN)
 
 
 def last_work(session: Session, events: Sequence[Event], prompt: Event | None, now: datetime) -> tuple[str, ...]:
@@ -50,11 +50,11 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):
         yield f"A command that failed and was not seen to succeed since: {cut(failed, _COMMAND)}"
-    if (told := brief(session, events)) is not None:
+    if (found_brief := brief(session, events)) is not None:
         for part in _ALSO:
-            line = next((line for line in told.lines if line.part is part and "no answer" not in line.text), None)
+            line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)
             if line is not None:
-                yield f"{'Last stable' if part is Part.STABLE else 'Open'}: {line.text}"
+                yield f"{'Last stable' if part is BriefPart.STABLE else 'Open'}: {line.text}"
 
 
 def _open_failure(session: Session, events: Sequence[Event]) -> str:

@@ -18,12 +18,11 @@ from kite_memory.model.fix import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects.project import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
-from kite_memory.timeline.looking_up import Change as FileChange
-from kite_memory.timeline.looking_up import Met, Use, became, changes, met, uses
-from kite_memory.timeline.resume import Brief, Changed, Line, Part, brief, fitted
+from kite_memory.timeline.looking_up import FileChange, Met, ToolUse, became, changes, met, uses
+from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, Thread, joined
+from kite_memory.timeline.threads import Joint, WorkThread, joined
 
 if TYPE_CHECKING:
     from kite_memory.distill.polishing import Polisher
@@ -44,16 +43,16 @@ _SUB_AGENTS = 12
 _OF_A_SUB_AGENT = 300
 _LEAST_TOKENS, _MOST_TOKENS = 60, 4_000
 _THREADED = 500
-_FILES_TOLD = 100
+_MOST_FILES = 100
 
 _HEADINGS = {
-    Part.DOING: "What was being done",
-    Part.NEXT: "What is next",
-    Part.CHANGED: "What changed",
-    Part.FAILED: "What failed, and was not seen to go well since",
-    Part.VERIFY: "What to verify next",
-    Part.STABLE: "Last stable point",
-    Part.OPEN: "Open questions",
+    BriefPart.DOING: "What was being done",
+    BriefPart.NEXT: "What is next",
+    BriefPart.CHANGED: "What changed",
+    BriefPart.FAILED: "What failed, and was not seen to go well since",
+    BriefPart.VERIFY: "What to verify next",
+    BriefPart.STABLE: "Last stable point",
+    BriefPart.OPEN: "Open questions",
 }
 
 
@@ -61,7 +60,7 @@ class SessionNotFound(NotFound):
     """No session has that id, or the project has none."""
 
 
-class Shelf(Protocol):
+class NoteLookup(Protocol):
     """The part of a vault that is used here."""
 
     def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
@@ -81,7 +80,7 @@ def _no_polisher() -> None:
 class TimelineQueries:
     """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, vault: Shelf, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, vault: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline
         self._vault = vault
         self._polisher = polisher
@@ -152,8 +151,8 @@ class TimelineQueries:
         with contextlib.suppress(KiteError):  # a session can be shown without its notes
             for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
                 if not note.has_expired(datetime.now(UTC)):
-                    told = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
-                    found.append({**told, "evidence": list(note.evidence)})
+                    entry = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
+                    found.append({**entry, "evidence": list(note.evidence)})
         return found
 
     def find(self, named: str, projects: Collection[str] | None = None) -> Session:
@@ -174,7 +173,7 @@ class TimelineQueries:
                 ids = {each.id for each in several}
                 length = next(length for length in count(13) if len({id[:length] for id in ids}) == len(ids))
                 names = ", ".join(f"{each.provider}:{each.id[:length]}" for each in several[:5])
-                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"say more of it: {names}")
+                raise UsageError(f"several sessions begin with {named!r:.80}", hint=f"give more of the id: {names}")
 
     def resume(
         self,
@@ -193,35 +192,35 @@ class TimelineQueries:
         began = time.perf_counter()
         chosen = self.find(session, projects) if session else self._last(project_of(cwd), projects)
         events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
-        told = brief(chosen, events, self._sub_agents(chosen, projects))
-        if told is None:
-            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists what there is")
-        head = _head(told)
+        found = brief(chosen, events, self._sub_agents(chosen, projects))
+        if found is None:
+            raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists the known sessions")
+        head = _head(found)
         room = max(_LEAST_TOKENS, min(tokens, _MOST_TOKENS)) - likely_tokens(head)
-        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in told.lines})
-        kept = fitted(told, tokens=room, cost=_tokens)
+        room -= sum(likely_tokens(_HEADINGS[part]) + 1 for part in {line.part for line in found.lines})
+        kept = fitted(found, tokens=room, cost=_tokens)
         better = self._polished(kept, room) if polish else _Polish()
         text = "\n".join((head, *_lines([better.lines.get(line, line) for line in kept])))
         return {
             "session": _session(chosen),
-            "at": told.at.isoformat(),
+            "at": found.at.isoformat(),
             "text": text,
             "tokens": likely_tokens(text),
-            "lines": [_line_told(line, better.lines.get(line)) for line in told.lines],
-            "left_out": len(told.lines) - len(kept),
-            "files": [_changed(file) for file in told.files[:_FILES_TOLD]],
+            "lines": [_line_json(line, better.lines.get(line)) for line in found.lines],
+            "left_out": len(found.lines) - len(kept),
+            "files": [_changed(file) for file in found.files[:_MOST_FILES]],
             "stable": None
-            if told.stable is None
+            if found.stable is None
             else {
-                "at": told.stable.at.isoformat(),
-                "command": told.stable.command,
-                "said": told.stable.said,
-                "commit": told.stable.commit,
-                "failing": list(told.stable.failing),
-                "narrow": told.stable.narrow,
-                "tests": told.stable.tests,
-                "evidence": told.stable.evidence,
-                "files": [_changed(file) for file in told.stable.files[:_FILES_TOLD]],
+                "at": found.stable.at.isoformat(),
+                "command": found.stable.command,
+                "said": found.stable.said,
+                "commit": found.stable.commit,
+                "failing": list(found.stable.failing),
+                "narrow": found.stable.narrow,
+                "tests": found.stable.tests,
+                "evidence": found.stable.evidence,
+                "files": [_changed(file) for file in found.stable.files[:_MOST_FILES]],
             },
             "events": len(events),
             "by": better.by,
@@ -231,7 +230,7 @@ class TimelineQueries:
             "took_ms": since(began),
         }
 
-    def _polished(self, lines: Sequence[Line], room: int) -> "_Polish":
+    def _polished(self, lines: Sequence[BriefLine], room: int) -> "_Polish":
         """Reword lines by a model. Those that become too long stay as they were."""
         from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
         from kite_memory.distill.polishing import Polished
@@ -247,7 +246,7 @@ class TimelineQueries:
             case Polished() as polished:
                 pass
         room -= sum(map(_tokens, lines))
-        found: dict[Line, Line] = {}
+        found: dict[BriefLine, BriefLine] = {}
         for place, text in polished.lines.items():
             longer = replace(lines[place], text=text)
             if (needed := _tokens(longer) - _tokens(lines[place])) <= room:
@@ -260,7 +259,7 @@ class TimelineQueries:
             session = self._timeline.last_session(project) if projects is None or project in projects else None
             if session is not None:
                 return session
-            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists what there is")
+            raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists the known sessions")
         if (session := self._timeline.last_session(None, among=projects)) is not None:
             return session
         raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
@@ -335,47 +334,47 @@ def _page(events: Sequence[Event], most: int = _PAGE_EVENTS) -> Sequence[Event]:
     return events[:end]
 
 
-def _head(told: Brief) -> str:
-    session = told.session
-    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{told.at:%Y-%m-%d %H:%M} UTC"]
-    if told.branch not in ("", "HEAD"):
-        parts.append(f"on {told.branch}")
+def _head(found: Brief) -> str:
+    session = found.session
+    parts = [session.project, f"{session.provider}:{session.id[:8]}", f"{found.at:%Y-%m-%d %H:%M} UTC"]
+    if found.branch not in ("", "HEAD"):
+        parts.append(f"on {found.branch}")
     if session.title:
         parts.append(session.title)
     return plain_line(" · ".join(filter(None, parts)))
 
 
-def _lines(lines: Sequence[Line]) -> list[str]:
-    told: list[str] = []
-    part: Part | None = None
+def _lines(lines: Sequence[BriefLine]) -> list[str]:
+    output: list[str] = []
+    part: BriefPart | None = None
     for line in lines:
         if line.part is not part:
             part = line.part
-            told.append(_HEADINGS[part])
-        told.append(_cited(line))
-    return told
+            output.append(_HEADINGS[part])
+        output.append(_cited(line))
+    return output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Polish:
     """Result of rewording: ``lines`` maps each line to its rewording."""
 
-    lines: Mapping[Line, Line] = field(default_factory=dict)
+    lines: Mapping[BriefLine, BriefLine] = field(default_factory=dict)
     by: str = "events"
     refused: int = 0
     remark: str = ""
 
 
-def _tokens(line: Line) -> int:
+def _tokens(line: BriefLine) -> int:
     return likely_tokens(_cited(line)) + 1
 
 
-def _line_told(line: Line, better: Line | None) -> Json:
-    told = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
-    return told if better is None else {**told, "plain": plain_line(line.text, 1_000)}
+def _line_json(line: BriefLine, better: BriefLine | None) -> Json:
+    entry = {"part": line.part.value, "text": plain_line((better or line).text, 1_000), "evidence": list(line.evidence)}
+    return entry if better is None else {**entry, "plain": plain_line(line.text, 1_000)}
 
 
-def _cited(line: Line) -> str:
+def _cited(line: BriefLine) -> str:
     """Return the line with its first citation. The session's id is shortened; `kmem timeline` accepts it as it is."""
     reference = EvidenceReference.parse(line.evidence[0])
     if reference is None:
@@ -433,11 +432,11 @@ def _event(event: Event) -> Json:
     }
 
 
-def _changed(file: Changed) -> Json:
+def _changed(file: ChangedFile) -> Json:
     return {"path": file.path, "action": file.action, "at": file.at.isoformat(), "evidence": file.evidence}
 
 
-def _use(each: Use) -> Json:
+def _use(each: ToolUse) -> Json:
     return {
         "what": plain_line(each.what, 1_000),
         "times": each.times,
@@ -485,7 +484,7 @@ def _file_change(each: FileChange) -> Json:
     }
 
 
-def _thread(each: Thread) -> Json:
+def _thread(each: WorkThread) -> Json:
     return {
         "project": each.project,
         "from": each.works[0].session.started.isoformat(),

@@ -44,7 +44,7 @@ _KIND = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SessionPart:
     """A part of a session: a chunk, or events that are in none. ``chunk`` is as an extractor gets it."""
 
     first: int
@@ -87,8 +87,8 @@ class Tracer:
         files: list[Json] = []
         numbers: dict[str, Mapping[int, int]] = {}
         for name in dict.fromkeys(event.where.file for event in events):
-            told, numbers[name] = self._file(Path(name), events)
-            files.append(told)
+            described, numbers[name] = self._file(Path(name), events)
+            files.append(described)
         notes = self._notes(session)
         traced = [self._part(session, part, notes, numbers) for part in self.parts(session)]
         made = {note["id"] for part in traced for note in part["notes"]}
@@ -111,7 +111,7 @@ class Tracer:
             "index": {"stale": self._recall.status().stale},
         }
 
-    def parts(self, session: Session) -> list[Part]:
+    def parts(self, session: Session) -> list[SessionPart]:
         """Return the session's parts. Every event is in exactly one."""
         events = self._timeline.events(session.provider, session.id)
         entries = self._outbox.chunks_of(session.provider, session.id)
@@ -124,7 +124,7 @@ class Tracer:
             for within, span in self._pipeline.spans(stretch):
                 chunk = self._chunk(session, span.id, span.first, span.last)
                 parts.append(
-                    Part(
+                    SessionPart(
                         first=span.first,
                         last=span.last,
                         state="passed over" if skipped else "open",
@@ -135,8 +135,8 @@ class Tracer:
                 )
         return sorted(parts, key=lambda part: (part.first, part.last))
 
-    def _of_entry(self, session: Session, entry: ChunkEntry, events: Sequence[Event]) -> Part:
-        return Part(
+    def _of_entry(self, session: Session, entry: ChunkEntry, events: Sequence[Event]) -> SessionPart:
+        return SessionPart(
             first=entry.first,
             last=entry.last,
             state=entry.state,
@@ -151,19 +151,19 @@ class Tracer:
             WaitingChunk(id=name, provider=session.provider, session=session.id, first=first, last=last, attempts=0)
         )
 
-    def _part(self, session: Session, part: Part, notes: Sequence[Note], numbers: "LineNumbers") -> Json:
-        told: dict[str, Json] = {}
+    def _part(self, session: Session, part: SessionPart, notes: Sequence[Note], numbers: "LineNumbers") -> Json:
+        by_id: dict[str, Json] = {}
         for name, note in self._made_of(part):
             if note is None:
-                told[name] = {**_NO_NOTE, "id": name, "fate": "deleted or forgotten; it is not written again"}
+                by_id[name] = {**_NO_NOTE, "id": name, "fate": "deleted or forgotten; it is not written again"}
             else:
                 fate = "in the vault" if note.id == name else "merged into this note"
-                told.setdefault(note.id, self._note(note, self._evidence(note, part.events, numbers), fate))
+                by_id.setdefault(note.id, self._note(note, self._evidence(note, part.events, numbers), fate))
         for note in notes:
-            if note.id not in told and (evidence := self._evidence(note, part.events, numbers)):
-                told[note.id or note.path] = self._note(note, evidence, "evidence was added to it")
+            if note.id not in by_id and (evidence := self._evidence(note, part.events, numbers)):
+                by_id[note.id or note.path] = self._note(note, evidence, "evidence was added to it")
         why = part.why
-        if part.state == "written" and not told:
+        if part.state == "written" and not by_id:
             why = why or "no note of it is in the vault any more"
         return {
             "first": part.first,
@@ -177,10 +177,10 @@ class Tracer:
             "extractor": part.entry.extractor if part.entry else "",
             "attempts": part.entry.attempts if part.entry else 0,
             "why": why,
-            "notes": list(told.values()),
+            "notes": list(by_id.values()),
         }
 
-    def _made_of(self, part: Part) -> Iterator[tuple[str, Note | None]]:
+    def _made_of(self, part: SessionPart) -> Iterator[tuple[str, Note | None]]:
         """Yield each draft's id and the note that it became or was merged into; ``None`` if its owner deleted that."""
         if part.chunk is None or part.entry is None or part.entry.state != "written":
             return
@@ -232,7 +232,7 @@ class Tracer:
         read_to = cursor.position if cursor else 0
         counted, numbers = _lines(path, starts, read_to) if starts and size is not None and size <= _LARGEST else (None, {})
         problems = self._timeline.problems(file=str(path))
-        told = {
+        described = {
             "path": str(path),
             "there": size is not None,
             "size": size or 0,
@@ -240,7 +240,7 @@ class Tracer:
             "lines": counted,
             "problems": [{"reason": one.reason, "count": one.count, "first_position": one.first_position} for one in problems],
         }
-        return told, numbers
+        return described, numbers
 
 
 _NO_NOTE: Json = {"path": "", "title": "", "kind": "", "status": "", "index": "", "evidence": []}
@@ -327,10 +327,10 @@ def _lines(path: Path, starts: set[int], read_to: int) -> tuple[Json | None, dic
 def _kind(line: bytes) -> str:
     """Return the agent's own name for the type of a line."""
     try:
-        told = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
         return "not JSON"
-    kind = told.get("type") if isinstance(told, dict) else None
+    kind = content.get("type") if isinstance(content, dict) else None
     return redact(plain_line(kind, _KIND)) if isinstance(kind, str) and kind else "of no type"
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory, Showing
+from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.tallies import BY_TITLE, Count, Tally, Week
 from kite_memory.recall.uptake import Uptake, uptake
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 
 log = logging.getLogger("kite_memory.app.usage_report")
 
@@ -126,11 +126,11 @@ class OutcomeTracker:
 
     def _found(self, showing: Showing, events: Sequence[Event], *, quiet: bool, cut: bool) -> Uptake | None:
         """Return how a note was used, or ``None`` while that is still open."""
-        told = turns(events, showing.at)
-        over = quiet or len(told.ends) >= _TURNS
-        if not over and not told.ends:
+        turn_counts = turns(events, showing.at)
+        over = quiet or len(turn_counts.ends) >= _TURNS
+        if not over and not turn_counts.ends:
             return None
-        if cut and not told.before:
+        if cut and not turn_counts.before:
             return Uptake(outcome="unknown", why="too much has happened since")
         if showing.moment in BY_TITLE:
             return Uptake(outcome="ignored", why="it was not opened") if over else None
@@ -138,8 +138,8 @@ class OutcomeTracker:
         if note is None:
             why = "the note is the team's" if showing.moment == "team" else "the note is gone"
             return Uptake(outcome="unknown", why=why)
-        last = told.ends[_TURNS - 1] if len(told.ends) >= _TURNS else len(told.after)
-        found = uptake(note, before=told.before, after=told.after[:last])
+        last = turn_counts.ends[_TURNS - 1] if len(turn_counts.ends) >= _TURNS else len(turn_counts.after)
+        found = uptake(note, before=turn_counts.before, after=turn_counts.after[:last])
         return found if over or found.outcome == "used" else None
 
 
@@ -149,13 +149,13 @@ WEEKS = 4
 
 _MOST_IGNORED = 3
 _ENOUGH_SHOWN = 10
-_ENOUGH_TOLD = 5
+_ENOUGH_KNOWN = 5
 _FLOOR = 0.10
 """Share of notes found "used" although no agent saw them: `bench.uptake` measures it."""
 _SELDOM = 2 * _FLOOR
 
 
-def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime, weeks: int = WEEKS) -> Json:
+def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, weeks: int = WEEKS) -> Json:
     """Return the last ``weeks``, latest first, their sum, and the notes ignored most often in them.
 
     ``problem`` is the reason if the record of shown notes cannot be read.
@@ -185,7 +185,7 @@ def helping(memory: SessionMemory, notes: Iterable[Known], now: datetime, weeks:
     }
 
 
-def occasion_json(occasion: Occasion, known: Mapping[str, Known]) -> Json:
+def occasion_json(occasion: Occasion, known: Mapping[str, KnownFile]) -> Json:
     return {
         "at": occasion.at.isoformat(),
         "moment": occasion.moment,
@@ -197,16 +197,16 @@ def occasion_json(occasion: Occasion, known: Mapping[str, Known]) -> Json:
     }
 
 
-def by_name(notes: Iterable[Known]) -> dict[str, Known]:
+def by_name(notes: Iterable[KnownFile]) -> dict[str, KnownFile]:
     return {known.id or known.path: known for known in notes if not known.twin}
 
 
 def _verdict(count: Count) -> str:
     if not count.shown:
         return "nothing shown"
-    if count.shown < _ENOUGH_SHOWN or count.told < _ENOUGH_TOLD:
+    if count.shown < _ENOUGH_SHOWN or count.known < _ENOUGH_KNOWN:
         return "too early to tell"
-    return "seldom" if count.used < _SELDOM * count.told else "yes"
+    return "seldom" if count.used < _SELDOM * count.known else "yes"
 
 
 def _week(week: Week) -> Json:
@@ -225,7 +225,7 @@ def _counted(count: Count) -> Json:
     return {"used": count.used, "ignored": count.ignored, "unknown": count.unknown, "open": count.open}
 
 
-def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
+def _given(given: ShownNote, occasion: Occasion, note: KnownFile | None) -> Json:
     return {
         **_named(given.note, note),
         "score": given.score,
@@ -235,7 +235,7 @@ def _given(given: Given, occasion: Occasion, note: Known | None) -> Json:
     }
 
 
-def _named(name: str, note: Known | None) -> Json:
+def _named(name: str, note: KnownFile | None) -> Json:
     gone = "(the team's)" if name.startswith(TEAMS) else "(forgotten since)"
     title, path = (plain_line(note.title), note.path) if note else (gone, "")
     return {"id": name, "path": path, "title": title}

@@ -30,7 +30,7 @@ _NO_MODEL = "no model is set up that could polish it: `kmem keys set anthropic`,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PolishResult:
     """Result of asking a model. ``left`` sentences were not asked about, and ``remark`` is the reason."""
 
     by: str = ""
@@ -73,7 +73,7 @@ class PageWording:
         before = self.known()
         self._keep({key(each): before.get(key(each)) for each in said})
 
-    def ask(self, said: Sequence[str]) -> Asked:
+    def ask(self, said: Sequence[str]) -> PolishResult:
         """Ask about those of these sentences without a rewording, and delete the rewordings of all others."""
         from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
 
@@ -82,26 +82,26 @@ class PageWording:
         unknown = [each for each in dict.fromkeys(said) if known[key(each)] is None]
         self._keep(known)
         if not unknown:
-            return Asked()
+            return PolishResult()
         polisher = self._polisher()
         if polisher is None:
-            return Asked(left=len(unknown), remark=_NO_MODEL)
+            return PolishResult(left=len(unknown), remark=_NO_MODEL)
         refused = asked = 0
         until = self._monotonic() + _SECONDS
         while asked < len(unknown):
             if self._monotonic() > until:
                 left = len(unknown) - asked
-                return Asked(by=polisher.name, refused=refused, left=left, remark="it took long; ask again for the rest")
+                return PolishResult(by=polisher.name, refused=refused, left=left, remark="it took long; ask again for the rest")
             batch = unknown[asked : asked + _AT_ONCE]
             reply = polisher.polish(batch)
             if isinstance(reply, Unsaid):
                 remark = f"the model was of no help: {plain_line(reply.reason)}"
-                return Asked(by=polisher.name, refused=refused, left=len(unknown) - asked, remark=remark)
+                return PolishResult(by=polisher.name, refused=refused, left=len(unknown) - asked, remark=remark)
             known |= {key(each): reply.lines.get(place, "") for place, each in enumerate(batch)}
             self._keep(known)
             refused += reply.refused
             asked += len(batch)
-        return Asked(by=polisher.name, refused=refused)
+        return PolishResult(by=polisher.name, refused=refused)
 
     def _keep(self, known: Mapping[str, str | None]) -> None:
         kept = {name: text for name, text in sorted(known.items()) if text is not None}
@@ -143,9 +143,9 @@ class VaultPages:
         rewordings are used.
         """
         if check and polish is not None:
-            raise UsageError("what only looks asks nobody", hint="leave out --check, or --polish")
+            raise UsageError("--check only compares, and asks no model", hint="leave out --check, or --polish")
         whole, now = graph(self._notes()), self._clock()
-        asked = Asked()
+        asked = PolishResult()
         if polish:
             asked = self._wording.ask(memory_page.sentences(whole, now))
         elif polish is False:
@@ -170,21 +170,21 @@ class VaultPages:
                 after = merged(before, made, ours=self._vault.pages.noted(_OURS), replace=replace)
                 if isinstance(after, Edited):
                     raise KiteError(
-                        f"somebody has written into the part of {PAGE} that is made from the notes",
-                        hint="move those lines above or under its two marks, or let them go with --replace",
+                        f"the part of {PAGE} that is made from the notes was edited",
+                        hint="move those lines above or under its two marks, or discard them with --replace",
                     )
-                told = {
+                report = {
                     "path": str(self._vault.root / PAGE),
                     "lines": after.count("\n"),
                     "changed": after != before,
                     **polished,
                 }
                 if check or after == before:
-                    return told
+                    return report
                 if self._vault.pages.put(PAGE, after, before=before):
                     self._vault.pages.note_down(_OURS, made)
-                    return told
-        raise KiteError(f"{PAGE} is being changed by somebody else", hint="try again when it is saved")
+                    return report
+        raise KiteError(f"{PAGE} is being changed by another program", hint="try again when it is saved")
 
     def remove_notes(self, notes: Sequence[Note], *, wording: bool) -> str:
         """Remove forgotten notes from the page; with ``wording``, also the rewordings of sentences no longer on it.

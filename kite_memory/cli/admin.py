@@ -1,4 +1,4 @@
-"""`kmem admin`: for who runs a team's server."""
+"""`kmem admin`: for administrators of a team's server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PANEL = "Agents"
 
 admin = group(
-    help="Who wrote what on a team's store, usage, undelete, backup and restore; for who runs the server.",
+    help="Administer a team's store: audit, usage, undelete, backup and restore.",
     example="kmem admin audit --since 7d",
 )
 
@@ -29,7 +29,7 @@ Store = Annotated[
         metavar="URL",
         envvar="KMEM_STORE",
         show_envvar=False,
-        help="The team's store, as postgresql://…; KMEM_STORE says it too, else the configuration.",
+        help="The team's store, as postgresql://…; default: KMEM_STORE, else the configuration.",
     ),
 ]
 Since = Annotated[str, typer.Option(metavar="AGE", help="How far back, as 7d or 12h.")]
@@ -40,15 +40,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def audit(
     since: Since = "7d",
     person: Annotated[str, typer.Option(metavar="PERSON", help="Only this person's calls.")] = "",
-    tool: Annotated[str, typer.Option(metavar="TOOL", help="Only calls of this tool, as write_memory.")] = "",
+    tool: Annotated[str, typer.Option(metavar="TOOL", help="Only calls of this tool, such as write_memory.")] = "",
     key: Annotated[str, typer.Option(metavar="KEY", help="Only calls on this key or note.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most this many.")] = 100,
     as_json: AsJson = False,
     store: Store = "team",
 ) -> None:
     """List who called which tool of the team's server, on what and when, newest first.
 
-    What was said is not kept. The audit goes back as far as `keep_days` in [team] says.
+    The content of calls is not kept. The audit goes back as far as `keep_days` in [team] allows.
 
     Example: kmem admin audit --since 7d --person ada
     """
@@ -63,7 +63,7 @@ def audit(
         ended = "" if entry.outcome == "ok" else f"  ({_shown(entry.outcome)})"
         say(f"{entry.at:%Y-%m-%d %H:%M:%S}  {_person(entry.person)}{f' [{by}]' if by else ''}  {_shown(entry.tool)}{about}{ended}")
     if not found:
-        tell("nothing was called in that time")
+        tell("no calls in that time")
 
 
 @admin.command("usage", cls=Command)
@@ -83,17 +83,17 @@ def usage(since: Since = "30d", as_json: AsJson = False, store: Store = "team") 
             f" last {each.last:%Y-%m-%d %H:%M} UTC"
         )
     if not found:
-        tell("nothing was called in that time")
+        tell("no calls in that time")
 
 
 @admin.command("undelete", cls=Command)
 def undelete(
     key: Annotated[str, typer.Argument(metavar="KEY", help="A memory's key, or a note's id, path or title.")],
-    person: Annotated[str, typer.Option(metavar="PERSON", help="Whose global memory it is.")] = "",
-    project: Annotated[str, typer.Option(metavar="PROJECT", help="Of which project it is.")] = "",
+    person: Annotated[str, typer.Option(metavar="PERSON", help="The person whose global memory it is.")] = "",
+    project: Annotated[str, typer.Option(metavar="PROJECT", help="The project it belongs to.")] = "",
     store: Store = "team",
 ) -> None:
-    """Bring a deleted memory or a forgotten note back, as long as its words are kept.
+    """Restore a deleted memory or a forgotten note while its words are kept.
 
     They are kept for `keep_days` of [team]. A memory comes back as a new version. A forgotten journal comes back without its
     conversation.
@@ -112,8 +112,8 @@ def backup(
 ) -> None:
     """Write everything that the team's store holds for this tenant to a file.
 
-    It is the state of one moment, and serving goes on. Long transcripts in object storage are not in it: back the bucket up too,
-    afterwards.
+    The backup is a snapshot of one moment; the server can keep running. Long transcripts in object storage are not included: back
+    up the bucket too, afterwards.
 
     Example: kmem admin backup orchard.kite.gz
     """
@@ -124,7 +124,7 @@ def backup(
 
 @admin.command("restore", cls=Command)
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `kmem admin backup` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kmem admin backup` wrote.")],
     store: Store = "team",
 ) -> None:
     """Read a backup into an empty tenant, all of it or nothing.

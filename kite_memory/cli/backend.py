@@ -1,4 +1,4 @@
-"""Performing of operations: by the daemon if one runs, else in this process."""
+"""Perform operations: in the daemon if one runs, else in this process."""
 
 import threading
 import time
@@ -43,7 +43,7 @@ class LocalBridge:
         from kite_memory.daemon import client
         from kite_memory.tools import wire  # brings redaction along, which most commands do not need
 
-        body = wire.asked(tool, arguments, asker)
+        body = wire.request_body(tool, arguments, asker)
         try:
             answer = orjson.loads(client.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
         except DaemonUnreachable:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kite_memory.cli.console import counted, remark, talk, tell
 from kite_memory.distill.backends.backend import Keyless
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.keys import keys_beside
 from kite_memory.sources.common.source import Source
@@ -156,25 +156,25 @@ def sum_up(services: "Services") -> bool:
 
 
 def read_events(services: "Services", found: Unread) -> None:
-    with working("reading") as told:
+    with working("reading") as show_progress:
         total, done = sum(size for _, _, size in found), 0
 
         def advance(size: int) -> None:
             nonlocal done
             done += size
-            told(done, total)
+            show_progress(done, total)
 
         services.pipeline.ingest_many([(source, path) for source, path, _ in found], progress=advance)
 
 
 def _distil(services: "Services") -> None:
-    with working("making notes") as told:
+    with working("making notes") as show_progress:
         total, done = services.outbox.states().get("waiting", 0), 0
         while True:
             match services.pipeline.distil():
-                case Asked():
+                case ChunkHandled():
                     done += 1
-                    told(done, total)
+                    show_progress(done, total)
                 case Idle(until=None):
                     return
                 case Idle(until=float(until), reason=reason, hint=hint):
@@ -201,12 +201,12 @@ def working(title: str) -> Iterator[Callable[[int, int], None]]:
     with ExitStack() as shown:
         shows: list[Callable[[int, int], None]] = []
 
-        def told(done: int, total: int) -> None:
+        def show_progress(done: int, total: int) -> None:
             if not shows:
                 shows.append(_bar(title, shown))
             shows[0](done, total)
 
-        yield told
+        yield show_progress
 
 
 def _bar(title: str, shown: ExitStack) -> Callable[[int, int], None]:

@@ -1,4 +1,4 @@
-"""Connecting of agents: the MCP servers, and the tokens of agents on the network."""
+"""Connecting agents: the MCP servers, and the tokens of agents on the network."""
 
 import contextlib
 import logging
@@ -16,8 +16,8 @@ import typer
 from kite_memory import assets
 from kite_memory import config as configuration
 from kite_memory.agents import commands, instruction_lines
-from kite_memory.agents.connections import Connection, Places, connections
-from kite_memory.agents.mcp_entry import Server
+from kite_memory.agents.connections import AgentFolders, Connection, connections
+from kite_memory.agents.mcp_entry import ServerCommand
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
@@ -30,7 +30,7 @@ from kite_memory.wiring.launch import mcp_command, mcp_environment
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from kite_memory.mcp_server.tokens import Kept, Tokens
+    from kite_memory.mcp_server.tokens import StoredToken, Tokens
     from kite_memory.model.note import Scope
     from kite_memory.tools.access import Asker
 
@@ -45,13 +45,13 @@ class Step:
     below: Path | None = None
 
 
-def places(config: Config) -> Places:
+def places(config: Config) -> AgentFolders:
     home, environment = Path.home(), os.environ
 
     def storages(extension: str) -> tuple[Path, ...]:
         return extension_storages(extension, environment=environment, home=home, platform=sys.platform)
 
-    return Places(
+    return AgentFolders(
         home=home,
         claude=config.claude_root,
         claude_apart=bool(environment.get("CLAUDE_CONFIG_DIR")),
@@ -103,7 +103,7 @@ def _server(agent: Connection, config: Config, *, remove: bool) -> Step:
         plan = agent.dialect.plan_remove(text, backed_up(agent.settings, backups(config)))
     else:
         command, *args = mcp_command()
-        server = Server(command=command, args=tuple(args), environment=mcp_environment(config))
+        server = ServerCommand(command=command, args=tuple(args), environment=mcp_environment(config))
         plan = agent.dialect.plan_add(text, server)
     return Step(what="server", file=agent.settings, plan=plan)
 
@@ -154,16 +154,16 @@ def _remove_empty(folder: Path, below: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class AgentState:
     agent: Connection
     installed: bool
     connected: bool
     instructed: bool
 
 
-def standings(config: Config) -> list[Standing]:
+def standings(config: Config) -> list[AgentState]:
     """Return the state of every agent. One whose settings cannot be read counts as not connected."""
-    found: list[Standing] = []
+    found: list[AgentState] = []
     for agent in connections(places(config)):
         try:
             connected = agent.dialect.connected(read_settings(agent.settings))
@@ -174,7 +174,7 @@ def standings(config: Config) -> list[Standing]:
         except SettingsUnreadable:
             instructed = False
         installed = agent.settings.exists() or (agent.settings.parent.is_dir() and agent.settings.parent != Path.home())
-        found.append(Standing(agent=agent, installed=installed, connected=connected, instructed=instructed))
+        found.append(AgentState(agent=agent, installed=installed, connected=connected, instructed=instructed))
     return found
 
 
@@ -187,7 +187,7 @@ log = logging.getLogger("kite_memory")
 
 
 class Tools(StrEnum):
-    """Which tools an agent is told of."""
+    """Which tools an agent is offered."""
 
     DAILY = "daily"
     ALL = "all"
@@ -195,18 +195,16 @@ class Tools(StrEnum):
 
 _TOOLS_HELP = "Tools to list: those of every day and one that calls the others, or all."
 
-token = group(help="Make, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
+token = group(help="Create, list and revoke the tokens that `kmem serve` asks for.", example="kmem token list")
 
 
 def mcp(
-    cwd: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Where the agent works; without it, the folder that this is started in.")
-    ] = "",
+    cwd: Annotated[str, typer.Option(metavar="FOLDER", help="The folder the agent works in; default: the current folder.")] = "",
     tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
-    """Speak MCP on standard input and output. This is what an agent starts; `kmem connect` tells it to.
+    """Serve MCP on standard input and output. Agents start this command; `kmem connect` sets it up.
 
-    It asks the daemon where one runs, and ends when its input does.
+    It forwards calls to the daemon if one runs, and ends when its input ends.
 
     Example: kmem mcp < /dev/null
     """
@@ -239,42 +237,43 @@ def mcp(
 
 def serve(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8377,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 picks any free port.")] = 8377,
     store: Annotated[
         str,
         typer.Option(
             metavar="URL",
             envvar="KMEM_STORE",
             show_envvar=False,
-            help="A team's memory, as postgresql://…; `team` for the configuration's. KMEM_STORE says it too. Else this machine's.",
+            help="A team's memory, as postgresql://…, or `team` for the configured one. Default: KMEM_STORE, else this machine.",
         ),
     ] = "",
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate chain, for https.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key.")] = None,
     behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy of yours stands in front, speaks TLS and sets X-Forwarded-For.")
+        bool, typer.Option("--behind-proxy", help="A proxy of yours is in front, provides TLS and sets X-Forwarded-For.")
     ] = False,
     name: Annotated[
         list[str] | None, typer.Option("--name", metavar="HOST", help="A name that clients call this server by. May be repeated.")
     ] = None,
     origin: Annotated[
-        list[str] | None, typer.Option("--origin", metavar="URL", help="A web page's origin that may ask. May be repeated.")
+        list[str] | None,
+        typer.Option("--origin", metavar="URL", help="A web page's origin that may send requests. May be repeated."),
     ] = None,
     prefix: Annotated[
-        str, typer.Option(metavar="PATH", help="Put before /mcp; `random` makes one that nobody guesses, and keeps it.")
+        str, typer.Option(metavar="PATH", help="Put before /mcp; `random` makes one that cannot be guessed, and keeps it.")
     ] = "",
-    migrate: Annotated[bool, typer.Option("--migrate", help="Bring the tables of --store to this version, and end.")] = False,
-    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests that each token may make in a second.")] = 20.0,
+    migrate: Annotated[bool, typer.Option("--migrate", help="Migrate the tables of --store to this version, and exit.")] = False,
+    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests per second allowed for each token.")] = 20.0,
     tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
-    """Speak MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
+    """Serve MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
 
-    On loopback a token for your own agents is made and kept in a file; others are made with `kmem token create`. Another address
-    takes TLS, or a proxy that speaks it.
+    On loopback, a token for your own agents is created and kept in a file; create others with `kmem token create`. Any other
+    address needs TLS, or a proxy that provides it.
 
     Example: kmem serve --port 8377
     """
-    from kite_memory.cli.serving import Wanted, run
+    from kite_memory.cli.serving import ServeOptions, run
 
     if migrate:
         if not store:
@@ -284,7 +283,7 @@ def serve(
         migrate_store(configuration.load(), store, tell)
         tell("the store is at this version")
         return
-    wanted = Wanted(
+    wanted = ServeOptions(
         host=host,
         port=port,
         store=store,
@@ -308,7 +307,7 @@ def connect(
             metavar="AGENT", help="claude-code, codex, gemini-cli, cursor, cline, roo, vscode or opencode; lists them without it."
         ),
     ] = "",
-    remove: Annotated[bool, typer.Option("--remove", help="Take out exactly what was put in.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove exactly what was added.")] = False,
     project: Annotated[
         Path | None,
         typer.Option(
@@ -320,10 +319,10 @@ def connect(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Tell an agent of this memory, in its settings and its instructions.
+    """Register the MCP server with an agent, in its settings and its instructions.
 
-    Our MCP server goes into its settings, two lines into the instructions it reads; Claude Code, Codex and Gemini CLI also
-    get commands such as /remember. Shows the changes first and keeps backups; everything else stays as it is.
+    The MCP server is added to its settings, and two lines to the instructions it reads. Claude Code, Codex and Gemini CLI also
+    get commands such as /remember. The changes are shown first and backups are kept; everything else stays as it is.
 
     Example: kmem connect --agent claude-code --dry-run
     """
@@ -356,7 +355,7 @@ def connect(
 
 @token.command("create", cls=Command)
 def create_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; told as the author of what it writes.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who it is for; recorded as the author of what it writes.")],
     scope: Annotated[
         list[str] | None,
         typer.Option("--scope", metavar="SCOPE", help="global, project, session or shared; all without it. May be repeated."),
@@ -371,13 +370,13 @@ def create_token(
             help="Whose global memories it reaches, the same for all tokens of that person; without it, NAME's.",
         ),
     ] = "",
-    read_only: Annotated[bool, typer.Option("--read-only", help="It may read and never write.")] = False,
-    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is good, as 90d or 12h; or never.")] = "90d",
+    read_only: Annotated[bool, typer.Option("--read-only", help="It may read but not write.")] = False,
+    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is valid, such as 90d or 12h; or never.")] = "90d",
 ) -> None:
-    """Make a token for `kmem serve`, and print it this once. What lies outside its scopes and projects does not exist for it.
+    """Create a token for `kmem serve` and print it once. Anything outside its scopes and projects is invisible to it.
 
-    Global memories are a person's own and shared ones the team's. Before this machine's vault, whose global memories are its
-    owner's, a token without --person is the owner's too, and one with --person reaches none of them.
+    Scopes: global memories belong to a person, shared ones to the team. This machine's vault has only its owner's global
+    memories: a token without --person reaches them, and one with --person does not.
 
     Example: kmem token create laptop --project mycelia --read-only --expires 30d
     """
@@ -400,9 +399,9 @@ def create_token(
 
 @token.command("list", cls=Command)
 def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the tokens there are, never the tokens themselves.
+    """List the tokens, without the secrets themselves.
 
-    Each with what it reaches and when it ends.
+    For each, the list shows what it may reach and when it expires.
 
     Example: kmem token list
     """
@@ -417,14 +416,14 @@ def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     for kept in known:
         say(f"{kept.name}  {_reach(kept)}, {_end(kept)}")
     if not known:
-        tell("there are no tokens; `kmem token create` makes one")
+        tell("there are no tokens; `kmem token create` creates one")
 
 
 @token.command("revoke", cls=Command)
 def revoke_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name or id, as `kmem token list` shows them.")],
 ) -> None:
-    """Take a token back. A running server refuses it from the next request on.
+    """Revoke a token. A running server refuses it from the next request on.
 
     Example: kmem token revoke ci
     """
@@ -442,28 +441,28 @@ def _tokens() -> "Tokens":
     return Tokens(configuration.load().state)
 
 
-def _scope(told: str) -> "Scope":
+def _scope(name: str) -> "Scope":
     from kite_memory.model.note import Scope
 
     try:
-        return Scope(told)
+        return Scope(name)
     except ValueError:
-        raise UsageError(f"unknown scope {told!r}", hint=f"choose from: {', '.join(Scope)}") from None
+        raise UsageError(f"unknown scope {name!r}", hint=f"choose from: {', '.join(Scope)}") from None
 
 
-def _project(told: str) -> str:
+def _project(name: str) -> str:
     """Return the folder's project for a path, else the name as given."""
     from kite_memory.projects.project import project_of
 
-    told = told.strip()
-    if not (told.startswith((".", "~")) or "/" in told or "\\" in told):
-        return told
-    if not (project := project_of(str(Path(told).expanduser().absolute()))):
-        raise UsageError(f"{told!r} names no project", hint="give the name of its folder")
+    name = name.strip()
+    if not (name.startswith((".", "~")) or "/" in name or "\\" in name):
+        return name
+    if not (project := project_of(str(Path(name).expanduser().absolute()))):
+        raise UsageError(f"{name!r} names no project", hint="give the name of its folder")
     return project
 
 
-def _reach(kept: "Kept") -> str:
+def _reach(kept: "StoredToken") -> str:
     scopes = "all scopes" if kept.scopes is None else ", ".join(sorted(kept.scopes))
     projects = "all projects" if kept.projects is None else ", ".join(sorted(kept.projects))
     local = "; on this machine alone" if kept.local else ""
@@ -471,7 +470,7 @@ def _reach(kept: "Kept") -> str:
     return f"{'reads and writes' if kept.write else 'reads'} {scopes} of {projects}{person}{local}"
 
 
-def _global_and_states(kept: "Kept") -> list[str]:
+def _global_and_states(kept: "StoredToken") -> list[str]:
     from kite_memory.model.note import Scope
 
     def reaches(scope: Scope) -> bool:
@@ -479,19 +478,19 @@ def _global_and_states(kept: "Kept") -> list[str]:
 
     person = kept.person or kept.name
     in_the_vault = "none on this machine's vault" if kept.person else "the owner's on this machine's vault"
-    told = f"{person}'s own on a team's store, {in_the_vault}" if reaches(Scope.GLOBAL) else "none (that takes --scope global)"
+    whose = f"{person}'s own on a team's store, {in_the_vault}" if reaches(Scope.GLOBAL) else "none (that takes --scope global)"
     states = "" if reaches(Scope.SESSION) else "no AI state and no session memories (that takes --scope session)"
     team = "" if reaches(Scope.SHARED) else "no shared memories (that takes --scope shared)"
-    return [f"global memories: {told}", *filter(None, [states, team])]
+    return [f"global memories: {whose}", *filter(None, [states, team])]
 
 
-def _end(kept: "Kept") -> str:
+def _end(kept: "StoredToken") -> str:
     if kept.expires is None:
         return "without end"
     return f"{'ended' if kept.expires <= datetime.now(UTC) else 'until'} {kept.expires:%Y-%m-%d %H:%M} UTC"
 
 
-def _token_json(kept: "Kept") -> dict[str, Any]:
+def _token_json(kept: "StoredToken") -> dict[str, Any]:
     return {
         "id": kept.id,
         "name": kept.name,

@@ -27,21 +27,21 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def backfill(
-    source: Annotated[str, typer.Option(metavar="PROVIDER", help="Only this agent's, as claude-code.")] = "",
+    source: Annotated[str, typer.Option(metavar="PROVIDER", help="Only transcripts of this agent, such as claude-code.")] = "",
     since: Annotated[
         str,
         typer.Option(metavar="AGE", help="Make notes only of sessions of the last 30d, 12h or 8w; others are passed over for now."),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is, and what notes would cost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be read, and what notes would cost.")] = False,
     distill: Annotated[bool, typer.Option("--distill/--no-distill", help="Make notes, or only read events.")] = True,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask again about chunks that were set aside.")] = False,
-    batch: Annotated[bool, typer.Option("--batch", help="Send what waits in batches: half the price, within a day.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Send chunks again that were set aside.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Send waiting chunks in batches: half the price, within a day.")] = False,
 ) -> None:
-    """Read every transcript there is, and make notes of them. What was read before is not read again.
+    """Read every existing transcript and make notes of it. What was read before is not read again.
 
-    What an earlier --since passed over gets its notes, too, as far back as --since goes now. With --retry, chunks are asked about
-    again that were set aside because calls got no answer or cost too much; a running daemon does that. With --batch, Anthropic's
-    API answers within a day, mostly within an hour, at half the price; the daemon takes the answers.
+    Sessions that an earlier --since passed over get notes too, as far back as --since now reaches. With --retry, chunks that were
+    set aside, because calls got no answer or cost too much, are sent again; this needs a running daemon. With --batch,
+    Anthropic's API answers within a day, usually within an hour, at half the price; the daemon collects the answers.
 
     Example: kmem backfill --dry-run
     """
@@ -91,7 +91,7 @@ def _nothing(here: "Services") -> str:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Look for what could keep Kite Memory from working, and say what to do about it.
+    """Check for problems that keep Kite Memory from working, and suggest fixes.
 
     Example: kmem doctor
     """
@@ -117,7 +117,7 @@ def verify(
 ) -> None:
     """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that leads nowhere.
 
-    Files that nobody wrote to since they were closed are held against what they were then.
+    Files that were not written to since they were closed are compared with their checksums.
 
     Example: kmem verify
     """
@@ -158,8 +158,8 @@ def verify(
 
 def _unlike_its_seal(path: Path) -> str:
     if os.access(path, os.F_OK) and not os.access(path, os.R_OK):
-        return "it may not be read, so nobody can tell whether it is what it was when it was closed"
-    return "it is not what it was when it was closed, and nobody wrote to it"
+        return "it cannot be read, so it cannot be compared with its checksum"
+    return "it has changed since it was closed, although nothing was written to it"
 
 
 def _wake_daemon() -> None:
@@ -225,10 +225,10 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 def rebuild(
     timeline: Annotated[bool, typer.Option("--timeline", help="Also read every transcript that still exists anew.")] = False,
 ) -> None:
-    """Throw the index away and make it anew from the vault. With --timeline also the events, from the transcripts.
+    """Rebuild the index from the vault. With --timeline also the events, from the transcripts.
 
-    The old timeline is kept beside the new one: transcripts that your agent has deleted meanwhile are only in there. Where the
-    new one cannot be made, the old one stays.
+    The old timeline is kept beside the new one, since it alone holds transcripts that your agent has deleted meanwhile. If the
+    new one cannot be built, the old one stays.
 
     Example: kmem rebuild
     """
@@ -304,21 +304,21 @@ def _put_aside(database: Path) -> Path | None:
 
 
 def logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on printing what is logged, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new entries, until Ctrl-C.")] = False,
     level: Annotated[str, typer.Option(metavar="LEVEL", help="This level and above: debug, info, warning or error.")] = "debug",
-    since: Annotated[str, typer.Option(metavar="AGE", help="Of the last 2h, 30d or 8w, or since a date.")] = "",
-    lines: Annotated[int, typer.Option(metavar="N", min=0, help="The newest so many entries.")] = 200,
+    since: Annotated[str, typer.Option(metavar="AGE", help="Entries of the last 2h, 30d or 8w, or since a date.")] = "",
+    lines: Annotated[int, typer.Option(metavar="N", min=0, help="At most this many entries, the newest.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each entry.")] = False,
 ) -> None:
-    """Print the daemon's log. It holds what was done and what failed, and no words of a transcript, a prompt or a note.
+    """Print the daemon's log. It records actions and failures, never the words of a transcript, a prompt or a note.
 
-    How much is logged is set by `kmem config set daemon.log_level debug` (or info, warning, error).
+    Set how much is logged with `kmem config set daemon.log_level debug` (or info, warning, error).
 
     Example: kmem logs --level warning --since 2h
     """
     import time
 
-    from kite_memory.log_lines import LEVELS, Entry, LogFile, last
+    from kite_memory.log_lines import LEVELS, LogEntry, LogFile, last
     from kite_memory.wiring.daemon import daemon_log
 
     least = next((each for each in LEVELS if each == level.lower()), None)
@@ -328,7 +328,7 @@ def logs(
     file = daemon_log(configuration.load())
     log = LogFile(file)
 
-    def show(entries: list[Entry]) -> None:
+    def show(entries: list[LogEntry]) -> None:
         for entry in entries:
             if as_json:
                 value = {"at": entry.at.isoformat(), "level": entry.level, "logger": entry.logger, "text": entry.text}
@@ -350,7 +350,7 @@ _LOOK_AGAIN = 0.25
 
 
 def demo() -> None:
-    """Show transcript, notes and injection on two invented sessions. Needs no key, network or agent, and keeps nothing.
+    """Show a transcript, its notes and an injection for two invented sessions. Needs no key, network or agent, and keeps nothing.
 
     Example: kmem demo
     """
@@ -366,7 +366,7 @@ extensions = group(
 
 @extensions.command("list", cls=Command)
 def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the extensions that are installed, and why one is not used.
+    """List installed extensions, and why one is not used.
 
     Example: kmem extensions list
     """
@@ -391,7 +391,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
 def check_extensions(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Only the contract of this name.")] = "",
 ) -> None:
-    """Run the contract suites that installed extensions name. Needs pytest.
+    """Run the contract suites of installed extensions. Needs pytest.
 
     Example: kmem extensions check
     """

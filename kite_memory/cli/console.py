@@ -143,10 +143,10 @@ def read_all(limit: int) -> str:
     """Read standard input to its end. Raises `KiteError` for more than ``limit`` bytes."""
     if sys.stdin is None:
         return ""
-    told = sys.stdin.buffer.read(limit + 1)
-    if len(told) > limit:
+    content = sys.stdin.buffer.read(limit + 1)
+    if len(content) > limit:
         raise KiteError(f"standard input is longer than {limit:,} bytes", hint="give it in parts")
-    return told.decode("utf-8", "replace")
+    return content.decode("utf-8", "replace")
 
 
 def speak_any_encoding() -> None:

@@ -64,7 +64,7 @@ _PROMPTS = (
 
 def play() -> None:
     """Print a transcript, its notes and an injection. Nothing is kept."""
-    from kite_memory.distill.scheduler import Asked
+    from kite_memory.distill.scheduler import ChunkHandled
     from kite_memory.wiring.services import open_services
 
     with tempfile.TemporaryDirectory(prefix="kmem-demo-", ignore_cleanup_errors=True) as folder:
@@ -88,7 +88,7 @@ def play() -> None:
             services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
             services.pipeline.open_sessions()
             services.pipeline.form_chunks()
-            while isinstance(services.pipeline.distil(), Asked):
+            while isinstance(services.pipeline.distil(), ChunkHandled):
                 pass
             say()
             say("2. Notes appear in the vault, each with its evidence:")
@@ -177,8 +177,8 @@ def _answers() -> bool:
 
 def _failure(log: Path, code: int | None) -> KiteError:
     with log.open("rb") as file:
-        told = file.read(_LOG_SHOWN).decode("utf-8", "replace").splitlines()
-    said = {word: line.partition(": ")[2] for line in told for word in ("error", "hint") if line.startswith(f"{word}: ")}
+        log_lines = file.read(_LOG_SHOWN).decode("utf-8", "replace").splitlines()
+    said = {word: line.partition(": ")[2] for line in log_lines for word in ("error", "hint") if line.startswith(f"{word}: ")}
     reason = said.get("error") or ("it takes too long" if code is None else f"it ended with exit code {code}")
     return KiteError(f"the daemon did not start: {reason}", hint=said.get("hint") or f"`kmem up --foreground` says more, and {log}")
 
@@ -190,16 +190,16 @@ _ENDING = "taskkill /F /PID" if sys.platform == "win32" else "kill"
 
 
 def up(
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay, and run the daemon here.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Agree to the hooks without being asked.")] = False,
-    no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Leave agents' settings alone.")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Run the daemon in the foreground.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Add the hooks without asking.")] = False,
+    no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Do not change agents' settings.")] = False,
     since: Annotated[
         str, typer.Option(metavar="AGE", help="Make notes only from sessions of the last 30d, 12h or 8w; others are passed over.")
     ] = "",
 ) -> None:
-    """Set everything up and start. That is vault, hooks, what your agents have left so far, and the daemon.
+    """Set everything up and start. This creates the vault, adds hooks, reads existing transcripts, and starts the daemon.
 
-    Again does no harm.
+    It is safe to run again.
 
     Example: kmem up --since 30d
     """
@@ -281,7 +281,7 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
 
 
 def down() -> None:
-    """Stop the daemon. What has not been read yet is read when it starts again.
+    """Stop the daemon. Transcripts written meanwhile are read when it starts again.
 
     Example: kmem down
     """
@@ -314,7 +314,7 @@ def _stop(state: Path) -> None:
         if holder(state) is None:
             return
         time.sleep(0.05)
-    raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; `kmem status` tells")
+    raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; see `kmem status`")
 
 
 def _state() -> Path:

@@ -194,7 +194,7 @@ def _daemon(settings: Config) -> Iterator[Finding]:
         if daemon_runs():
             yield Finding("ok", "the daemon answers")
         elif (pid := holder(settings.state)) is not None:
-            yield Finding("note", f"process {pid} is at work here, but answers no prompts", "if it is no command of yours, end it")
+            yield Finding("note", f"process {pid} is running here, but answers no prompts", "if it is no command of yours, end it")
         else:
             yield Finding("note", "the daemon is not running: prompts are given nothing", "`kmem up` starts it")
     except KiteError as error:
@@ -210,15 +210,15 @@ _PROMPTS_READ = 300
 
 
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
-    """Offer the multilingual embedder if a third of the recent prompts whose language can be told are not English."""
+    """Suggest the multilingual embedder if a third of the recent prompts whose language is recognised are not English."""
     from kite_memory.text.language import language_of
     from kite_memory.wiring.launch import multilingual_command
 
-    told = [language for prompt in prompts if (language := language_of(prompt))]
-    others = sum(language != "en" for language in told)
-    if embedder == "local" and others >= _FEWEST_OTHERS and 3 * others >= len(told):
+    recognised = [language for prompt in prompts if (language := language_of(prompt))]
+    others = sum(language != "en" for language in recognised)
+    if embedder == "local" and others >= _FEWEST_OTHERS and 3 * others >= len(recognised):
         install = f"`{command}`, then " if (command := multilingual_command()) else ""
-        what = f"{others} of {len(told)} recent prompts are not in English, which the built-in embedder does not understand"
+        what = f"{others} of {len(recognised)} recent prompts are not in English, which the built-in embedder does not understand"
         yield Finding("note", what, f"{install}`kmem config set embedder.name multilingual`")
 
 
@@ -228,8 +228,8 @@ _FEWEST_OTHERS = 5
 def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
-    told = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
-    extractor, index = told["extractor"], told["index"]
+    status = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
+    extractor, index = status["extractor"], status["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
     if waits := extractor["waiting_for"]:
         passes = waits == BUDGET_SPENT or not extractor["hint"]
@@ -243,7 +243,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
     yield from _languages(here.embedder.space.name, here.timeline.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
-    for source in told["sources"]:
+    for source in status["sources"]:
         if source["there"] or source["events"]:
             read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
             yield Finding("ok", f"{source['provider']}: {read}")
@@ -256,25 +256,25 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
     elif not here.vault.root.is_dir():
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
     else:
-        yield Finding("ok", f"vault: {here.vault.root}, {counted(told['notes']['total'], 'note')}")
+        yield Finding("ok", f"vault: {here.vault.root}, {counted(status['notes']['total'], 'note')}")
         if refusal := unwritable(here.vault.root):
             yield Finding("problem", str(refusal), refusal.hint)
-    yield from _usage_findings(told["helping"])
-    for problem in told["problems"]:
+    yield from _usage_findings(status["helping"])
+    for problem in status["problems"]:
         if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
             yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")
 
 
-def _usage_findings(told: dict[str, Any]) -> Iterator[Finding]:
-    shown = f"{counted(told['shown'], 'note')} shown in four weeks"
-    known = told["used"] + told["ignored"]
-    rest = "; of the rest nobody can tell" if known < told["shown"] else ""
-    used = f"the agent used {told['used']} of {counted(known, 'note')} ({told['shown']:,} shown in four weeks{rest})"
-    match told["verdict"]:
+def _usage_findings(usage: dict[str, Any]) -> Iterator[Finding]:
+    shown = f"{counted(usage['shown'], 'note')} shown in four weeks"
+    known = usage["used"] + usage["ignored"]
+    rest = "; unknown for the rest" if known < usage["shown"] else ""
+    used = f"the agent used {usage['used']} of {counted(known, 'note')} ({usage['shown']:,} shown in four weeks{rest})"
+    match usage["verdict"]:
         case "nothing shown":
             return
         case "seldom":
-            ignored = ", ".join(shlex.quote(note["path"]) for note in told["most_ignored"] if note["path"])
+            ignored = ", ".join(shlex.quote(note["path"]) for note in usage["most_ignored"] if note["path"])
             hint = "`kmem config set recall.dial quiet` shows less"
             if ignored:
                 hint += f"; `kmem mute NOTE` keeps one back, first of all {ignored}"
@@ -282,4 +282,4 @@ def _usage_findings(told: dict[str, Any]) -> Iterator[Finding]:
         case "yes":
             yield Finding("ok", f"it helps: {used}")
         case _:
-            yield Finding("ok", f"whether it helps cannot be told yet: {shown}, {told['used']} used, {told['ignored']} ignored")
+            yield Finding("ok", f"too early to see whether it helps: {shown}, {usage['used']} used, {usage['ignored']} ignored")

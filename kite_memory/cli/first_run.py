@@ -152,7 +152,7 @@ def _query(note: Note) -> str:
 class Choice:
     """One choice. ``settings`` are as given to `kmem config set`."""
 
-    told: str
+    description: str
     settings: Sequence[tuple[str, str]]
 
 
@@ -172,16 +172,16 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
         choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
     if len(choices) < 2:
         if here.extractor.name == "offline":
-            tell(f"notes are made by rules on this machine, no model is asked; {_HOW}")
+            tell(f"notes are made by rules on this machine, without a model; {_HOW}")
         return False
-    tell("Who is to make the notes?")
+    tell("Which model should make the notes?")
     for number, choice in enumerate(choices, 1):
-        tell(f"  {number}  {choice.told}")
+        tell(f"  {number}  {choice.description}")
     said = reply(f"Which? 1 to {len(choices)}, 1 if you just press Enter:")
     chosen = choices[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(choices) else choices[0]
     for name, value in chosen.settings:
         change(name, value)
-    tell(f"notes: {chosen.told.partition(':')[0]}; {_HOW}")
+    tell(f"notes: {chosen.description.partition(':')[0]}; {_HOW}")
     return True
 
 
@@ -189,22 +189,22 @@ def offered(config: "Config", bill: "Bill", dollars: float, servers: Sequence[Lo
     calls = f"about {counted(bill.calls, 'call')} for what is there" if bill.calls else "nothing is there yet"
     limit = f"never more than ${config.extractor.dollars_per_day:.2f} a day"
     yield Choice(
-        told="rules on this machine: no calls, no cost, nothing leaves it; fewer notes, and plainer ones",
+        description="rules on this machine: no calls, no cost, nothing leaves it; fewer notes, and plainer ones",
         settings=[("extractor.name", "offline")],
     )
     if shutil.which("claude") is not None:
         yield Choice(
-            told=f"the `claude` command, on your plan and without a key: {calls}, ${dollars:.2f} at list prices; {limit}",
+            description=f"the `claude` command, on your plan and without a key: {calls}, ${dollars:.2f} at list prices; {limit}",
             settings=[("extractor.name", "claude-cli")],
         )
     if keys_beside(config.file).find("anthropic") is not None:
         yield Choice(
-            told=f"Anthropic's API ({config.extractor.model}), with the key that is there: {calls}, ${dollars:.2f}; {limit}",
+            description=f"Anthropic's API ({config.extractor.model}), with the key that is there: {calls}, ${dollars:.2f}; {limit}",
             settings=[("extractor.name", "anthropic")],
         )
     for server in servers:
         yield Choice(
-            told=f"{server.name} on this machine ({server.model}): {calls}, no cost, nothing leaves it; slower",
+            description=f"{server.name} on this machine ({server.model}): {calls}, no cost, nothing leaves it; slower",
             settings=[
                 ("extractor.name", "openai"),
                 ("extractor.base_url", server.address),

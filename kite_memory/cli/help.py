@@ -43,7 +43,7 @@ class Sections(TyperGroup):
     """Command group that lists commands under the headings of their sections, each with the first sentence of its help."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Without a command, show the help and end well."""
+        """Show the help and exit with success if there is no command."""
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:
             say(ctx.get_help())
             ctx.exit()

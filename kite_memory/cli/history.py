@@ -24,7 +24,7 @@ _FIRST, _ALL = 400, 10_000
 """Limits of events for one answer: a screenful at once and some to scroll, or as many as come in one part."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-OfProject = Annotated[str, typer.Option(metavar="NAME", help="Only of this project.")]
+OfProject = Annotated[str, typer.Option(metavar="NAME", help="Only sessions of this project.")]
 
 
 def timeline(
@@ -33,13 +33,14 @@ def timeline(
     ] = "",
     plain: Annotated[bool, typer.Option("--plain", help="Print text, also on a terminal.")] = False,
     project: OfProject = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="List at most so many sessions.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="List at most this many sessions.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show what happened in a session, in order. Without one, list the sessions, newest first.
+    """Show what happened in a session, in order. Without a session, list them, newest first.
 
-    On a terminal, to walk about in: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and prompt,
-    n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q leaves.
+    A session is browsed on a terminal: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and
+    prompt, n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q quits. A
+    citation is the reference of one event.
 
     Example: kmem timeline --plain
     """
@@ -47,13 +48,13 @@ def timeline(
         _browse(session, project, max(limit, _BROWSED))
         return
     if not session:
-        told = perform("timeline", project=project, limit=limit)
+        answer = perform("timeline", project=project, limit=limit)
         if as_json:
-            say_json(told)
+            say_json(answer)
             return
-        for each in told["sessions"]:
+        for each in answer["sessions"]:
             say(_session_line(each))
-        if not told["sessions"]:
+        if not answer["sessions"]:
             tell("no session is known yet")
         return
     whole = _whole(session, edges=as_json)
@@ -94,25 +95,25 @@ def _asked_here(here: "Services", op: str, **arguments: Any) -> Any:
 
 def _pieces(ask: Callable[..., Any], session: str, *, edges: bool = False, first: int = _FIRST) -> Iterator[dict[str, Any]]:
     """Yield a session in parts, so that the first part of a long one is soon there."""
-    told = ask("timeline", session=session, most=first, edges=edges)
-    yield told
-    while told["next"] is not None:
-        exact = f"{told['session']['provider']}:{told['session']['id']}"
-        told = ask("timeline", session=exact, after=told["next"], edges=edges)
-        yield told
+    piece = ask("timeline", session=session, most=first, edges=edges)
+    yield piece
+    while piece["next"] is not None:
+        exact = f"{piece['session']['provider']}:{piece['session']['id']}"
+        piece = ask("timeline", session=exact, after=piece["next"], edges=edges)
+        yield piece
 
 
 def _whole(session: str, *, edges: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    joined: dict[str, Any] = {}
     known: set[tuple[str, ...]] = set()
     for piece in _pieces(perform, session, edges=edges, first=_ALL):
         fresh = [edge for edge in piece["edges"] if _edge(edge) not in known]
         known.update(map(_edge, fresh))
-        told = told or {**piece, "events": [], "edges": []}
-        told["events"] += piece["events"]
-        told["edges"] += fresh
-    del told["next"]
-    return told
+        joined = joined or {**piece, "events": [], "edges": []}
+        joined["events"] += piece["events"]
+        joined["edges"] += fresh
+    del joined["next"]
+    return joined
 
 
 def _edge(edge: dict[str, str]) -> tuple[str, ...]:
@@ -173,14 +174,15 @@ def _colours() -> _Plain | _Coloured:
 def trace(
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; `kmem timeline` lists them.")],
     requests: Annotated[
-        bool, typer.Option("--requests", help="Print every request about it that would go to a model; nothing is sent.")
+        bool, typer.Option("--requests", help="Print every request about it that a model would be sent; nothing is sent.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what became of each part of a session, and why.
 
-    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints what an extractor, a
-    judge, `kmem ask`, `kmem resume --polish` and an embedder would be sent about the session, as it would leave this machine.
+    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints the requests about the
+    session as they would leave this machine: those of the extractor, the judge, `kmem ask`, `kmem resume --polish` and the
+    embedder.
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
@@ -200,17 +202,17 @@ def trace(
             if missing := [task for task in TASKS if task not in {each["task"] for each in found}]:
                 tell(f"note: nothing would be asked of this session by: {', '.join(missing)}")
             return
-        told = tracer.trace(session)
+        report = tracer.trace(session)
     if as_json:
-        say_json(told)
+        say_json(report)
         return
-    for line in _trace_lines(told):
+    for line in _trace_lines(report):
         say(line)
 
 
-def _trace_lines(told: dict[str, Any]) -> Iterator[str]:
-    yield _heading(told["session"], [])
-    for file in told["files"]:
+def _trace_lines(report: dict[str, Any]) -> Iterator[str]:
+    yield _heading(report["session"], [])
+    for file in report["files"]:
         yield f"file    {file['path']}: {_reading(file)}"
         if lines := file["lines"]:
             kinds = ", ".join(f"{count} {kind}" for kind, count in lines["without_events"].items())
@@ -219,19 +221,19 @@ def _trace_lines(told: dict[str, Any]) -> Iterator[str]:
             )
         for problem in file["problems"]:
             yield f"        {counted(problem['count'], 'problem')}: {problem['reason']}, first at {problem['first_position']}"
-    events = told["events"]
+    events = report["events"]
     kinds = ", ".join(f"{count} {kind}" for kind, count in events["by_type"].items())
     yield f"events  {events['total']}: {kinds}" + (f"; {events['let_go']} forgotten with a note" if events["let_go"] else "")
-    for number, part in enumerate(told["parts"], 1):
+    for number, part in enumerate(report["parts"], 1):
         extractor = f" by {part['extractor']}" if part["extractor"] else ""
         tried = f", {counted(part['attempts'], 'attempt')}" if part["attempts"] > 1 else ""
         yield f"part {number}  {counted(part['events'], 'event')}, {part['where'] or 'gone from the timeline'}"
         yield f"        {part['state']}{extractor}{tried}" + (f": {part['why']}" if part["why"] else "")
         yield from _note_lines(part["notes"])
-    if told["other_notes"]:
+    if report["other_notes"]:
         yield "other notes that rest on this session"
-        yield from _note_lines(told["other_notes"])
-    if stale := told["index"]["stale"]:
+        yield from _note_lines(report["other_notes"])
+    if stale := report["index"]["stale"]:
         yield f"index   {counted(stale, 'passage')} of all notes wait for a vector; they are found by their words until then"
 
 
@@ -274,36 +276,38 @@ def _say_request(request: dict[str, Any]) -> None:
 
 def resume(
     named: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; without one, the project's last.")] = "",
-    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Of the project there; here, unless said.")] = None,
-    session: Annotated[str, typer.Option(metavar="ID", help="Of this session; the beginning of its id will do.")] = "",
-    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about so many tokens.")] = 500,
-    polish: Annotated[bool, typer.Option("--polish", help="Let the model say its lines better, within the day's budget.")] = False,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="A folder of the project; default: the current folder.")
+    ] = None,
+    session: Annotated[str, typer.Option(metavar="ID", help="A session, by its id or the beginning of it.")] = "",
+    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about this many tokens.")] = 500,
+    polish: Annotated[bool, typer.Option("--polish", help="Let a model rephrase its lines, within the day's budget.")] = False,
     in_agent: Annotated[
-        bool, typer.Option("--in-agent", help="Go on in the agent itself; without a terminal, print how that is done.")
+        bool, typer.Option("--in-agent", help="Continue in the agent itself; without a terminal, print the command.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where the last session stood, for whoever goes on with it. Every line names the event it rests on.
+    """Summarise where the last session stopped. Every line cites the event it rests on.
 
-    It is told from events alone, no model is asked. What changed, what failed, what to verify next, the last stable point, and
-    what is open. With --polish a model may rephrase a line, and never add to it: one that is not the same in other words stays.
+    The brief is made from events alone, without a model: what changed, what failed, what to verify next, the last stable point,
+    and what is open. With --polish a model may rephrase a line; a line that does not keep the meaning is discarded.
 
     Example: kmem resume --cwd mycelia
     """
-    told = perform("resume", cwd=_folder(cwd), session=named or session, tokens=tokens, polish=polish and not in_agent)
+    brief = perform("resume", cwd=_folder(cwd), session=named or session, tokens=tokens, polish=polish and not in_agent)
     if in_agent:
-        _go_on(told["session"])
+        _go_on(brief["session"])
         return
     if as_json:
-        say_json(told)
+        say_json(brief)
         return
-    say(told["text"])
-    for problem in told["problems"]:
+    say(brief["text"])
+    for problem in brief["problems"]:
         tell(f"note: {problem}")
-    if polish and told["refused"]:
-        tell(f"note: {counted(told['refused'], 'line')} stayed as it was: the model's would have said something else")
-    if told["left_out"]:
-        tell(f"{counted(told['left_out'], 'line')} left out; `--tokens 1000` shows more")
+    if polish and brief["refused"]:
+        tell(f"note: {counted(brief['refused'], 'line')} stayed as it was: the model's version changed its meaning")
+    if brief["left_out"]:
+        tell(f"{counted(brief['left_out'], 'line')} left out; `--tokens 1000` shows more")
 
 
 def _go_on(session: dict[str, Any]) -> None:
@@ -332,19 +336,20 @@ def _go_on(session: dict[str, Any]) -> None:
 
 def handoff(
     to: Annotated[
-        str, typer.Option("--to", metavar="AGENT", help="Who goes on: codex, claude-code, gemini-cli, cursor, opencode…")
+        str,
+        typer.Option("--to", metavar="AGENT", help="The agent that continues: codex, claude-code, gemini-cli, cursor, opencode…"),
     ],
     session: Annotated[str, typer.Argument(metavar="SESSION", help="The beginning of its id; else the project's last.")] = "",
-    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The project's folder; here, unless said.")] = None,
-    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about so many tokens.")] = 700,
-    done: Annotated[bool, typer.Option("--done", help="Take the brief out of that file again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and make none.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")] = False,
+    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The project's folder; default: the current folder.")] = None,
+    tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about this many tokens.")] = 700,
+    done: Annotated[bool, typer.Option("--done", help="Remove the brief from that file.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; required without a terminal.")] = False,
 ) -> None:
     """Write a session's brief into the file that the next agent reads.
 
-    That is the project's AGENTS.md, CLAUDE.md or GEMINI.md. It stands between marks, in place of what was handed over before, and
-    nothing else of the file changes. --done takes it out.
+    That is the project's AGENTS.md, CLAUDE.md or GEMINI.md. The brief stands between two marks and replaces an earlier one;
+    nothing else in the file changes. --done removes it.
 
     Example: kmem handoff --to codex --cwd mycelia --yes
     """
@@ -365,8 +370,8 @@ def handoff(
     if done:
         plan = instruction_lines.plan_take_back(text)
     else:
-        told = perform("resume", cwd=str(folder), session=session, tokens=tokens)
-        plan = instruction_lines.plan_hand_over(text, told["text"])
+        brief = perform("resume", cwd=str(folder), session=session, tokens=tokens)
+        plan = instruction_lines.plan_hand_over(text, brief["text"])
     todo = [Step(what="handoff", file=file, plan=plan)]
     if dry_run:
         show(known[to], todo)
@@ -376,80 +381,80 @@ def handoff(
 
 def how(
     tool: Annotated[
-        list[str], typer.Argument(metavar="TOOL", help="A program, with its first words if you like, or an agent's tool.")
+        list[str], typer.Argument(metavar="TOOL", help="A program, optionally with its first words, or an agent's tool.")
     ],
     project: OfProject = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 8,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most this many.")] = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a tool was used here, and how that ended. What went well comes first, the commonest of it at the top.
+    """Show how a tool was used here, and how that ended. Successful uses come first, the most frequent at the top.
 
     Example: kmem how pytest
     """
-    told = perform("how", tool=" ".join(tool), project=project, limit=limit)
+    answer = perform("how", tool=" ".join(tool), project=project, limit=limit)
     if as_json:
-        say_json(told)
+        say_json(answer)
         return
-    for each in told["uses"]:
-        ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "not known how it ended")
+    for each in answer["uses"]:
+        ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "outcome unknown")
         say(each["what"] or "(nothing was said)")
         say(
             f"    {counted(each['times'], 'time')}, last {each['last'][:10]}: {ended}{_because(each)}  [{_short(each['evidence'])}]"
         )
         _say_fix(each["fix"])
-    if not told["uses"]:
-        tell(f"{' '.join(tool)} was not seen to be used; `kmem search` looks for it in what was said")
+    if not answer["uses"]:
+        tell(f"no use of {' '.join(tool)} is known; `kmem search` looks for it in transcripts")
         raise typer.Exit(1)
 
 
 def fix(
-    error: Annotated[list[str], typer.Argument(metavar="ERROR", help="What was printed, or words of it.")],
+    error: Annotated[list[str], typer.Argument(metavar="ERROR", help="The error message, or words of it.")],
     project: OfProject = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 5,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most this many.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Show where a failure was met before, and how it went away.
+    """Show where an error occurred before, and how it was fixed.
 
     Example: kmem fix "AssertionError: the lease is 0"
     """
-    told = perform("fix", error=" ".join(error), project=project, limit=limit)
+    answer = perform("fix", error=" ".join(error), project=project, limit=limit)
     if as_json:
-        say_json(told)
+        say_json(answer)
         return
-    for each in told["failures"]:
+    for each in answer["failures"]:
         say(each["failure"])
         command = f" in `{each['command']}`" if each["command"] else ""
         say(f"    met {counted(each['times'], 'time')}, last {each['last'][:10]}{command}  [{_short(each['evidence'])}]")
         if each["fix"] is None:
-            say("    not seen to go away")
+            say("    no fix is known")
         _say_fix(each["fix"])
-    if not told["failures"]:
-        tell("no failure like it is known; fewer words may find one")
+    if not answer["failures"]:
+        tell("no such failure is known; try fewer words")
         raise typer.Exit(1)
 
 
 def blame(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A file, by its name and as much of its folders as you like.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file's name, optionally with parent folders.")],
     project: OfProject = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most so many.")] = 12,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most this many.")] = 12,
     as_json: AsJson = False,
 ) -> None:
     """Show which prompts changed a file, newest first, and their commits.
 
     Example: kmem blame orchard/sweeper.py
     """
-    told = perform("blame", path=path, project=project, limit=limit)
+    answer = perform("blame", path=path, project=project, limit=limit)
     if as_json:
-        say_json(told)
+        say_json(answer)
         return
-    for each in told["changes"]:
+    for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
         say(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
         asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
         say(f"    {asked}  [{_short(each['evidence'])}]")
-    if not told["changes"]:
-        tell(f"no change of {path} is known; `kmem search file:{path}` looks for what was said of it")
+    if not answer["changes"]:
+        tell(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
         raise typer.Exit(1)
 
 
@@ -471,15 +476,17 @@ def _short(citation: str) -> str:
 
 
 def threads(project: OfProject = "", as_json: AsJson = False) -> None:
-    """List work threads: sessions that went on with one another's work. Agents may differ; what joins them is shown.
+    """List work threads: sessions that continued one another's work, and the reasons.
+
+    The sessions may be of different agents.
 
     Example: kmem threads
     """
-    told = perform("threads", project=project)
+    answer = perform("threads", project=project)
     if as_json:
-        say_json(told)
+        say_json(answer)
         return
-    for number, thread in enumerate(told["threads"]):
+    for number, thread in enumerate(answer["threads"]):
         if number:
             say()
         span = f"{thread['from'][:10]} to {thread['last'][:10]}"
@@ -491,17 +498,17 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 say(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
-    if told["unsure"]:
-        if told["threads"]:
+    if answer["unsure"]:
+        if answer["threads"]:
             say()
         say("perhaps, but not surely:")
-    for joint in told["unsure"]:
+    for joint in answer["unsure"]:
         reasons = "; ".join(map(_reason, joint["reasons"][:2]))
         say(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
-    if not (told["threads"] or told["unsure"]):
-        tell("no sessions belong together, as far as can be told")
-    if told["considered"] < told["sessions"]:
-        tell(f"note: only the last {told['considered']:,} of {told['sessions']:,} sessions were looked at")
+    if not (answer["threads"] or answer["unsure"]):
+        tell("no sessions seem to belong together")
+    if answer["considered"] < answer["sessions"]:
+        tell(f"note: only the last {answer['considered']:,} of {answer['sessions']:,} sessions were looked at")
 
 
 def _reason(reason: dict[str, Any]) -> str:
@@ -517,31 +524,31 @@ def _short_id(reference: str) -> str:
 
 
 def ask(
-    question: Annotated[list[str], typer.Argument(metavar="QUESTION", help="What you want to know of what was done.")],
+    question: Annotated[list[str], typer.Argument(metavar="QUESTION", help="Your question about past work.")],
     project: OfProject = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Only from the last 30d, 12h or 2w, or since 2026-03-01.")] = "",
-    offline: Annotated[bool, typer.Option("--offline", help="Without the model, where there is one.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not use a model.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Answer a question from notes and events. Every sentence names what it rests on.
+    """Answer a question from notes and events. Every sentence cites its sources.
 
-    With a model the answer is written, within the day's budget; without one it is made of sentences that were found.
+    With a model the answer is written, within the day's budget; without one it consists of sentences that were found.
 
     Example: kmem ask "which database does the job queue use?"
     """
-    told = perform("ask", question=" ".join(question), project=project, since=since, cwd=_folder(None), offline=offline)
+    answer = perform("ask", question=" ".join(question), project=project, since=since, cwd=_folder(None), offline=offline)
     if as_json:
-        say_json(told)
+        say_json(answer)
         return
-    if told["answer"]:
-        say(told["answer"])
+    if answer["answer"]:
+        say(answer["answer"])
         say()
-    for citation in told["citations"]:
+    for citation in answer["citations"]:
         say(f"[{citation['number']}] {citation['reference']}  ({re.sub(': .*', '', citation['title'])}, {citation['at'][:10]})")
-    for problem in told["problems"]:
+    for problem in answer["problems"]:
         tell(f"note: {problem}")
-    if not told["answer"]:
-        tell("nothing that is known says")
+    if not answer["answer"]:
+        tell("nothing was found")
 
 
 def _folder(given: Path | None) -> str:

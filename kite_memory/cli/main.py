@@ -62,8 +62,8 @@ INTERRUPTED = 130
 @app.callback()
 def kmem(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; goes with every command.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; works with every command.")] = False,
 ) -> None:
     if version:
         say(f"kite-memory {__version__}")
@@ -138,7 +138,7 @@ def _run(words: list[str]) -> int:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:
         said = error.format_message().replace("Value error, ", "").rstrip(".")
-        raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how it goes") from error
+        raise UsageError(said, hint=f"`{_command_in(words)} --help` shows how to use it") from error
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except SystemExit as error:

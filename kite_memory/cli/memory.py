@@ -24,7 +24,7 @@ SECONDS = 0.15
 """Longest wait for a team's answer."""
 
 
-def asked(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
+def team_search(config: Config, query: str, *, project: str, limit: int, seconds: float = SECONDS) -> Callable[[Hits], Hits]:
     """Start a search at the team's server. The returned function adds the results that arrived in time to local hits."""
     if config.team.ask == "off" or not config.team.bridge:
         return lambda hits: hits
@@ -53,7 +53,7 @@ PANEL = "Memory"
 _LONGEST_TEXT = 1 << 20
 _LONGEST_NOTE = 20_000
 """Limit of a note in characters, the same as for agents."""
-_TOLD = 120
+_LINE_LENGTH = 120
 _SURROUNDINGS = {
     "exchange": "the agent had said",
     "prompts": "asked before",
@@ -63,7 +63,9 @@ _SURROUNDINGS = {
 }
 
 WHOLE = 4_000
-NoteName = Annotated[str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; a beginning will do if only one fits.")]
+NoteName = Annotated[
+    str, typer.Argument(metavar="NOTE", help="Id, path or title of a note; the beginning is enough if it is unique.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -82,22 +84,23 @@ class Kind(StrEnum):
 
 
 def search(
-    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Words; a prefix such as decision: keeps to one kind.")],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY", help="Words; a prefix such as decision: selects one kind.")],
     mode: Annotated[Mode, typer.Option(metavar="MODE", help="By words: keyword; by meaning: semantic; or hybrid.")] = Mode.HYBRID,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
-    since: Annotated[str, typer.Option(metavar="AGE", help="Only what is of the last 30d, 12h, 2w or since 2026-03-01.")] = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")] = 10,
-    explain: Annotated[bool, typer.Option("--explain", help="Show scores, and where in a transcript it stands.")] = False,
+    since: Annotated[str, typer.Option(metavar="AGE", help="Only results of the last 30d, 12h, 2w, or since 2026-03-01.")] = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most this many.")] = 10,
+    explain: Annotated[bool, typer.Option("--explain", help="Show scores, and the place in the transcript.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find notes and what was said, by meaning and by words. Typing mistakes are forgiven.
+    """Search notes and transcripts, by meaning and by words. Typing mistakes are tolerated.
 
-    A line each, with what opens it: `kmem show` a note, `kmem why` a citation. The prefixes decision:, insight:, fact: and
-    preference: keep to notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID keep to events.
+    Each result is one line that ends with what opens it: `kmem show` for a note, `kmem why` for a citation. The prefixes
+    decision:, insight:, fact: and preference: select notes; error:, test:, resume:, tool:NAME, file:NAME and session:ID select
+    events.
 
     Example: kmem search "why postgres"
     """
-    with_the_team = asked(configuration.load(), " ".join(query), project=project, limit=limit)
+    with_the_team = team_search(configuration.load(), " ".join(query), project=project, limit=limit)
     found = perform("search", query=" ".join(query), mode=mode.value, project=project, since=since, limit=limit, cwd=_here())
     of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
     found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
@@ -128,13 +131,20 @@ def _is_since(hit: dict[str, Any], since: str) -> bool:
 def recall(
     prompt: Annotated[list[str], typer.Argument(metavar="PROMPT", help="What you would type to the agent; - reads it from stdin.")],
     session: Annotated[
-        str, typer.Option(metavar="ID", help="As its next prompt: what it was shown is left out, what it is about counts.")
+        str,
+        typer.Option(
+            metavar="ID", help="As the next prompt of this session: notes it was shown are left out, and its subject counts."
+        ),
     ] = "",
-    cwd: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The folder the agent works in; here, unless said.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the candidates, and what each part added for them.")] = False,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The folder the agent works in; default: the current folder.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the candidates, and what each part adds to their scores.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show exactly what the prompt hook would give the agent, and why. Nothing is remembered of the asking.
+    """Show exactly what the prompt hook would give the agent, and why. The query is not remembered.
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
@@ -147,24 +157,24 @@ def recall(
         say(answer["block"])
     tell(answer["reason"])
     if answer["for_the_judge"]:
-        tell(f"the judge would be asked about {counted(answer['for_the_judge'], 'note')}; what it finds comes later in the turn")
+        tell(f"the judge would be asked about {counted(answer['for_the_judge'], 'note')}; its answer arrives later in the turn")
     if explain:
         _tell_explained(answer)
     for problem in answer["problems"]:
         tell(f"note: {problem}")
     if not daemon_runs():
-        tell("note: no daemon is running, so the hook itself says nothing; `kmem up` starts it")
+        tell("note: no daemon is running, so the hook itself gives nothing; `kmem up` starts it")
 
 
 def _tell_explained(answer: dict[str, Any]) -> None:
     """Print what each part adds to the logit of each candidate's probability. Parts that add nothing are left out."""
     surroundings = answer["explained"]["query"]["surroundings"]
     for part, called in _SURROUNDINGS.items():
-        told = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
-        if told:
-            line = " ".join(told.split())
-            tell(f"{called}: {line if len(line) <= _TOLD else line[: _TOLD - 1] + '…'}")
-    parts = {told["id"]: told["parts"] for told in answer["explained"]["candidates"]}
+        parts_text = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
+        if parts_text:
+            line = " ".join(parts_text.split())
+            tell(f"{called}: {line if len(line) <= _LINE_LENGTH else line[: _LINE_LENGTH - 1] + '…'}")
+    parts = {parts_text["id"]: parts_text["parts"] for parts_text in answer["explained"]["candidates"]}
     columns = [name for name in next(iter(parts.values()), {}) if any(round(added[name], 2) for added in parts.values())]
     if columns:
         tell("  ".join(["    ", *(f"{name:>6}" for name in columns)]))
@@ -178,11 +188,13 @@ def show(
     note: Annotated[
         list[str], typer.Argument(metavar="NOTE", help="Id or the end of one, path, title, or a conversation's citation.")
     ],
-    tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Of each at most so many tokens; 0 shows its whole file.")] = 400,
-    history: Annotated[bool, typer.Option("--history", help="What a note under a key has said before, the newest first.")] = False,
+    tokens: Annotated[
+        int, typer.Option(metavar="N", min=0, help="At most this many tokens of each; 0 shows the whole file.")
+    ] = 400,
+    history: Annotated[bool, typer.Option("--history", help="Show earlier versions of a note under a key, newest first.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show notes, as an agent opens what it was pointed at.
+    """Show notes as an agent sees them when it opens one.
 
     Example: kmem show "postgres over sqlite"
     """
@@ -216,7 +228,7 @@ def show(
 
 
 def edit(note: NoteName) -> None:
-    """Open a note in $VISUAL or $EDITOR. What you write there is never overwritten.
+    """Open a note in $VISUAL or $EDITOR. Your changes are never overwritten.
 
     Example: EDITOR=cat kmem edit "postgres over sqlite"
     """
@@ -234,7 +246,7 @@ def edit(note: NoteName) -> None:
 
 
 def open_note(note: NoteName) -> None:
-    """Open a note with whatever your desktop opens markdown with.
+    """Open a note in your desktop's markdown program.
 
     Example: kmem open "postgres over sqlite"
     """
@@ -248,10 +260,10 @@ def open_note(note: NoteName) -> None:
 def remember(
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")],
     kind: Annotated[Kind, typer.Option(metavar="KIND", help="decision, insight, fact, preference or question.")] = Kind.FACT,
-    project: Annotated[str, typer.Option(metavar="NAME", help="Its project; the one of this folder, unless said.")] = "",
-    everywhere: Annotated[bool, typer.Option("--global", help="It belongs to no one project.")] = False,
-    key: Annotated[str, typer.Option(metavar="NAME", help="A name: the next text under it takes this one's place.")] = "",
-    ttl: Annotated[str, typer.Option(metavar="AGE", help="Out of search and prompts after 12h, 30d or 8w.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="Its project; default: the project of this folder.")] = "",
+    everywhere: Annotated[bool, typer.Option("--global", help="It applies to all projects.")] = False,
+    key: Annotated[str, typer.Option(metavar="NAME", help="A name: the next text under the same name replaces this one.")] = "",
+    ttl: Annotated[str, typer.Option(metavar="AGE", help="Stop using it after 12h, 30d or 8w.")] = "",
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; may be given more than once.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -270,7 +282,9 @@ def remember(
     if not drop_private(words).strip():
         raise UsageError("there is nothing to remember", hint="give the text as an argument, or - to read it from standard input")
     if len(words) > _LONGEST_NOTE:
-        raise UsageError(f"{len(words):,} characters are no note", hint=f"{_LONGEST_NOTE:,} are the most: give it in parts")
+        raise UsageError(
+            f"the note is too long: {len(words):,} characters", hint=f"a note has at most {_LONGEST_NOTE:,} characters: split it"
+        )
     written = perform(
         "remember",
         text=words,
@@ -300,20 +314,20 @@ def forget(
     ] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
     since: Annotated[str, typer.Option(metavar="AGE", help="Every note of the last 12h or 30d, or since 2026-03-01.")] = "",
-    matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text holds this.")] = "",
+    matching: Annotated[str, typer.Option(metavar="TEXT", help="Every note whose title or text contains this.")] = "",
     with_evidence: Annotated[
         bool, typer.Option("--with-evidence", help="Erase the words of the events they rest on, too. Asks first.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move notes into the vault's trash, and out of every index at once. They are never written again.
+    """Move notes to the vault's trash, and out of every index at once. They are never written again.
 
-    What only they rest on is no longer offered: no search, answer, brief or thread tells of it, though `kmem timeline` shows it
-    still. With --with-evidence its words are erased from everything we keep, for good, and a transcript that is read again brings
-    nothing back. The transcript itself is your agent's and stays; so does what is said of the same matter elsewhere. NOTE may also
-    be a citation, as `kmem why` and `kmem resume` show them: then that line is let go, or erased.
+    Events that only they rest on are no longer used by search, answers, briefs or threads, though `kmem timeline` still shows
+    them. With --with-evidence the words of these events are erased for good, and reading the transcript again does not bring them
+    back. The transcript itself belongs to your agent and stays, as does anything said about the same subject elsewhere. NOTE may
+    also be a citation, as `kmem why` and `kmem resume` show it: then that line is no longer used, or erased.
 
     Example: kmem forget "postgres over sqlite"
     """
@@ -322,12 +336,14 @@ def forget(
         raise UsageError("nothing named to forget", hint="name a note, or sweep with --session, --since or --matching")
     if note and sweep:
         raise UsageError("a note is named, and a sweep as well", hint="do one after the other")
-    told = perform("forget", note=note, session=session, since=since, matching=matching, with_evidence=with_evidence, dry_run=True)
-    chosen, evidence = told["notes"], told["evidence"]
+    planned = perform(
+        "forget", note=note, session=session, since=since, matching=matching, with_evidence=with_evidence, dry_run=True
+    )
+    chosen, evidence = planned["notes"], planned["evidence"]
     if dry_run and as_json:
-        say_json(told)
+        say_json(planned)
         return
-    ask_first = (told.get("session") or sweep or with_evidence) and bool(chosen or evidence) and not yes
+    ask_first = (planned.get("session") or sweep or with_evidence) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
             tell(f"{each['title']}  ({each['path']})")
@@ -343,30 +359,30 @@ def forget(
         if not ask(_question(len(chosen), len(evidence) if with_evidence else 0)):
             raise KiteError("nothing was forgotten")
     if chosen:
-        told = perform("forget", ids=[each["id"] or each["path"] for each in chosen], with_evidence=with_evidence)
+        planned = perform("forget", ids=[each["id"] or each["path"] for each in chosen], with_evidence=with_evidence)
     elif evidence:
-        told = perform("forget", note=note, with_evidence=with_evidence)
+        planned = perform("forget", note=note, with_evidence=with_evidence)
     if as_json:
-        say_json(told)
+        say_json(planned)
     else:
-        _tell_forgotten(told)
+        _tell_forgotten(planned)
     if evidence and not (chosen or with_evidence):
         resting = sorted({other for line in evidence if not line["lets_go"] for other in line["others"]})
         if resting:
             hint = f"forget {resting[0]} first, or erase the line's words with --with-evidence"
-            raise KiteError(f"that line is still offered, since a note rests on it: {', '.join(resting)}", hint=hint)
+            raise KiteError(f"that line is still used, since a note rests on it: {', '.join(resting)}", hint=hint)
         if not as_json:
-            tell("that line is not offered any more")
+            tell("that line is no longer used")
 
 
-def _tell_forgotten(told: dict[str, Any]) -> None:
-    for each in told["notes"]:
+def _tell_forgotten(forgotten: dict[str, Any]) -> None:
+    for each in forgotten["notes"]:
         say(each["trash"])
-    if not (told["notes"] or told["evidence"]):
+    if not (forgotten["notes"] or forgotten["evidence"]):
         tell("nothing to forget")
-    for remark in told.get("problems", []):
+    for remark in forgotten.get("problems", []):
         tell(remark)
-    _tell_what_is_left(told["evidence"])
+    _tell_what_is_left(forgotten["evidence"])
 
 
 def _question(notes: int, lines: int) -> str:
@@ -410,32 +426,32 @@ def mute(
 def why(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="A note; without one, what the last prompts were given.")] = "",
     last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
-    silent: Annotated[bool, typer.Option("--silent", help="Prompts that were given nothing, too.")] = False,
+    silent: Annotated[bool, typer.Option("--silent", help="Also prompts that were given nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the lines of the transcript that a note rests on.
 
-    Without a note: the last prompts that were given one, why, and whether the agent used it.
+    Without a note, show the last prompts that were given one, why, and whether the agent used it.
 
     Example: kmem why --last 5
     """
-    told = perform("why", note=note, last=last, silent=silent)
+    report = perform("why", note=note, last=last, silent=silent)
     if as_json:
-        say_json(told)
+        say_json(report)
     elif note:
-        _print_evidence(told)
+        _print_evidence(report)
     else:
-        _print_prompts(told)
+        _print_prompts(report)
 
 
-def _print_evidence(told: dict[str, Any]) -> None:
-    if told["title"] or told["path"]:
-        say(f"{told['title']}  ({told['path']})")
-    for line in told.get("became", ()):
+def _print_evidence(report: dict[str, Any]) -> None:
+    if report["title"] or report["path"]:
+        say(f"{report['title']}  ({report['path']})")
+    for line in report.get("became", ()):
         say(f"  {line}")
-    if not told["evidence"]:
+    if not report["evidence"]:
         say("no evidence: a person wrote it")
-    for piece in told["evidence"]:
+    for piece in report["evidence"]:
         say()
         say(piece["reference"])
         if not piece["events"]:
@@ -448,10 +464,10 @@ def _print_evidence(told: dict[str, Any]) -> None:
             say(f"  {line}")
 
 
-def _print_prompts(told: dict[str, Any]) -> None:
-    if not told["prompts"]:
-        tell("no prompt was given a note yet" if told["silent"] else "no prompt has been answered yet")
-    for prompt in told["prompts"]:
+def _print_prompts(report: dict[str, Any]) -> None:
+    if not report["prompts"]:
+        tell("no prompt was given a note yet" if report["silent"] else "no prompt has been answered yet")
+    for prompt in report["prompts"]:
         moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
         say(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
@@ -459,14 +475,14 @@ def _print_prompts(told: dict[str, Any]) -> None:
             say(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
             say(f"                        {_outcome(shown)}")
         say(f"                  {prompt['reason']}")
-    if told["silent"]:
-        tell(f"{counted(told['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
-    if any(shown["outcome"] == "ignored" for prompt in told["prompts"] for shown in prompt["notes"]):
+    if report["silent"]:
+        tell(f"{counted(report['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
+    if any(shown["outcome"] == "ignored" for prompt in report["prompts"] for shown in prompt["notes"]):
         tell("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
 
 
 _MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}
-_OUTCOMES = {"unknown": "used or not, nobody can tell", "open": "the turn is not over yet"}
+_OUTCOMES = {"unknown": "used or not is unknown", "open": "the turn is not over yet"}
 
 
 def _outcome(shown: dict[str, Any]) -> str:

@@ -30,14 +30,14 @@ def _answered(words: list[str]) -> bool:
         print_segment()
         return True
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
-        told = _asked("open", {"notes": words[1:]}, _SECONDS)
-        if not told.get("missing", True) and (text := str(told.get("text", ""))):
+        reply = _asked("open", {"notes": words[1:]}, _SECONDS)
+        if not reply.get("missing", True) and (text := str(reply.get("text", ""))):
             _print(lambda console: console.say(text))
             return True
-    if words in (["status"], ["status", "--json"]) and (told := _asked("status", {}, _STATUS_SECONDS)):
+    if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS)):
         from kite_memory.cli.status import say_status
 
-        _print(lambda _: say_status(told, as_json="--json" in words))
+        _print(lambda _: say_status(reply, as_json="--json" in words))
         return True
     return False
 
@@ -60,7 +60,7 @@ def _print(say: Callable[[Any], None]) -> None:
 
 
 def _asked(op: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the daemon's answer. Empty if there is none, or an error: the full command then reports why."""
+    """Return the daemon's answer. Empty if none exists, or an error: the full command then reports why."""
     import json
 
     from kite_memory import endpoint, paths
@@ -68,7 +68,7 @@ def _asked(op: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]
     try:
         end = monotonic() + seconds
         word, answer = endpoint.exchange(endpoint.connect(paths.state_dir(), end), op, json.dumps(arguments).encode(), end)
-        told = json.loads(answer) if word == "ok" else {}
+        reply = json.loads(answer) if word == "ok" else {}
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return reply if isinstance(reply, dict) else {}

@@ -42,15 +42,15 @@ def tell_what_to_try(found: dict[str, Any], *, project: str, since: str) -> None
 def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain: bool) -> None:
     kind, at, text, named = _note(each) if is_note else _passage(each)
     head = f"{kind:<10} {at}  "
-    told = " ".join(text.split())
+    shortened = " ".join(text.split())
     if sys.stdout is not None and sys.stdout.isatty():
         most = max(_LEAST_TEXT, width() - len(head) - len(named) - 2)
-        told = told if len(told) <= most else told[: most - 1].rstrip() + "…"
-        said = f"{head}{told:<{most}}  {named}"
+        shortened = shortened if len(shortened) <= most else shortened[: most - 1].rstrip() + "…"
+        said = f"{head}{shortened:<{most}}  {named}"
     else:
-        told = told if len(told) <= _TEXT else told[: _TEXT - 1].rstrip() + "…"
-        said = f"{head}{told}  {named}"
-    say_marked(said, list(_marks(said, len(head), len(head) + len(told), words)))
+        shortened = shortened if len(shortened) <= _TEXT else shortened[: _TEXT - 1].rstrip() + "…"
+        said = f"{head}{shortened}  {named}"
+    say_marked(said, list(_marks(said, len(head), len(head) + len(shortened), words)))
     if explain:
         for line in _explained(each, is_note=is_note):
             say(f"           {line}")

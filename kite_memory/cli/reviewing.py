@@ -23,7 +23,7 @@ _WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only
 _KEYS = {"a": "accept", "m": "merge", "p": "replace", "b": "both", "d": "divide", "w": "whole", "r": "reject"}
 _SORTS = {"k": "keep", "a": "archive", "r": "reject"}
 _SORTED = {"keep": "kept", "archive": "archived", "reject": "rejected"}
-_TOLD = {
+_VERDICT_HELP = {
     "accept": "[a]ccept",
     "merge": "[m]erge into the nearest",
     "replace": "the newer re[p]laces the older",
@@ -46,11 +46,9 @@ _DONE = {
 def review(
     accept: Annotated[list[str] | None, typer.Option("--accept", metavar="NOTE", help="Accept this one. May be repeated.")] = None,
     reject: Annotated[
-        list[str] | None, typer.Option("--reject", metavar="NOTE", help="Turn this one down, for good. May be repeated.")
+        list[str] | None, typer.Option("--reject", metavar="NOTE", help="Reject this one, for good. May be repeated.")
     ] = None,
-    merge: Annotated[
-        tuple[str, str], typer.Option("--merge", metavar="NOTE INTO", help="Let NOTE go into another, which then says it too.")
-    ] = _NONE,
+    merge: Annotated[tuple[str, str], typer.Option("--merge", metavar="NOTE INTO", help="Merge NOTE into another.")] = _NONE,
     replace: Annotated[
         tuple[str, str],
         typer.Option("--replace", metavar="NOTE OTHER", help="Of two that contradict each other, the newer replaces the older."),
@@ -59,22 +57,22 @@ def review(
         tuple[str, str], typer.Option("--both", metavar="NOTE OTHER", help="They do not contradict each other.")
     ] = _NONE,
     divide: Annotated[
-        list[str] | None, typer.Option("--divide", metavar="NOTE", help="Make several notes of a long one, at its headings.")
+        list[str] | None, typer.Option("--divide", metavar="NOTE", help="Split a long one into several, at its headings.")
     ] = None,
-    whole: Annotated[list[str] | None, typer.Option("--whole", metavar="NOTE", help="Leave a long one as it is.")] = None,
+    whole: Annotated[list[str] | None, typer.Option("--whole", metavar="NOTE", help="Keep a long one as it is.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Go through accepted notes instead, the weakest first, with one key for each.")
     ] = False,
     reject_older: Annotated[
-        int, typer.Option("--reject-older", metavar="DAYS", min=0, help="Turn down what is older and waits still.")
+        int, typer.Option("--reject-older", metavar="DAYS", min=0, help="Reject notes that have waited longer than this.")
     ] = 0,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most so many.")] = 200,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Decide about notes that wait: doubtful, contradictory or overlong ones.
 
-    On a terminal it shows one after the other, with what it rests on and how it differs from the nearest note there is.
-    Elsewhere it lists them. The same notes stand in Review.md in your vault, with boxes to tick.
+    On a terminal they are shown one by one, each with its evidence and how it differs from the nearest note. Elsewhere they are
+    listed. Review.md in your vault has the same notes, with boxes to tick.
 
     Example: kmem review --json
     """
@@ -105,40 +103,40 @@ def review(
     if everything:
         _sort(perform("triage", limit=limit), as_json=as_json)
         return
-    told = perform("review", limit=limit)
+    queue = perform("review", limit=limit)
     if as_json:
-        say_json(told)
-    elif not told["notes"]:
+        say_json(queue)
+    elif not queue["notes"]:
         tell("nothing waits for review")
     elif watched():
-        _walk(told["notes"], told["waiting"])
+        _walk(queue["notes"], queue["waiting"])
     else:
-        _list(told)
+        _list(queue)
 
 
-def _list(told: dict[str, Any]) -> None:
-    for each in told["notes"]:
+def _list(queue: dict[str, Any]) -> None:
+    for each in queue["notes"]:
         for line, _ in _shown(each):
             say(line)
         say()
-    tell(f"{counted(told['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
+    tell(f"{counted(queue['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
 
 
-def _sort(told: dict[str, Any], *, as_json: bool) -> None:
+def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
     """Ask for one key for each note; the last answer can be undone."""
     if as_json:
-        say_json(told)
+        say_json(queue)
         return
     if not watched():
-        for each in told["notes"]:
+        for each in queue["notes"]:
             say(f"{each['strength']:4} {each['kind']:10} {each['path']}")
-        tell(f"{counted(told['left'], 'note')}, the weakest first; with a terminal it asks about each")
+        tell(f"{counted(queue['left'], 'note')}, the weakest first; with a terminal it asks about each")
         return
     done: list[tuple[dict[str, Any], str]] = []
     at = 0
-    while at < len(told["notes"]):
-        each = told["notes"][at]
-        talk().rule(f"{at + 1} of {told['left']}")
+    while at < len(queue["notes"]):
+        each = queue["notes"][at]
+        talk().rule(f"{at + 1} of {queue['left']}")
         for line in (
             each["title"],
             f"  {each['kind']} · {each['project'] or 'everywhere'} · {each['path']}",
@@ -168,8 +166,8 @@ def _walk(notes: list[dict[str, Any]], waiting: int) -> None:
         if verdict == "quit":
             break
         done[verdict] = done.get(verdict, 0) + 1
-    told = ", ".join(f"{count:,} {verdict}" for verdict, count in done.items())
-    tell(told or "nothing was decided")
+    counts = ", ".join(f"{count:,} {verdict}" for verdict, count in done.items())
+    tell(counts or "nothing was decided")
 
 
 def _decide(each: dict[str, Any], place: str) -> str:
@@ -212,7 +210,7 @@ def _again(each: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _asked(each: dict[str, Any]) -> str:
-    choices = [_TOLD[verdict] for verdict in each["choices"]]
+    choices = [_VERDICT_HELP[verdict] for verdict in each["choices"]]
     keys = {key for key, verdict in _KEYS.items() if verdict in each["choices"]} | set("esq")
     while True:
         talk().print(", ".join([*choices[:1], "[e]dit", *choices[1:], "[s]kip", "[q]uit"]) + ": ", end="", markup=False)
@@ -246,12 +244,12 @@ def _shown(each: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if each["contested"]:
         yield f"  may contradict {each['contested']['title']} ({each['contested']['path']})", "yellow"
     if each["long"]:
-        told = (
+        advice = (
             f"could be {len(each['parts'])} notes: {' · '.join(each['parts'])}"
             if each["parts"]
             else "has no headings to divide it at"
         )
-        yield f"  is long, {len(each['body']):,} characters, and {told}", "yellow"
+        yield f"  is long, {len(each['body']):,} characters, and {advice}", "yellow"
     other = each["contested"] or each["nearest"]
     if other is None:
         for line in _wrapped(each["body"]):

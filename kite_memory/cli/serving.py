@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ServeOptions:
     host: str
     port: int
     store: str = ""
@@ -62,7 +62,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens", *, issuer: bool = False) -> None:
+def refuse_what_is_unsafe(wanted: ServeOptions, tokens: "Tokens", *, issuer: bool = False) -> None:
     """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, others need no token of ours."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
@@ -76,10 +76,10 @@ def refuse_what_is_unsafe(wanted: Wanted, tokens: "Tokens", *, issuer: bool = Fa
     if not issuer and not any(not kept.local for kept in tokens.living()):
         raise UsageError("others can reach this server, and there is no token for them", hint="`kmem token create NAME` makes one")
     if not wanted.names:
-        raise UsageError("nobody has said by which name clients call this server", hint="give --name memory.example.org")
+        raise UsageError("the name by which clients call this server is not set", hint="give --name memory.example.org")
 
 
-def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
+def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException], None], tell: Callable[[str], None]) -> None:
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
@@ -105,7 +105,7 @@ def run(config: Config, wanted: Wanted, *, report: Callable[[BaseException], Non
                 if wanted.private:
                     file = config.state / "local.token"
                     tokens.local(file)
-                    tell(f"the token for this machine's agents lies in {file}")
+                    tell(f"the token for this machine's agents is in {file}")
                 tell(f"listening at {scheme}://{shown}:{port}{path}; Ctrl-C stops")
                 rules = AccessRules.of(
                     host=wanted.host,
@@ -251,10 +251,10 @@ class Late:
     def _not_yet(self, error: KiteError) -> None:
         """Print which server does not answer and why; clients get only the store's public message."""
         public = error.__cause__ if isinstance(error.__cause__, KiteError) else error
-        told = f"{public}; trying again until it does"
-        if told != self._reason:
+        reason = f"{public}; trying again until it does"
+        if reason != self._reason:
             self._tell(f"{error}; trying again until it does. Until then calls are answered with 503, as is /healthz")
-        self._reason = told
+        self._reason = reason
 
 
 def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
@@ -313,7 +313,7 @@ def _path(config: Config, prefix: str) -> str:
     return f"{prefix}/mcp"
 
 
-def _certificate(wanted: Wanted) -> "Certificate | None":
+def _certificate(wanted: ServeOptions) -> "Certificate | None":
     import ssl
 
     from kite_memory.mcp_server.http import Certificate

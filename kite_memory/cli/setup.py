@@ -127,8 +127,8 @@ def change(name: str, value: str) -> str:
         if not isinstance(table, MutableMapping) or not key:
             configuration.check(before or b"", file)  # the existing value may not be a section
             raise UsageError(f"there is no setting {name!r}", hint="`kmem config show` lists them")
-        told = _typed(value, _in_force(settings, section, key))
-        table[key] = told
+        parsed = _typed(value, _in_force(settings, section, key))
+        table[key] = parsed
         after = tomlkit.dumps(document).encode("utf-8", "replace")
     except TOMLKitError as error:
         raise ConfigInvalid(f"{name!r} cannot be set in {file}: {error}", hint="write it there by hand") from error
@@ -139,7 +139,7 @@ def change(name: str, value: str) -> str:
         replace_file(target, after, mode=PRIVATE if before is None else stat.S_IMODE(target.stat().st_mode))
     except OSError as error:
         raise KiteError(f"cannot write {file}: {error.strerror}") from error
-    if value and now != told and str(now) != str(Path(value).expanduser()):
+    if value and now != parsed and str(now) != str(Path(value).expanduser()):
         return f"{name} is set in {file}, but the environment says otherwise, and goes before: {now}"
     return f"{name} is set in {file}"
 
@@ -187,10 +187,10 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-hooks = group(help="Add hooks to your agents' settings, take them out, look at them.", example="kmem hooks status")
-service = group(help="Have the system start the daemon when you log in.", example="kmem service show")
+hooks = group(help="Add, remove and show hooks in your agents' settings.", example="kmem hooks status")
+service = group(help="Start the daemon whenever you log in.", example="kmem service show")
 keys = group(help="Keep keys for the model and for embeddings; both are optional.", example="kmem keys list")
-config = group(help="Show settings, change one.", example="kmem config show")
+config = group(help="Show and change settings.", example="kmem config show")
 
 
 @hooks.command("install", cls=Command)
@@ -240,14 +240,14 @@ def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, 
 
 @hooks.command("status", cls=Command)
 def hooks_status(as_json: AsJson = False) -> None:
-    """Show which hooks are wired, in which settings file.
+    """Show which hooks are installed, and in which settings file.
 
     Example: kmem hooks status
     """
     from kite_memory.agents.settings_edit import read_settings
 
     settings = configuration.load()
-    told: list[dict[str, Any]] = []
+    statuses: list[dict[str, Any]] = []
     unread: list[KiteError] = []
     for agent in agents(settings):
         try:
@@ -255,7 +255,7 @@ def hooks_status(as_json: AsJson = False) -> None:
         except KiteError as error:  # the others can still be shown
             unread.append(error)
             continue
-        told.append(
+        statuses.append(
             {
                 "agent": agent.name,
                 "settings": str(agent.settings),
@@ -266,8 +266,8 @@ def hooks_status(as_json: AsJson = False) -> None:
             }
         )
     if as_json:
-        say_json(told)
-    for each in told if not as_json else ():
+        say_json(statuses)
+    for each in statuses if not as_json else ():
         say(f"{each['agent']}  {each['settings']}")
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
@@ -337,7 +337,7 @@ KeyArgument = Annotated[str, typer.Argument(metavar="NAME", help="anthropic, voy
 
 @keys.command("set", cls=Command)
 def set_key(name: KeyArgument) -> None:
-    """Store a key. It is read from standard input, or asked for without echo, and kept in the keyring, else in a file of its own.
+    """Store a key. It is read from standard input, or typed without echo, and kept in the keyring, else in a private file.
 
     Example: echo "$MY_KEY" | kmem keys set anthropic
     """
@@ -371,10 +371,10 @@ def remove_key(name: KeyArgument) -> None:
 
 @keys.command("protect", cls=Command)
 def protect_literals(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .env or .netrc file, or one literal a line.")],
-    forget: Annotated[bool, typer.Option("--forget", help="Stop protecting what came from FILE.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .env or .netrc file, or a file with one literal per line.")],
+    forget: Annotated[bool, typer.Option("--forget", help="Stop protecting the values of FILE.")] = False,
 ) -> None:
-    """Never keep the values in a file: wherever one is met, it is redacted. Stored are keyed hashes, not the values.
+    """Redact the values of a file wherever they occur. Only keyed hashes of the values are stored.
 
     Example: kmem keys protect ~/orchard/.env
     """
@@ -403,9 +403,9 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @config.command("show", cls=Command)
 def show_config(as_json: AsJson = False) -> None:
-    """Show every setting as it is in force. It is the file's, the environment's, or the default.
+    """Show every setting in force. Its source is the file, the environment, or the default.
 
-    Of where agents are looked for, only the places that are there are shown; --json has all.
+    Only agents' folders that exist are shown; --json shows all.
 
     Example: kmem config show
     """
@@ -433,10 +433,10 @@ def _value_text(value: object) -> str:
 
 @config.command("get", cls=Command)
 def get_config(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in `kmem config show`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show one setting as it is in force. What it does is said on standard error.
+    """Show one setting in force. What it does is explained on standard error.
 
     Example: kmem config get recall.dial
     """
@@ -456,8 +456,8 @@ def get_config(
 
 @config.command("set", cls=Command)
 def set_config(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `kmem config show` names it.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="As it should be from now on.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name in `kmem config show`.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The new value.")],
 ) -> None:
     """Change one setting in the configuration file. Comments and order stay. A running daemon is restarted.
 
@@ -479,8 +479,8 @@ def statusline(
 ) -> None:
     """Print a segment for a status line.
 
-    Notes given, how long the last answer took, spent today, and whether writing notes is paused. Claude Code's JSON on standard
-    input names the session; without it, it is the last one. Prints nothing without a daemon.
+    It shows the notes given, how long the last answer took, today's costs, and whether making notes is paused. Claude Code's JSON
+    on standard input names the session; without it, the last session is used. Prints nothing without a daemon.
 
     Example: kmem statusline --for tmux
     """

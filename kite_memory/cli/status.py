@@ -8,16 +8,16 @@ from kite_memory import __version__
 from kite_memory.cli.console import counted, say, say_json
 
 
-def say_status(told: dict[str, Any], *, as_json: bool) -> None:
+def say_status(status: dict[str, Any], *, as_json: bool) -> None:
     """Print the value of the operation ``status``."""
     if as_json:
-        say_json(told)
+        say_json(status)
         return
-    notes, index, extractor = told["notes"], told["index"], told["extractor"]
-    say(f"daemon     {_daemon(told['daemon'])}")
-    for folder, why in told["daemon"].get("unwatched", {}).items():
+    notes, index, extractor = status["notes"], status["index"], status["extractor"]
+    say(f"daemon     {_daemon(status['daemon'])}")
+    for folder, why in status["daemon"].get("unwatched", {}).items():
         say(f"           {folder} is looked at now and then only: {why}")
-    used = [source for source in told["sources"] if source["there"] or source["events"]]
+    used = [source for source in status["sources"] if source["there"] or source["events"]]
     for source in used:
         more = "more than " if source["more"] else ""
         files = f", {source['read']:,} of {more}{counted(source['found'], 'file')} read" if source["read"] < source["found"] else ""
@@ -42,24 +42,24 @@ def say_status(told: dict[str, Any], *, as_json: bool) -> None:
         say(f"           {batched} of them in a batch, answered within a day at half the price")
     for reason, count in extractor["set_aside"].items():
         say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
-    if extractor["open_sessions"] and not told["daemon"]["running"]:
+    if extractor["open_sessions"] and not status["daemon"]["running"]:
         say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
     if passed_over := extractor["passed_over_sessions"]:
         say(f"           {counted(passed_over, 'session')} passed over as too old; `kmem backfill` makes notes of them")
     if refused := extractor["refused_items"]:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
-        told_of = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        say(f"gate       {', '.join(told_of)}")
+        reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
+        say(f"gate       {', '.join(reasons)}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
         say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
-    for line in _helping(told["helping"]):
+    for line in _helping(status["helping"]):
         say(line)
-    for problem in told["problems"]:
+    for problem in status["problems"]:
         say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
-    for note in told["last_notes"]:
+    for note in status["last_notes"]:
         say(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
 
 
@@ -67,14 +67,14 @@ _REASONS = 4
 """Limit of reasons in a line why notes were not made, or only proposed."""
 
 
-def _daemon(told: dict[str, Any]) -> str:
-    if told["running"]:
-        since = told["since"][:16].replace("T", " ")
-        version = told.get("version", "")
+def _daemon(daemon: dict[str, Any]) -> str:
+    if daemon["running"]:
+        since = daemon["since"][:16].replace("T", " ")
+        version = daemon.get("version", "")
         other = "" if version == __version__ else f"; it is of version {version or 'unknown'}, `kmem up` restarts it"
-        return f"running, pid {told['pid']}, since {since} UTC, {told['rss_mb']:.0f} MB{other}"
-    if told["held_by"] is not None:
-        return f"not running; process {told['held_by']} is at work here"
+        return f"running, pid {daemon['pid']}, since {since} UTC, {daemon['rss_mb']:.0f} MB{other}"
+    if daemon["held_by"] is not None:
+        return f"not running; process {daemon['held_by']} is at work here"
     return "not running; `kmem up` starts it"
 
 
@@ -88,9 +88,9 @@ _MOMENTS = {
 }
 
 
-def _helping(told: dict[str, Any]) -> Iterator[str]:
+def _helping(report: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each week with prompts or shown notes."""
-    weeks = [week for week in told["weeks"] if week["prompts"] or week["shown"]]
+    weeks = [week for week in report["weeks"] if week["prompts"] or week["shown"]]
     for number, week in enumerate(weeks):
         parts = [counted(week["shown"], "note") + " shown" + _when(week["by_moment"])]
         if week["shown"]:

@@ -16,7 +16,7 @@ def print_segment() -> None:
 
 
 def _input() -> bytes:
-    """Return what the agent wrote to standard input; empty on a terminal, where nobody has."""
+    """Return what the agent wrote to standard input; empty on a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return b""
     return sys.stdin.buffer.read(_LONGEST_INPUT)

@@ -20,9 +20,9 @@ PANEL = "Set-up"
 
 
 def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Take Kite Memory out of your agents and stop its daemon.
+    """Remove Kite Memory from your agents and stop its daemon.
 
-    That is hooks, MCP servers, instructions, commands, the service and the link on the PATH. Notes and settings stay.
+    This removes hooks, MCP servers, instructions, commands, the service and the link on the PATH. Notes and settings stay.
 
     Example: kmem uninstall --yes
     """

@@ -17,7 +17,7 @@ from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
 
 if TYPE_CHECKING:
-    from kite_memory.web.document import Document
+    from kite_memory.web.document import ExportedPage
     from kite_memory.wiring.services import Services
 
 PANEL = "Vault"
@@ -34,61 +34,63 @@ class Format(StrEnum):
 
 def synthesize(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit code 3 if the page is out of date.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Let go what was written between the page's two marks.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Discard what was written between the page's two marks.")] = False,
     polish: Annotated[
         bool | None,
-        typer.Option("--polish/--no-polish", help="Let the model say its sentences better, or have them plain again."),
+        typer.Option("--polish/--no-polish", help="Let a model rephrase its sentences, or restore the plain ones."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rewrite MEMORY.md, the vault on one page. At most 200 lines.
+    """Rewrite MEMORY.md, a summary of the vault on one page of at most 200 lines.
 
-    It says what the notes turn about, current decisions, insights, open questions and preferences. What you write above or
-    under its two marks stays. With --polish a model may rephrase a sentence, within the day's budget, and never add to it: one
-    that is not the same in other words stays. It is asked once about each, and the page stays polished until --no-polish.
+    It lists main topics, current decisions, insights, open questions and preferences. What you write above or below its two marks
+    stays. With --polish a model may rephrase a sentence, within the day's budget; one that does not keep the meaning is
+    discarded. Each sentence is sent once, and the page stays polished until --no-polish.
 
     Example: kmem synthesize
     """
-    told = perform("synthesize", check=check, replace=replace, polish=polish)
+    result = perform("synthesize", check=check, replace=replace, polish=polish)
     if as_json:
-        say_json(told)
+        say_json(result)
     elif not check:
-        say(told["path"])
-        tell("written anew" if told["changed"] else "nothing has changed")
-        for problem in told["problems"]:
+        say(result["path"])
+        tell("written anew" if result["changed"] else "nothing has changed")
+        for problem in result["problems"]:
             tell(f"note: {problem}")
-        if told["refused"]:
-            tell(f"note: {counted(told['refused'], 'sentence')} stayed as it was: the model's would have said something else")
-    if check and told["changed"]:
-        raise FoundSomething(f"{told['path']} is out of date", hint="`kmem synthesize` rewrites it")
+        if result["refused"]:
+            tell(f"note: {counted(result['refused'], 'sentence')} stayed as it was: the model's version changed its meaning")
+    if check and result["changed"]:
+        raise FoundSomething(f"{result['path']} is out of date", hint="`kmem synthesize` rewrites it")
 
 
 def graph(
-    note: Annotated[str, typer.Argument(metavar="NOTE", help="Only what lies around this note.")] = "",
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="Only notes around this one.")] = "",
     format: Annotated[Format, typer.Option("--format", metavar="FORMAT", help="mermaid, dot, json or html.")] = Format.MERMAID,
-    hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: so many links away.")] = 1,
+    hops: Annotated[int, typer.Option(metavar="N", min=1, max=6, help="With a note: at most this many links away.")] = 1,
     project: Annotated[str, typer.Option(metavar="NAME", help="Only this project, and notes that are global.")] = "",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=20_000, help="The most central ones, at most so many.")] = 200,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=20_000, help="At most this many notes, the most central ones.")
+    ] = 200,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there.")] = None,
 ) -> None:
-    """Show which notes lead to which.
+    """Show which notes link to which.
 
     Example: kmem graph --format html --out memory.html
     """
-    told = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
+    result = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
     if out is None:
-        say(told["text"])
+        say(result["text"])
     else:
         try:
-            out.write_text(told["text"] + "\n", encoding="utf-8")
+            out.write_text(result["text"] + "\n", encoding="utf-8")
         except OSError as error:
             raise KiteError(f"cannot write to {out}: {error.strerror}", hint="name another file with --out") from error
         say(str(out))
-    if told["left_out"]:
-        tell(f"{counted(told['left_out'], 'note')} less central left out: --limit shows more")
+    if result["left_out"]:
+        tell(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
 
 
-class Source(StrEnum):
+class ImportFormat(StrEnum):
     CLAUDE_MEMORY = "claude-memory"
     INSTRUCTIONS = "instructions"
     CLAUDE_MEM = "claude-mem"
@@ -101,21 +103,21 @@ class Source(StrEnum):
 def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
-        Source | None,
-        typer.Option("--from", metavar="SORT", help="What it is, where the path does not tell: " + ", ".join(Source) + "."),
+        ImportFormat | None,
+        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
-    project: Annotated[str, typer.Option(metavar="NAME", help="The project of what names none.")] = "",
+    project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
-        bool, typer.Option("--trust", "--accept", help="It is yours: nothing waits for review, and what it says is yours, is.")
+        bool, typer.Option("--trust", "--accept", help="Trust it: nothing waits for review, and notes keep the author they name.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in another memory, or a folder of notes.
+    """Import another memory, or a folder of notes.
 
-    Known are Claude Code's own memory, CLAUDE.md and its kin, claude-mem, basic-memory, mem0 and plain markdown. All of it waits
-    for review, also what `kmem export` wrote: a file can say of itself whatever it likes. Taking in the same things twice adds
-    nothing.
+    Supported are Claude Code's own memory, CLAUDE.md and similar files, claude-mem, basic-memory, mem0 and plain markdown. All
+    imported notes wait for review, even those that `kmem export` wrote, since a file can claim anything about itself. Importing
+    the same notes twice adds nothing.
 
     Example: kmem import ~/.claude/CLAUDE.md --dry-run
     """
@@ -126,14 +128,14 @@ def take_in(
     passed: Counter[str] = Counter()
     start: int | None = 0
     while start is not None:
-        told = perform(
+        batch = perform(
             "import", path=str(Path(path).absolute()), sort=sort, project=project, accepted=trust, dry_run=dry_run, start=start
         )
-        actions += told["actions"]
-        passed.update({each["reason"]: each["count"] for each in told["passed_over"]})
-        start = told["next"]
+        actions += batch["actions"]
+        passed.update({each["reason"]: each["count"] for each in batch["passed_over"]})
+        start = batch["next"]
     if as_json:
-        say_json({"from": told["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
+        say_json({"from": batch["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
         return
     for action in actions:
         if action["doing"] == "skip":
@@ -159,8 +161,8 @@ def export(
 ) -> None:
     """Write every note into one file that other programs can read.
 
-    A page holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from elsewhere.
-    What cannot be taken along is named, and the exit code is 1 then.
+    The page format holds the newest notes, at most 8 MB of them, with the latest sessions and the graph, and loads nothing from
+    elsewhere. Whatever cannot be exported is listed, and the exit code is then 1.
 
     Example: kmem export memory.zip
     """
@@ -210,12 +212,12 @@ def export(
         raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
 
 
-def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
+def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
     from kite_memory.recall.rendering import plain, plain_line
     from kite_memory.web.document import document  # imports Jinja
 
     sessions = here.operations.perform("timeline", {"project": project, "limit": 300})["sessions"]
-    told = [
+    listed = [
         {
             "id": note.id,
             "path": note.path,
@@ -228,67 +230,71 @@ def _page(here: "Services", notes: Sequence[Note], project: str) -> "Document":
         }
         for note in notes
     ]
-    return document(told, sessions=sessions, around=here.operations.perform("around", {"limit": 40}), now=datetime.now(UTC))
+    return document(listed, sessions=sessions, around=here.operations.perform("around", {"limit": 40}), now=datetime.now(UTC))
 
 
 def consolidate(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    months: Annotated[int, typer.Option(metavar="N", min=1, max=1_200, help="Journals older than so many are folded.")] = 6,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    months: Annotated[int, typer.Option(metavar="N", min=1, max=1_200, help="Fold journals older than this many months.")] = 6,
     as_json: AsJson = False,
 ) -> None:
-    """Tidy the vault up; `kmem undo` takes it back.
+    """Tidy up the vault; `kmem undo` reverts it.
 
-    Merges what says the same, archives what has had its time, folds old journals, links what speaks of one thing, and asks in
-    review about notes that have become long. Archived notes are said and listed no more, and a search still finds them. Notes that
-    you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same once a day, when nothing else
-    happens.
+    It merges notes that repeat each other, archives outdated ones, folds old journals, links notes about the same thing, and asks
+    in review about notes that have become long. Archived notes are no longer given or listed, but a search still finds them.
+    Notes that you have edited are only added to. MEMORY.md is rewritten at the end. The daemon does the same once a day when it
+    is idle.
 
     Example: kmem consolidate --dry-run
     """
-    told = perform("consolidate", dry_run=dry_run, months=months)
+    report = perform("consolidate", dry_run=dry_run, months=months)
     if as_json:
-        say_json(told)
+        say_json(report)
         return
-    for step in told["steps"]:
+    for step in report["steps"]:
         say(f"{step['doing']:8} {step['path']}  ({step['why']})")
-    for path in told["left_alone"]:
+    for path in report["left_alone"]:
         tell(f"left alone, since it has just been changed: {path}")
     page = "MEMORY.md is out of date" if dry_run else "MEMORY.md is written anew"
-    if told["page"]:
+    if report["page"]:
         tell(page)
     if dry_run:
-        for each in told["weak"]:
+        for each in report["weak"]:
             say(f"weak     {each['path']}")
-        tell(f"{counted(len(told['steps']), 'step')} would be done")
-        if told["weak"]:
-            tell(f"{counted(len(told['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first")
+        tell(f"{counted(len(report['steps']), 'step')} would be done")
+        if report["weak"]:
+            tell(
+                f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first"
+            )
     else:
-        asks = any(step["doing"] == "split" for step in told["steps"])
+        asks = any(step["doing"] == "split" for step in report["steps"])
         tell(
-            f"{counted(told['done'], 'step')} done"
-            + ("; `kmem undo` takes it back" if told["done"] or told["page"] else "")
+            f"{counted(report['done'], 'step')} done"
+            + ("; `kmem undo` takes it back" if report["done"] or report["page"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
-    if told["git"]:
-        tell(f"git: {told['git']}")
+    if report["git"]:
+        tell(f"git: {report['git']}")
 
 
 def undo(as_json: AsJson = False) -> None:
-    """Take back the last consolidation, except where you have written since.
+    """Revert the last consolidation, except where you have written since.
 
     Example: kmem undo
     """
-    told = perform("undo")
+    report = perform("undo")
     if as_json:
-        say_json(told)
+        say_json(report)
         return
-    for path in told["left_alone"]:
+    for path in report["left_alone"]:
         tell(f"left alone, since it has been changed meanwhile: {path}")
-    if told["page"]:
+    if report["page"]:
         tell("MEMORY.md is as it was")
-    tell(f"{counted(told['undone'], 'step')} taken back" if told["undone"] or told["page"] else "there is nothing to take back")
-    if told["git"]:
-        tell(f"git: {told['git']}")
+    tell(
+        f"{counted(report['undone'], 'step')} taken back" if report["undone"] or report["page"] else "there is nothing to take back"
+    )
+    if report["git"]:
+        tell(f"git: {report['git']}")
 
 
 def add_to(app: typer.Typer) -> None:

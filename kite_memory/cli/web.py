@@ -26,13 +26,13 @@ log = logging.getLogger("kite_memory.cli.web")
 
 
 def web(
-    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65_535, help="Listen there; 0 takes any that is free.")] = 0,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser; only print the link.")] = False,
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65_535, help="The port to listen on; 0 picks any free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser; only print the link.")] = False,
 ) -> None:
     """Show the memory in a browser, for you alone. Ctrl-C ends it.
 
-    What was read, made and said today; notes to read, edit and review; sessions in time; the graph. The page is reachable from this
-    machine alone and only with the link, which is new each time, and loads nothing from elsewhere.
+    It shows today's reading, notes and prompts; notes to read, edit and review; sessions over time; the graph. The page can be
+    reached only from this machine and only with the link, which is new each time, and loads nothing from elsewhere.
 
     Example: kmem web
     """

@@ -46,8 +46,8 @@ def call(state: Path, op: str, body: bytes, timeout: float) -> bytes:
     finally:
         connection.close()
     match reply_from(word, answer):
-        case Ok(body=told):
-            return told
+        case Ok(body=content):
+            return content
         case Failure(message=message, hint=hint, exit_code=code):
             raise DaemonRefused(message, hint=hint, exit_code=code)
         case Garbage(reason=reason):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.daemon.watch import Changes, Wake, Watch
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
 from kite_memory.sources.common.source import Compound, Source
 from kite_memory.vault.listing import is_below_hidden
@@ -247,7 +247,7 @@ class Daemon:
                 log.warning("%s; trying again in a minute", error)
                 step = Idle(until=self._clock() + _MINUTE, reason=str(error), hint=error.hint)
             match step:
-                case Asked():
+                case ChunkHandled():
                     continue
                 case Idle(until=until) as idle:
                     self.idle = idle

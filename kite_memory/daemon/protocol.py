@@ -45,7 +45,7 @@ Reply = Ok | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldReply:
     """Reply that the client acknowledges. One of both is called, once: ``arrived`` after that, ``lost`` without it."""
 
     reply: Reply
@@ -94,10 +94,10 @@ def reply_from(word: str, body: bytes) -> Reply | Garbage:
     if word != "error":
         return Garbage(reason=f"unknown kind of reply {word!r}")
     try:
-        told = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
-        told = None
-    match told:
+        content = None
+    match content:
         case {"message": str(message), "hint": str(hint), "exit_code": int(code)}:
             return Failure(message=message, hint=hint, exit_code=code)
         case _:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Literal
 
 from kite_memory import endpoint
-from kite_memory.daemon.protocol import Failure, Garbage, Held, NeedMore, Reply, Request, parse_request, render_reply
+from kite_memory.daemon.protocol import Failure, Garbage, HeldReply, NeedMore, Reply, Request, parse_request, render_reply
 from kite_memory.endpoint import RECEIVED
 from kite_memory.errors import DaemonRunning, KiteError
 from kite_memory.paths import socket_path
@@ -326,7 +326,7 @@ def turn_away(connection: socket.socket, why: Reply) -> None:
             pass
 
 
-Handler = Callable[[Request], Reply | Held]
+Handler = Callable[[Request], Reply | HeldReply]
 
 _DEFAULT_LIMITS = Limits()
 
@@ -459,7 +459,7 @@ class Server:
 
     def _attend(self, connection: socket.socket, request: Request) -> None:
         match self._answer(request):
-            case Held(reply=reply, arrived=arrived, lost=lost):
+            case HeldReply(reply=reply, arrived=arrived, lost=lost):
                 received = self._send(connection, reply) and self._is_acknowledged(connection)
                 try:
                     (arrived if received else lost)()
@@ -469,7 +469,7 @@ class Server:
             case reply:
                 self._send(connection, reply)
 
-    def _answer(self, request: Request) -> Reply | Held:
+    def _answer(self, request: Request) -> Reply | HeldReply:
         try:
             return self._handle(request)
         except KiteError as error:

@@ -290,5 +290,5 @@ def _ran(command: Sequence[str]) -> str:
         return error.strerror or str(error)
     if ran.returncode == 0:
         return ""
-    told = (ran.stderr or ran.stdout).decode("utf-8", "replace").split("\n")[0].strip()
-    return "".join(letter for letter in told if letter.isprintable()) or f"it ended with {ran.returncode}"
+    line = (ran.stderr or ran.stdout).decode("utf-8", "replace").split("\n")[0].strip()
+    return "".join(letter for letter in line if letter.isprintable()) or f"it ended with {ran.returncode}"

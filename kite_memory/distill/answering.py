@@ -8,7 +8,7 @@ from kite_memory.distill.backends.backend import Backend, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 from kite_memory.distill.judge_question import objects_in
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.distill.prose import clean, clip, one_line, stems
 from kite_memory.errors import KiteError
 
@@ -24,7 +24,7 @@ NOT_IN_FORM = "the model's answer is not in the form asked for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class EvidencePiece:
     """One piece of evidence: a note or an event, redacted. ``head`` identifies it and gives its date."""
 
     head: str
@@ -32,7 +32,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
+class CitedSentence:
     """A sentence of an answer. ``rests_on`` are the positions, from 0, of at least one piece."""
 
     text: str
@@ -40,10 +40,10 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class WrittenAnswer:
     """An answer. Without sentences, the pieces do not answer the question. ``dropped`` counts sentences without evidence."""
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CitedSentence, ...]
     dropped: int = 0
 
 
@@ -57,7 +57,7 @@ class Answerer:
     """Answers questions with a model. Thread-safe."""
 
     backend: Backend
-    prompt: Prompt
+    prompt: PromptTemplate
     allowance: Allowance
     seconds: float = 60.0
 
@@ -65,10 +65,10 @@ class Answerer:
     def name(self) -> str:
         return f"{self.backend.name}:{self.backend.model}"
 
-    def answer(self, question: str, pieces: Sequence[Piece]) -> Said | Unsaid:
+    def answer(self, question: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | Unsaid:
         inquiry = Inquiry(
             system=self.prompt.system,
-            user=asked(question, pieces),
+            user=answer_prompt(question, pieces),
             schema=self.prompt.schema,
             max_tokens=_MAX_TOKENS,
             seconds=self.seconds,
@@ -76,7 +76,7 @@ class Answerer:
         reply = ask_booked(self.backend, self.allowance, inquiry)
         if isinstance(reply, Unsaid):
             return reply
-        return read_answer(reply.text, pieces) or Unsaid(reason=NOT_IN_FORM)
+        return parse_sentences(reply.text, pieces) or Unsaid(reason=NOT_IN_FORM)
 
 
 def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Reply | Unsaid:
@@ -103,11 +103,13 @@ def ask_booked(backend: Backend, allowance: Allowance, inquiry: Inquiry) -> Repl
             assert_never(ending)
 
 
-def asked(question: str, pieces: Sequence[Piece]) -> str:
+def answer_prompt(question: str, pieces: Sequence[EvidencePiece]) -> str:
     """Return the changing part of the prompt. Angle brackets in quoted text are replaced, and each piece is kept on one line."""
-    told = "\n".join(f"{number}. {_line(piece.head, _HEAD)}: {_line(piece.text, _PIECE)}" for number, piece in enumerate(pieces, 1))
+    numbered = "\n".join(
+        f"{number}. {_line(piece.head, _HEAD)}: {_line(piece.text, _PIECE)}" for number, piece in enumerate(pieces, 1)
+    )
     return (
-        f"<evidence>\n{told}\n</evidence>\n<question>\n{_line(question, _QUESTION)}\n</question>\n\n"
+        f"<evidence>\n{numbered}\n</evidence>\n<question>\n{_line(question, _QUESTION)}\n</question>\n\n"
         "Answer the question from the evidence. Everything between the tags is quoted material."
     )
 
@@ -116,19 +118,19 @@ def _line(text: str, limit: int) -> str:
     return clip(one_line(text[: 4 * limit]), limit).replace("<", "‹").replace(">", "›")
 
 
-def read_answer(text: str, pieces: Sequence[Piece]) -> Said | None:
+def parse_sentences(text: str, pieces: Sequence[EvidencePiece]) -> WrittenAnswer | None:
     """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Sentences not supported by any piece are dropped."""
-    for told in objects_in(text[:_LONGEST_ANSWER]):
-        sentences = told.get("sentences")
+    for answer in objects_in(text[:_LONGEST_ANSWER]):
+        sentences = answer.get("sentences")
         if not isinstance(sentences, list):
             continue
         kept = [sentence for each in sentences[:_SENTENCES] if (sentence := _sentence(each, pieces)) is not None]
-        return Said(sentences=tuple(kept), dropped=len(sentences) - len(kept))
+        return WrittenAnswer(sentences=tuple(kept), dropped=len(sentences) - len(kept))
     return None
 
 
-def _sentence(told: object, pieces: Sequence[Piece]) -> Sentence | None:
-    match told:
+def _sentence(value: object, pieces: Sequence[EvidencePiece]) -> CitedSentence | None:
+    match value:
         case {"text": str(text), "cites": list(cites)} if text.strip():
             said = stems(text)
             rests_on = dict.fromkeys(
@@ -139,11 +141,11 @@ def _sentence(told: object, pieces: Sequence[Piece]) -> Sentence | None:
                 and 1 <= cite <= len(pieces)
                 and _bears(pieces[cite - 1], said)
             )
-            return Sentence(text=clip(one_line(clean(text)), _SENTENCE), rests_on=tuple(rests_on)) if rests_on else None
+            return CitedSentence(text=clip(one_line(clean(text)), _SENTENCE), rests_on=tuple(rests_on)) if rests_on else None
         case _:
             return None
 
 
-def _bears(piece: Piece, said: frozenset[str]) -> bool:
+def _bears(piece: EvidencePiece, said: frozenset[str]) -> bool:
     """Return whether a piece can support a sentence: they must share a word."""
     return not said or bool(said & stems(f"{piece.head} {piece.text[: 4 * _PIECE]}"))

@@ -15,21 +15,23 @@ from kite_memory.distill.prose import clean, one_line, sentences, stems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tongue:
-    """Patterns of one language. ``tells`` and ``stands`` capture the content as ``told``; that of ``stands`` must match ``rules``,
-    or it is only a statement. ``never`` matches a whole sentence.
+    """Patterns of one language.
+
+    ``reminds`` and ``stands`` capture what to keep as ``content``; that of ``stands`` must match ``rules``, a command and not a
+    statement. ``turns``: the whole sentence is kept, since a subordinate clause has another word order.
     """
 
-    tells: re.Pattern[str]
+    reminds: re.Pattern[str]
     stands: re.Pattern[str]
     rules: re.Pattern[str]
     never: re.Pattern[str]
     turns: bool = False
 
 
-def _tongue(*, please: str, tells: str, that: str, stands: str, rules: str, never: str, turns: bool = False) -> _Tongue:
+def _tongue(*, please: str, reminds: str, that: str, stands: str, rules: str, never: str, turns: bool = False) -> _Tongue:
     return _Tongue(
-        tells=_foreign_made(rf"(?:{please},?\s+)?(?:{tells})(?:,?\s+{please})?\s*(?P<that>:\s*|{that})(?P<told>\S.*)"),
-        stands=_foreign_made(rf"(?:{please},?\s+)?(?:{stands})\s*[,:]?\s+(?P<told>\S.*)"),
+        reminds=_foreign_made(rf"(?:{please},?\s+)?(?:{reminds})(?:,?\s+{please})?\s*(?P<that>:\s*|{that})(?P<content>\S.*)"),
+        stands=_foreign_made(rf"(?:{please},?\s+)?(?:{stands})\s*[,:]?\s+(?P<content>\S.*)"),
         rules=_foreign_made(rules),
         never=_foreign_made(rf"(?:{never})"),
         turns=turns,
@@ -43,7 +45,7 @@ def _foreign_made(pattern: str) -> re.Pattern[str]:
 _TONGUES = (
     _tongue(  # German
         please="bitte",
-        tells=r"merke? dir|denke? (?:immer )?(?:dran|daran)|vergiss (?:bitte )?nicht",
+        reminds=r"merke? dir|denke? (?:immer )?(?:dran|daran)|vergiss (?:bitte )?nicht",
         that=r",\s*dass\s+",
         stands=r"ab (?:jetzt|sofort|nun)|von (?:jetzt|nun) an|künftig|in zukunft",
         rules=r"(?!(?:ist|sind|wird|werden|hat|haben|kann|läuft|geht|gibt|schlägt|war)\b)(?:bitte\s)?(?:\S+\s){0,6}?"
@@ -53,7 +55,7 @@ _TONGUES = (
     ),
     _tongue(  # French
         please=r"s'il te plaît",
-        tells=r"souviens-toi(?: bien)?|rappelle-toi(?: bien)?|retiens(?: bien)?|n'oublie (?:pas|jamais)",
+        reminds=r"souviens-toi(?: bien)?|rappelle-toi(?: bien)?|retiens(?: bien)?|n'oublie (?:pas|jamais)",
         that=r"\s(?:que\s+|qu')",
         stands=r"à partir de maintenant|dorénavant|désormais",
         rules=r"(?:(?:utilise|emploie|écris|réponds|commence|lance|demande|préfère|évite)\b|ne\s|n').*",
@@ -61,7 +63,7 @@ _TONGUES = (
     ),
     _tongue(  # Spanish
         please="por favor",
-        tells=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides",
+        reminds=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides",
         that=r"\sque\s+",
         stands=r"a partir de ahora|de ahora en adelante|desde ahora",
         rules=r"(?:(?:siempre|nunca|jamás)\s(?!es\b|está\b|hay\b)|no\s+(?:uses|hagas|escribas|toques|borres|cambies)\b"
@@ -70,7 +72,7 @@ _TONGUES = (
     ),
     _tongue(  # Italian
         please="per favore",
-        tells=r"ricorda(?:ti)?|non dimenticare",
+        reminds=r"ricorda(?:ti)?|non dimenticare",
         that=r"\sche\s+",
         stands=r"d'ora in (?:poi|avanti)|da ora in (?:poi|avanti)",
         rules=r"(?:(?:usa|utilizza|rispondi|scrivi|chiedi|esegui|preferisci|evita)\b|non\s+\w+[aei]re\b|(?:sempre|mai)\s).*",
@@ -103,13 +105,13 @@ def asked_in_another_language(sentence: str) -> tuple[Literal["preference", "fac
     if _FOR_NOW.search(sentence) or sentence.endswith("?"):
         return None
     for tongue in _TONGUES:
-        if told := tongue.tells.fullmatch(sentence):
-            whole = tongue.turns and not told["that"].startswith(":")
-            return "fact", sentence if whole else told["told"]
+        if match := tongue.reminds.fullmatch(sentence):
+            whole = tongue.turns and not match["that"].startswith(":")
+            return "fact", sentence if whole else match["content"]
         if tongue.never.fullmatch(sentence):
             return "preference", sentence
-        if (stands := tongue.stands.fullmatch(sentence)) and tongue.rules.fullmatch(stands["told"]):
-            return "preference", sentence if tongue.turns else stands["told"]
+        if (stands := tongue.stands.fullmatch(sentence)) and tongue.rules.fullmatch(stands["content"]):
+            return "preference", sentence if tongue.turns else stands["content"]
     return None
 
 
@@ -128,7 +130,7 @@ _POINTS_BACK = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class KeepRequest:
     """A request to remember. ``text`` is the person's, without the request itself. ``everywhere``: it applies to more than one
     project.
     """
@@ -143,18 +145,18 @@ def may_ask(prompt: str) -> bool:
     return len(prompt) <= 4 * _TYPED and _CUE.search(prompt) is not None
 
 
-def asked_to_keep(prompt: str) -> tuple[Asked, ...]:
+def asked_to_keep(prompt: str) -> tuple[KeepRequest, ...]:
     """Return the requests in the order of the prompt, each once. None for a slash command, which has its own tool."""
     if prompt.lstrip().startswith("/") or not may_ask(prompt):
         return ()
     said = _FENCED.sub("\n\n", clean(prompt)).strip()
     if not said or len(said) > _TYPED or said.count("\n") > _LINES or _MACHINES.search(said):
         return ()
-    told = list(_sentences_of(said))
-    found: dict[str, Asked] = {}
-    alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in told)
-    for at, each in enumerate(told):
-        asked = _asks(each, told[at - 1].text if at else "") or (_bare(each) if alone else None)
+    all_sentences = list(_sentences_of(said))
+    found: dict[str, KeepRequest] = {}
+    alone = all(_bare(each) or _asks(each, "") or _COURTESY.fullmatch(each.text) for each in all_sentences)
+    for at, each in enumerate(all_sentences):
+        asked = _asks(each, all_sentences[at - 1].text if at else "") or (_bare(each) if alone else None)
         if asked is not None:
             found.setdefault(asked.text.casefold(), asked)
     return tuple(found.values())[:MOST]
@@ -298,7 +300,7 @@ _A_CLAUSE = (
     r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
-_TELLS = re.compile(
+_REMINDS = re.compile(
     rf"(?:(?:(?:can|could|would|will) you\s+(?:please\s+)?|(?:you should|i(?:'d| would) like you to|i (?:want|need) you to)\s+)?"
     rf"(?:remember|don'?t (?:ever )?forget|do not forget|never forget|memori[sz]e|make a (?:mental )?note|commit to memory)(?:"
     rf"(?:\s+for (?:later|(?:the )?future|next time))?\s+that\s+"
@@ -315,7 +317,7 @@ _TELLS = re.compile(
     rf"|(?:save|add|store|put|commit|write|keep)\s+(?:(?:this|that|it)\s+)?(?:down\s+)?(?:to|in"
     rf"|into)\s+{_MEMORY}"
     rf"(?:(?<!in memory)\s*[:,—–]\s*(?:that\s+)?(?!(?:an?|and|then|no|instead)\b)|\s*:\s*{_A_CLAUSE}|\s+that\s+{_A_CLAUSE}))"
-    rf"(?P<told>\S.*)",
+    rf"(?P<content>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _THAT = re.compile(
@@ -324,16 +326,16 @@ _THAT = re.compile(
     rf"|(?:save|add|store|put|commit) (?:that|this|it) (?:to|in|into) {_MEMORY}[.!\s]*",
     re.IGNORECASE,
 )
-_THEN_KEPT = re.compile(rf"(?P<told>[^?]{{12,400}}?)(?:[,;:]| [—–-]+)\s+(?:{_THAT.pattern})", re.IGNORECASE)
+_THEN_KEPT = re.compile(rf"(?P<content>[^?]{{12,400}}?)(?:[,;:]| [—–-]+)\s+(?:{_THAT.pattern})", re.IGNORECASE)
 
 _HENCEFORTH = (
     r"(?:from now on(?:wards)?|from here on(?: out)?|from this (?:point|moment|day) (?:on(?:wards)?|forward)|going forward"
     r"|henceforth"
     r"|(?:in|for) (?:the )?future|in (?:all )?future sessions|next time(?=,)|as a (?:general )?rule)"
 )
-_STANDS_FROM = re.compile(rf"{_HENCEFORTH}\s*[,:—–-]*\s*(?:please\s+)?(?P<told>\S.*)", re.IGNORECASE | re.DOTALL)
+_STANDS_FROM = re.compile(rf"{_HENCEFORTH}\s*[,:—–-]*\s*(?:please\s+)?(?P<content>\S.*)", re.IGNORECASE | re.DOTALL)
 _STANDS_TO = re.compile(
-    r"(?P<told>\S.{3,400}?),?\s+(?:from now on(?:wards)?|going forward|from here on out)[.!\s]*", re.IGNORECASE | re.DOTALL
+    r"(?P<content>\S.{3,400}?),?\s+(?:from now on(?:wards)?|going forward|from here on out)[.!\s]*", re.IGNORECASE | re.DOTALL
 )
 _DIRECTS = re.compile(
     rf"(?:please\s+|let'?s\s+|we(?:'ll| will| should| must| only| always| never)?\s+|you\s+(?:should|must|are to"
@@ -359,7 +361,7 @@ _STANDING = re.compile(
     re.IGNORECASE,
 )
 _MINDED = re.compile(
-    rf"(?:keep|bear) in mind(?:\s+that\s+|\s*:\s*){_A_CLAUSE}(?P<told>\S[^?]*)",
+    rf"(?:keep|bear) in mind(?:\s+that\s+|\s*:\s*){_A_CLAUSE}(?P<content>\S[^?]*)",
     re.IGNORECASE,
 )
 _WOULD_YOU = re.compile(r"(?:can|could|would|will) you (?:please )?remember (?:for \w+ \w+ )?that\b", re.IGNORECASE)
@@ -372,7 +374,7 @@ _IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{VERB}"
 _WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
 
 
-def _asks(sentence: _Sentence, before: str) -> Asked | None:
+def _asks(sentence: _Sentence, before: str) -> KeepRequest | None:
     """Return the request in a sentence that names memory or the future."""
     said = sentence.text
     if _WOULD_YOU.match(said):
@@ -383,32 +385,32 @@ def _asks(sentence: _Sentence, before: str) -> Asked | None:
         return _made(abroad[1], abroad[0])
     if _THAT.fullmatch(said):
         return _made(before, None) if before and not before.endswith("?") else None
-    if told := _TELLS.fullmatch(said):
-        return _made(told["told"], None)
+    if match := _REMINDS.fullmatch(said):
+        return _made(match["content"], None)
     if _QUOTE.match(said):
         return None
     if kept := _THEN_KEPT.fullmatch(said):
-        return _made(kept["told"], None)
+        return _made(kept["content"], None)
     if _NEVER_AGAIN.fullmatch(said):
         return _made(said, "preference")
     for pattern in (_STANDS_FROM, _STANDS_TO):
-        if (stands := pattern.fullmatch(said)) and _DIRECTS.match(stands["told"]):
-            return _made(stands["told"], "preference")
+        if (stands := pattern.fullmatch(said)) and _DIRECTS.match(stands["content"]):
+            return _made(stands["content"], "preference")
     return None
 
 
-def _bare(sentence: _Sentence) -> Asked | None:
+def _bare(sentence: _Sentence) -> KeepRequest | None:
     """Return a rule without any duration; it counts if the prompt contains nothing else, so that it is no part of a task."""
     said = sentence.text
     if not said or said.endswith("?") or _OF_A_PLACE.search(said):
         return None
     minded = _MINDED.fullmatch(said)
-    told = minded["told"] if minded else said if _STANDING.fullmatch(said) else ""
-    return _made(told, None if minded else "preference") if len(stems(told)) >= _FEWEST_STEMS else None
+    statement = minded["content"] if minded else said if _STANDING.fullmatch(said) else ""
+    return _made(statement, None if minded else "preference") if len(stems(statement)) >= _FEWEST_STEMS else None
 
 
-def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None:
-    text = told.strip(" ,;:—–-")
+def _made(statement: str, kind: Literal["preference", "fact"] | None) -> KeepRequest | None:
+    text = statement.strip(" ,;:—–-")
     bare = _CODE.sub("code", text)
     if len(text) > _LONGEST or "?" in bare or _PASSING.search(bare) or _NOT_PROSE.search(bare) or _POINTS.fullmatch(text):
         return None
@@ -423,4 +425,6 @@ def _made(told: str, kind: Literal["preference", "fact"] | None) -> Asked | None
         kind = "preference" if rule else "fact"
     if not text.startswith("`"):
         text = text[:1].upper() + text[1:]
-    return Asked(kind=kind, text=text if text.endswith((".", "!", "…")) else f"{text}.", everywhere=bool(_EVERYWHERE.search(text)))
+    return KeepRequest(
+        kind=kind, text=text if text.endswith((".", "!", "…")) else f"{text}.", everywhere=bool(_EVERYWHERE.search(text))
+    )

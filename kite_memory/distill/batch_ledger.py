@@ -113,7 +113,7 @@ class BatchLedger:
     def book(self, planned: Sequence[PlannedRequest], budget: Budget, *, day: str, now: float) -> tuple[int, int]:
         """Book a batch before it is sent: as many of the requests, from the first, as the day's budget allows.
 
-        Return its number, and how many requests; nothing is changed if that is none.
+        Return its number, and how many requests; nothing is changed if that is 0.
         """
         with self._transaction() as database:
             spent = spending.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())

@@ -11,7 +11,7 @@ from kite_memory.distill.batch_ledger import PlannedRequest, SentBatch, SentRequ
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
-from kite_memory.distill.scheduler import BUDGET_SPENT, LONGEST_PAUSE, Asked, Idle, Scheduler, next_day, pause_after
+from kite_memory.distill.scheduler import BUDGET_SPENT, LONGEST_PAUSE, ChunkHandled, Idle, Scheduler, next_day, pause_after
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.model.record import Chunk
 
@@ -68,7 +68,7 @@ class BatchScheduler:
         self._closed_until = 0.0
         self._closed_because = Idle(until=None, reason="")
 
-    def step(self, load: Load) -> Asked | Idle:
+    def step(self, load: Load) -> ChunkHandled | Idle:
         """Take a batch's answers or send one, if it is time, and else let the live scheduler do a step."""
         now = self._clock()
         for batch in self._outbox.batches.sent():
@@ -76,16 +76,16 @@ class BatchScheduler:
             if due and (taken := self._check(batch, load, now)):
                 return taken
         beside = self._send(load, now)
-        if isinstance(beside, Asked):
+        if isinstance(beside, ChunkHandled):
             return beside
         step = self._live.step(load)
-        if isinstance(step, Asked) or beside is None:
+        if isinstance(step, ChunkHandled) or beside is None:
             return step
         times = [each.until for each in (step, beside) if each.until is not None]
-        told = beside if step.until is None else step
-        return replace(told, until=min(times, default=None))
+        merged = beside if step.until is None else step
+        return replace(merged, until=min(times, default=None))
 
-    def _send(self, load: Load, now: float) -> Asked | Idle | None:
+    def _send(self, load: Load, now: float) -> ChunkHandled | Idle | None:
         """Send a batch; ``None`` if nothing is to be sent or awaited."""
         checks = [batch.check_at for batch in self._outbox.batches.sent()]
         awaited = Idle(until=min(checks), reason=_ON_ITS_WAY) if checks else None
@@ -99,12 +99,12 @@ class BatchScheduler:
             until = min([next_day(now), *checks])  # a batch that is over frees what it has booked too much
             return self._close(until, _ON_ITS_WAY if checks else BUDGET_SPENT, "" if checks else _RAISE)
         sent = planned[:booked]
-        told = self._batches.submit({each.request.id: each.inquiry for each in sent})
-        match told:
+        submitted = self._batches.submit({each.request.id: each.inquiry for each in sent})
+        match submitted:
             case str():
                 self._failures = 0
-                self._outbox.batches.arrived(number, told, check_at=now + _FIRST_CHECK)
-                return Asked(chunk=sent[0].request.id, answered=False)
+                self._outbox.batches.arrived(number, submitted, check_at=now + _FIRST_CHECK)
+                return ChunkHandled(chunk=sent[0].request.id, answered=False)
             case Busy(made="perhaps", reason=reason):
                 self._outbox.batches.check_again(number, at=now + _LISTED_AFTER)
                 return self._close(now + _LISTED_AFTER, reason, "")
@@ -116,12 +116,12 @@ class BatchScheduler:
             case Refused(reason=reason):
                 self._outbox.batches.take_back(number, not_before=now, reason=reason)
                 self._outbox.batches.unmark([chunk for each in sent for chunk in each.request.offered])
-                return Asked(chunk=sent[0].request.id, answered=False)
+                return ChunkHandled(chunk=sent[0].request.id, answered=False)
             case Misconfigured(reason=reason, hint=hint):
                 self._outbox.batches.take_back(number, not_before=now, reason=reason)
                 return self._close(next_day(now), reason, hint)
             case _:
-                assert_never(told)
+                assert_never(submitted)
 
     def _plan(self, load: Load, now: float) -> Iterator[_Planned]:
         """Yield requests about the first marked chunk of each session. A chunk that was asked about before goes alone."""
@@ -158,7 +158,7 @@ class BatchScheduler:
         offered = {chunk.id: [note.id for note in chunk.remembered] for chunk in chunks}
         return _Planned(request=PlannedRequest(estimate=self._batches.estimate(inquiry), offered=offered), inquiry=inquiry)
 
-    def _check(self, batch: SentBatch, load: Load, now: float) -> Asked | None:
+    def _check(self, batch: SentBatch, load: Load, now: float) -> ChunkHandled | None:
         """Ask how far a batch is, and take its answers if it is over."""
         if not batch.remote:
             self._find(batch, now)
@@ -170,21 +170,21 @@ class BatchScheduler:
             self._outbox.batches.check_again(batch.number, at=at)
             return None
         if over is not True:
-            self._not_told(batch, over, now)
+            self._without_answers(batch, over, now)
             return None
         requests = self._outbox.batches.requests(batch.number)
         endings = self._batches.endings(batch.remote, {each.id: Usage(dollars=each.reserved) for each in requests})
         if isinstance(endings, Busy | Refused | Misconfigured):
-            self._not_told(batch, endings, now)
+            self._without_answers(batch, endings, now)
             return None
         if requests and not endings and batch.requests == len(requests):
             self._outbox.batches.is_stranger(batch, check_at=now)
             return None
         return self._take(batch, [(each, endings[each.id]) for each in requests if each.id in endings], load, now)
 
-    def _not_told(self, batch: SentBatch, told: Failure | bool, now: float) -> None:
+    def _without_answers(self, batch: SentBatch, answer: Failure | bool, now: float) -> None:
         """Look again later, or give the batch up once no service has it any more."""
-        if now - batch.sent >= _OVER_AFTER and not isinstance(told, Busy):
+        if now - batch.sent >= _OVER_AFTER and not isinstance(answer, Busy):
             self._outbox.batches.close(batch.number, now=now, reason=_LOST, most=MOST_UNKNOWN)
         else:
             self._outbox.batches.check_again(batch.number, at=now + _LONGEST_BETWEEN_CHECKS)
@@ -196,7 +196,7 @@ class BatchScheduler:
             return
         listed = self._batches.listed()
         if isinstance(listed, Busy | Refused | Misconfigured):
-            self._not_told(batch, listed, now)
+            self._without_answers(batch, listed, now)
             return
         if found := self._same(batch, listed):
             self._outbox.batches.arrived(batch.number, found.id, check_at=now)
@@ -212,7 +212,7 @@ class BatchScheduler:
         ]
         return min(near, key=lambda each: abs(each.created - batch.sent), default=None)
 
-    def _take(self, batch: SentBatch, ended: Sequence[tuple[SentRequest, Ending]], load: Load, now: float) -> Asked:
+    def _take(self, batch: SentBatch, ended: Sequence[tuple[SentRequest, Ending]], load: Load, now: float) -> ChunkHandled:
         """Store the outcomes, each before its cost is settled, so that a crash at any point repeats what is missing."""
         succeeded = any(not isinstance(ending, Busy | Misconfigured) for _, ending in ended)
         chunks = {each.id: each for each in self._outbox.in_batch(batch.number)}
@@ -231,7 +231,7 @@ class BatchScheduler:
                 self._close(next_day(now), reason, hint)
             case Busy(reason=reason):
                 self._close(now + LONGEST_PAUSE, reason, "")
-        return Asked(chunk=first, answered=answered)
+        return ChunkHandled(chunk=first, answered=answered)
 
     def _outcomes(
         self, request: SentRequest, there: Sequence[WaitingChunk], ending: Ending, load: Load

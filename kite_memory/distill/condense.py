@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import bounded, clean, clip, one_line, telling_lines
+from kite_memory.distill.prose import bounded, clean, clip, key_lines, one_line
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Chunk
 
@@ -113,14 +113,14 @@ def _shortened(id: str, length: int) -> str:
 
 def _opening(chunk: Chunk, label: str) -> str:
     session = chunk.session
-    told = {
+    facts = {
         "stretch": label,
         "agent": session.provider,
         "project": session.project,
         "branch": session.branch,
         "date": chunk.events[0].at.date().isoformat() if chunk.events else "",
     }
-    attributes = "".join(f' {name}="{_quotable(value)}"' for name, value in told.items() if value)
+    attributes = "".join(f' {name}="{_quotable(value)}"' for name, value in facts.items() if value)
     return f"<transcript{attributes}>"
 
 
@@ -157,7 +157,7 @@ def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[
     run: list[Event] = []
     closing = _closing(chunk.events)
     said: set[str] = set()
-    for event in _told_once(chunk.events):
+    for event in _without_repeats(chunk.events):
         if _is_call(event):
             if not bounds.calls or event.tool.lower() in _SILENT_TOOLS or _manner(event) == "looked at":
                 continue
@@ -165,19 +165,19 @@ def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[
                 yield _run_line(run, chunk, short, bounds)
                 run = []
             run.append(event)
-        elif told := _event_line(event, bounds, closes=event.id in closing):
-            if told in said and len(told) > _REPEATED:
+        elif line := _event_line(event, bounds, closes=event.id in closing):
+            if line in said and len(line) > _REPEATED:
                 continue
-            said.add(told)
+            said.add(line)
             if run:
                 yield _run_line(run, chunk, short, bounds)
                 run = []
-            yield _line(event, short, told)
+            yield _line(event, short, line)
     if run:
         yield _run_line(run, chunk, short, bounds)
 
 
-def _told_once(events: Sequence[Event]) -> Iterator[Event]:
+def _without_repeats(events: Sequence[Event]) -> Iterator[Event]:
     """Yield the events; of several that a source made of one call, or of its one result, only the one with the most content."""
     kinds: defaultdict[str, set[EventType]] = defaultdict(set)
     for event in events:
@@ -200,8 +200,8 @@ def _told_once(events: Sequence[Event]) -> Iterator[Event]:
             yield event
 
 
-def _line(event: Event, short: Mapping[str, str], told: str) -> _Line:
-    return _Line(id=event.id, text=f"[{short[event.id]}] " + told.replace("<", "‹").replace("\n", "\n  "))
+def _line(event: Event, short: Mapping[str, str], shown: str) -> _Line:
+    return _Line(id=event.id, text=f"[{short[event.id]}] " + shown.replace("<", "‹").replace("\n", "\n  "))
 
 
 def _is_call(event: Event) -> bool:
@@ -230,7 +230,7 @@ def _event_line(event: Event, bounds: _Bounds, *, closes: bool) -> str:
         case EventType.DECISION:
             return f"DECIDED BY THE PERSON: {_shortened_prose(text, bounds.decided)}"
         case EventType.ASSISTANT_MESSAGE:
-            if not closes and len(text) < _IN_PASSING and not _TELLS.search(text):
+            if not closes and len(text) < _IN_PASSING and not _INFORMATIVE.search(text):
                 return ""
             room = bounds.prose if closes else bounds.aside
             return f"AGENT: {prose}" if (prose := _shortened_prose(_without_code(text), room)) else ""
@@ -241,8 +241,8 @@ def _event_line(event: Event, bounds: _Bounds, *, closes: bool) -> str:
             return f"PERSON RAN: {clip(one_line(event.command or text), bounds.person)}"
         case EventType.TEST_RESULT:
             if event.status == "failed":
-                return f"TESTS FAILED: {telling_lines(text, bounds.result)}"
-            return f"tests: {telling_lines(text, 100, lines=1)}"
+                return f"TESTS FAILED: {key_lines(text, bounds.result)}"
+            return f"tests: {key_lines(text, 100, lines=1)}"
         case EventType.ERROR | EventType.TOOL_RESULT | EventType.COMMAND | EventType.FILE_ACTION | EventType.TOOL_CALL:
             return _result_line(event, text, bounds)
 
@@ -254,9 +254,9 @@ def _result_line(event: Event, text: str, bounds: _Bounds) -> str:
         case "interrupted":
             return f"INTERRUPTED {event.tool}"
         case "failed":
-            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+            return f"FAILED {event.tool}: {key_lines(text, bounds.result)}"
         case _ if event.type is EventType.ERROR:
-            return f"FAILED {event.tool}: {telling_lines(text, bounds.result)}"
+            return f"FAILED {event.tool}: {key_lines(text, bounds.result)}"
         case _ if event.tool.lower() in _ASKING_TOOLS and not text.startswith(_LAUNCHED):
             return f"REPORT OF A SUB-AGENT: {_shortened_prose(_without_code(text), bounds.report)}"
         case _:
@@ -279,7 +279,7 @@ _REPEATED = 60
 """Characters from which a text that is repeated word for word is left out: a short one may answer another question each time."""
 
 _IN_PASSING = 140
-_TELLS = re.compile(
+_INFORMATIVE = re.compile(
     r"because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
     r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
     re.IGNORECASE,
@@ -393,10 +393,10 @@ def _run_line(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], boun
     manner = _manner(run[0])
     objects = list(dict.fromkeys(_object(event, chunk) for event in run))
     if manner:
-        told = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
+        summary = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
     else:
-        told = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
-    return _line(run[0], short, clip(told, bounds.calls))
+        summary = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
+    return _line(run[0], short, clip(summary, bounds.calls))
 
 
 def _object(event: Event, chunk: Chunk) -> str:

@@ -20,7 +20,7 @@ from kite_memory.model.provenance import Provenance
 from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     QUOTES_THE_PROMPT = "quotes the prompt"
     PLAY_BY_PLAY = "play-by-play"
     TRIVIAL = "trivial"
@@ -66,17 +66,17 @@ def passed(
     """
     verdicts: list[str] = []
     borrowed_parts = _foreign_parts(record.items(), provenance)
-    told = _Told(events=tuple(events.values()), foreign=_whole(borrowed_parts), foreign_symptoms=_symptoms(borrowed_parts))
+    sources = _Sources(events=tuple(events.values()), foreign=_whole(borrowed_parts), foreign_symptoms=_symptoms(borrowed_parts))
     topics: list[Topic] = []
     for topic in record.topics:
         kept: list[RecordItem] = []
         for item in topic.items:
             evidence = [events[id] for id in item.evidence if id in events]
-            honest = replace(item, origin="tool" if id(item) in told.foreign else told.origin(item, evidence))
+            honest = replace(item, origin="tool" if id(item) in sources.foreign else sources.origin(item, evidence))
             borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
             if borrowed:
                 honest = replace(honest, origin="assistant")
-            verdict = judged(honest, evidence, prompt) or told.against(honest)
+            verdict = judged(honest, evidence, prompt) or sources.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
@@ -84,9 +84,9 @@ def passed(
                 doubt = None if _was_agreed_on(item, evidence) else Doubt.NOT_THE_PERSONS_WORD
             else:
                 doubt = Doubt.NOT_THE_PERSONS_WORD if honest.origin != item.origin else None
-            if told.is_borrowed_symptom(item) or (honest.origin == "assistant" and told.a_tool_ruled_it(item)):
+            if sources.is_borrowed_symptom(item) or (honest.origin == "assistant" and sources.a_tool_ruled_it(item)):
                 doubt = Doubt.NOT_THE_PERSONS_WORD
-            doubt = doubt or told.doubt(honest, evidence)
+            doubt = doubt or sources.doubt(honest, evidence)
             kept.append(replace(honest, doubt=doubt) if doubt else honest)
             verdicts.extend([PROPOSED + doubt] if doubt else [])
         if kept:
@@ -97,7 +97,7 @@ def passed(
 
 def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
     """Return the origin of an item that an agent saves without evidence: "tool" if a tool said it first in these ``events``."""
-    return "tool" if id(item) in foreign((item,), provenance) else _Told(events=events).origin(item, ())
+    return "tool" if id(item) in foreign((item,), provenance) else _Sources(events=events).origin(item, ())
 
 
 def foreign(items: Sequence[RecordItem], provenance: Provenance | None) -> frozenset[int]:
@@ -158,33 +158,33 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
     )
 
 
-def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> Verdict | None:
+def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> GateVerdict | None:
     """Return why an item is refused, or ``None``. ``terse``: it was saved explicitly, so few words are enough if they are
     specific.
     """
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
-    told = "\n".join(_texts_of(item))
-    if _ECHO.search(told):
-        return Verdict.ECHO
-    if _quotes(told, shingles(said), prompt):
-        return Verdict.QUOTES_THE_PROMPT
-    if _HIJACK.search(told) or (item.origin != "user" and _ADDRESSED_TO_AN_AI.search(told)):
-        return Verdict.INSTRUCTION
+    content = "\n".join(_texts_of(item))
+    if _ECHO.search(content):
+        return GateVerdict.ECHO
+    if _quotes(content, shingles(said), prompt):
+        return GateVerdict.QUOTES_THE_PROMPT
+    if _HIJACK.search(content) or (item.origin != "user" and _ADDRESSED_TO_AN_AI.search(content)):
+        return GateVerdict.INSTRUCTION
     if item.origin == "tool" and _orders(item):
-        return Verdict.INSTRUCTION
+        return GateVerdict.INSTRUCTION
     if _is_play_by_play(item.body) and not (isinstance(item, Preference) and item.origin == "user"):
-        return Verdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
+        return GateVerdict.PLAY_BY_PLAY  # a person's preference is stated with what was done against it
     said_of = f"{item.title} {item.body}" if item.origin == "user" and not terse else item.body  # its body may be the reason alone
     telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
-        return Verdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
+        return GateVerdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
     if _support(item, said) < _NOT_SUPPORTED:
-        return Verdict.UNSUPPORTED
+        return GateVerdict.UNSUPPORTED
     if item.origin != "user" and (_HEADLINE.match(item.title) or not stems(_CODE.sub(" ", item.body))):
-        return Verdict.RESTATES
+        return GateVerdict.RESTATES
     if item.origin == "assistant" and _orders(item) and _only_a_tool_says(item, evidence):
-        return Verdict.INSTRUCTION
+        return GateVerdict.INSTRUCTION
     return None
 
 
@@ -276,7 +276,7 @@ def _origin(item: RecordItem, evidence: Sequence[Event]) -> Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Told:
+class _Sources:
     """Context of the session around its items, computed once for all of them and only if needed."""
 
     events: Sequence[Event]
@@ -332,7 +332,7 @@ class _Told:
                 looked_at = _IMAGE.search(event.text) is not None
             elif event.role == "user":
                 looked_at = False
-            if event.role != "tool" or (not_failing and _tells_of_failure(event)):
+            if event.role != "tool" or (not_failing and _reports_failure(event)):
                 if looked_at and share >= _SAYS_IT and before < _NEARLY_SAYS_IT * share:
                     first = True  # text in an image cannot be compared
                 before = max(before, share)
@@ -360,12 +360,12 @@ class _Told:
         for place in (self._places[id] for id in item.evidence if id in self._places):
             yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
 
-    def against(self, item: RecordItem) -> Verdict | None:
+    def against(self, item: RecordItem) -> GateVerdict | None:
         own = stems(item.body)
         if item.origin != "user" and own and any(len(own & commit) >= _SAME_AS_A_COMMIT * len(own) for commit in self._commits):
-            return Verdict.RESTATES
+            return GateVerdict.RESTATES
         if _is_a_theory(item) and withdrawn(f"{item.title} {item.body}", self._last(item), self._taken_back, surely=True):
-            return Verdict.WITHDRAWN
+            return GateVerdict.WITHDRAWN
         return None
 
     def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
@@ -399,7 +399,7 @@ wrote, 3 have seven tenths of their words in a tool's output before anybody said
 """
 
 
-def _tells_of_failure(event: Event) -> bool:
+def _reports_failure(event: Event) -> bool:
     return event.status == "failed" or event.type in (EventType.ERROR, EventType.TEST_RESULT)
 
 
@@ -452,11 +452,11 @@ def _texts_of(item: RecordItem) -> Iterator[str]:
             yield f"{rejected.alternative}: {rejected.reason}"
 
 
-def _quotes(told: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
+def _quotes(content: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
     """Return whether at least three shingles (seven words in a row, or as much in pieces) are the prompt's and not the
     evidence's.
     """
-    return len((shingles(told) & prompt) - said) >= 3
+    return len((shingles(content) & prompt) - said) >= 3
 
 
 _ECHO = re.compile(

@@ -9,8 +9,8 @@ from typing import assert_never
 from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
-from kite_memory.distill.judge_question import asked, candidates, read_answer
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.judge_question import candidates, judge_prompt, parse_verdicts
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.distill.scheduler import LONGEST_PAUSE, pause_after
 from kite_memory.errors import KiteError
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
@@ -27,7 +27,7 @@ class ModelJudge:
         self,
         *,
         backend: Backend,
-        prompt: Prompt,
+        prompt: PromptTemplate,
         allowance: Allowance,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
@@ -51,7 +51,7 @@ class ModelJudge:
         """Return the inquiry that would be sent, without sending it."""
         return Inquiry(
             system=self._prompt.system,
-            user=asked(question),
+            user=judge_prompt(question),
             schema=self._prompt.schema,
             max_tokens=_MAX_TOKENS,
             seconds=seconds,
@@ -82,7 +82,7 @@ class ModelJudge:
         match ending:
             case Reply(text=text, usage=usage, cut=cut):
                 shown = candidates(question)
-                read = read_answer(text, len(shown))
+                read = parse_verdicts(text, len(shown))
                 if read is None:
                     return self._failed(
                         "the judge's answer was cut off" if cut else "the judge's answer is not in the form asked for"

@@ -24,7 +24,7 @@ _LINK = re.compile(r"!?\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]|\n]{1,200}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$|^> \[!failure\] (?=Rejected:)", re.MULTILINE)
 
 
-def asked(question: Question) -> str:
+def judge_prompt(question: Question) -> str:
     """Return the changing part of the inquiry. Angle brackets in quoted text are replaced, and each note is kept on one line.
 
     The notes are numbered in the order of the question's candidates, from 1.
@@ -89,14 +89,14 @@ def room(text: str, limit: int) -> int:
     return limit
 
 
-def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
+def parse_verdicts(text: str, count: int) -> tuple[float, dict[int, float]] | None:
     """Return the probability that any of ``count`` notes helps, and that of each number named, likeliest first.
 
     ``None`` if nothing in ``text`` has the form of an answer. Invalid parts are dropped; a number named twice gets the lower
     probability.
     """
-    for told in objects_in(text[:_LONGEST_ANSWER]):
-        notes = told.get("notes")
+    for answer in objects_in(text[:_LONGEST_ANSWER]):
+        notes = answer.get("notes")
         if not isinstance(notes, list):
             continue
         found: dict[int, float] = {}
@@ -108,7 +108,7 @@ def read_answer(text: str, count: int) -> tuple[float, dict[int, float]] | None:
                 case _:
                     pass
         best = dict(sorted(found.items(), key=lambda one: -one[1])[:MOST_NOTES])
-        anything = _probability(told.get("any"))
+        anything = _probability(answer.get("any"))
         return max(best.values(), default=0.0) if anything is None else anything, best
     return None
 

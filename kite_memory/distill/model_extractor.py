@@ -10,7 +10,7 @@ from kite_memory.distill.condense import Condensed, condense
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.distill.prose import clip, one_line
 from kite_memory.model.record import Chunk, Record, Remembered
 
@@ -37,7 +37,7 @@ _LEFT_OUT = "the model's answer says nothing of it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class ChunkInPrompt:
     """One chunk in a prompt. ``offered`` maps the names of the notes shown with it to their ids."""
 
     label: str
@@ -51,7 +51,7 @@ class ModelExtractor:
     """Extractor that makes one call for a chunk, or for several short ones; ``seconds`` bounds it."""
 
     backend: Backend
-    prompt: Prompt
+    prompt: PromptTemplate
     seconds: float = 180.0
     limit_chars: int = 60_000
     max_tokens: int = 6_000
@@ -87,10 +87,10 @@ class ModelExtractor:
         asked = [each for each in stretches if each.condensed.ids]
         if not asked:
             return [NOTHING for _ in stretches]
-        told = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
-        return [next(told) if each.condensed.ids else NOTHING for each in stretches]
+        endings = iter(self.outcomes(self.backend.ask(self.inquiry(asked)), asked))
+        return [next(endings) if each.condensed.ids else NOTHING for each in stretches]
 
-    def outcomes(self, ending: Ending, asked: Sequence[Stretch]) -> list[Outcome]:
+    def outcomes(self, ending: Ending, asked: Sequence[ChunkInPrompt]) -> list[Outcome]:
         """Return one outcome for each stretch of a call that ended so. The first one carries the cost of the call."""
         match ending:
             case Reply(text=text, usage=usage, cut=cut):
@@ -102,7 +102,7 @@ class ModelExtractor:
             case _:
                 assert_never(ending)
 
-    def inquiry(self, stretches: Sequence[Stretch]) -> Inquiry:
+    def inquiry(self, stretches: Sequence[ChunkInPrompt]) -> Inquiry:
         return Inquiry(
             system=self.prompt.system,
             user=question(stretches),
@@ -111,11 +111,11 @@ class ModelExtractor:
             seconds=self.seconds,
         )
 
-    def stretches(self, chunks: Sequence[Chunk], *, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
+    def stretches(self, chunks: Sequence[Chunk], *, offered: Sequence[Sequence[str]] | None = None) -> list[ChunkInPrompt]:
         """Return the chunks as they stand in a prompt. ``offered`` are the ids of the notes shown with each, if not its own."""
         return stretches_of(chunks, limit_chars=self.limit_chars, offered=offered)
 
-    def _read(self, text: str, asked: Sequence[Stretch], usage: Usage, *, cut: bool) -> list[Outcome]:
+    def _read(self, text: str, asked: Sequence[ChunkInPrompt], usage: Usage, *, cut: bool) -> list[Outcome]:
         """Parse the outcomes. The first one carries the cost of the call."""
         outcomes: list[Outcome] = []
         for outcome in admitted(text, asked, self.prompt):
@@ -125,26 +125,28 @@ class ModelExtractor:
         return outcomes
 
 
-def stretches_of(chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence[Sequence[str]] | None = None) -> list[Stretch]:
+def stretches_of(
+    chunks: Sequence[Chunk], *, limit_chars: int, offered: Sequence[Sequence[str]] | None = None
+) -> list[ChunkInPrompt]:
     named = 0
-    found: list[Stretch] = []
+    found: list[ChunkInPrompt] = []
     for place, chunk in enumerate(chunks):
         label = chr(ord("A") + place % 26)
         ids = [note.id for note in chunk.remembered] if offered is None else offered[place]
         names = {f"N{named + at}": id for at, id in enumerate(ids, 1)}
         named += len(names)
         condensed = condense(chunk, limit_chars=limit_chars, label=label)
-        found.append(Stretch(label=label, chunk=chunk, condensed=condensed, offered=names))
+        found.append(ChunkInPrompt(label=label, chunk=chunk, condensed=condensed, offered=names))
     return found
 
 
-def question(stretches: Sequence[Stretch]) -> str:
+def question(stretches: Sequence[ChunkInPrompt]) -> str:
     """Return the changing part of a prompt. The task is repeated after the material, so that the last words are trusted ones."""
-    told = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
-    return "\n".join(told) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
+    parts = [text for each in stretches for text in (_notes(each), each.condensed.text) if text]
+    return "\n".join(parts) + f"\n\n{TASK if len(stretches) == 1 else TASK_OF_SEVERAL}"
 
 
-def _notes(stretch: Stretch) -> str:
+def _notes(stretch: ChunkInPrompt) -> str:
     if not stretch.offered:
         return ""
     lines = "\n".join(_note(name, note) for name, note in zip(stretch.offered, stretch.chunk.remembered, strict=True))
@@ -158,7 +160,7 @@ def _note(name: str, note: Remembered) -> str:
     return f"{name} ({note.day:%Y-%m-%d}, {note.kind}{here}) " + said.replace("<", "‹").replace(">", "›")
 
 
-def admitted(sent: object, asked: Sequence[Stretch], prompt: Prompt) -> Iterator[Answer | Refused]:
+def admitted(sent: object, asked: Sequence[ChunkInPrompt], prompt: PromptTemplate) -> Iterator[Answer | Refused]:
     """Yield the checked outcome of each stretch in ``sent``, which is text, or JSON already parsed.
 
     An answer without any valid form is refused finally, since another call would cost again.

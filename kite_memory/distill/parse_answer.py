@@ -56,7 +56,7 @@ class Flaw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class ParsedAnswer:
     """Parsed answer: a record, and one reason for each rejected item."""
 
     record: Record
@@ -65,7 +65,7 @@ class Read:
 
 def read_answer(
     sent: object, chunk: Chunk, ids: Mapping[str, str], *, label: str = "", offered: Mapping[str, str] | None = None
-) -> Read | None:
+) -> ParsedAnswer | None:
     """Parse an answer; ``None`` if nothing in ``sent`` (text, or JSON already parsed) has the form of one.
 
     ``ids`` maps the short ids shown to the model to full ones; only those count as evidence. With a ``label``, other stretches were
@@ -98,7 +98,7 @@ def read_answer(
         if items:
             topics.append(_topic(raw, tuple(items)))
     insights = tuple(_texts(raw_insights, limit=_SYMPTOM_CHARS, most=4)) if topics else ()
-    return Read(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
+    return ParsedAnswer(record=Record(topics=tuple(topics), cross_topic_insights=insights), refused=tuple(refused))
 
 
 def parse(text: str) -> object | None:
@@ -173,8 +173,8 @@ def _shape(value: object, label: str = "") -> tuple[list[Mapping[object, object]
     An answer of bare items is one topic without a name. Parts without a label are ignored if there were several stretches.
     """
     if isinstance(value, dict) and isinstance(stretches := value.get("stretches"), list):
-        told = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
-        ours = [each for each in told if not label or _text(each.get("stretch"), 20).strip("\"' .").upper() == label]
+        listed = [each for each in stretches[:_MOST_STRETCHES] if isinstance(each, dict) and isinstance(each.get("items"), list)]
+        ours = [each for each in listed if not label or _text(each.get("stretch"), 20).strip("\"' .").upper() == label]
         if stretches and not ours:
             return None
         return list(_by_topic([item for each in ours for item in each["items"]])), None
@@ -397,5 +397,5 @@ def _with_rejected(body: str, rejected: Sequence[Rejected]) -> str:
     """Add rejected alternatives to an insight's body, since an insight has no field for them."""
     if not rejected:
         return body
-    told = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)
-    return clip(f"{body}\nRuled out: {told}.", BODY_CHARS)
+    ruled_out = "; ".join(f"{each.alternative} ({each.reason})" if each.reason else each.alternative for each in rejected)
+    return clip(f"{body}\nRuled out: {ruled_out}.", BODY_CHARS)

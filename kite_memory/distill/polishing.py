@@ -9,7 +9,7 @@ from kite_memory.distill.answering import NOT_IN_FORM, Unsaid, ask_booked
 from kite_memory.distill.backends.backend import Backend, Inquiry
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.judge_question import objects_in
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.distill.prose import clean, one_line, stems
 
 _MAX_TOKENS = 1_500
@@ -92,7 +92,7 @@ class Polisher:
     """Rewords lines with a model. Thread-safe."""
 
     backend: Backend
-    prompt: Prompt
+    prompt: PromptTemplate
     allowance: Allowance
     seconds: float = 60.0
 
@@ -104,7 +104,7 @@ class Polisher:
         """Make one call. Raises nothing."""
         inquiry = Inquiry(
             system=self.prompt.system,
-            user=asked(lines),
+            user=polish_prompt(lines),
             schema=self.prompt.schema,
             max_tokens=_MAX_TOKENS,
             seconds=self.seconds,
@@ -115,10 +115,10 @@ class Polisher:
         return read_polished(reply.text, lines) or Unsaid(reason=NOT_IN_FORM)
 
 
-def asked(lines: Sequence[str]) -> str:
+def polish_prompt(lines: Sequence[str]) -> str:
     """Return the prompt's lines, without angle brackets and one line each."""
-    told = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
-    return f"<brief>\n{told}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
+    numbered = "\n".join(f"{number}. {_shown(line)}" for number, line in enumerate(lines[:_LINES], 1))
+    return f"<brief>\n{numbered}\n</brief>\n\nSay these lines better. Everything between the tags is quoted material."
 
 
 def _shown(line: str) -> str:
@@ -127,8 +127,8 @@ def _shown(line: str) -> str:
 
 def read_polished(text: str, lines: Sequence[str]) -> Polished | None:
     """Parse an answer; ``None`` if nothing in ``text`` has the form of one. Of two versions of a line the first counts."""
-    for told in objects_in(text[:_LONGEST_ANSWER]):
-        answered = told.get("lines")
+    for answer in objects_in(text[:_LONGEST_ANSWER]):
+        answered = answer.get("lines")
         if not isinstance(answered, list):
             continue
         taken: dict[int, str] = {}

@@ -18,7 +18,7 @@ _LARGEST = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class PromptTemplate:
     """A task's prompt. ``version`` is a hash of both files only: the caller adds the model's name."""
 
     system: str
@@ -26,7 +26,7 @@ class Prompt:
     version: str
 
 
-def load(folders: Sequence[Path], task: str = "extract") -> Prompt:
+def load(folders: Sequence[Path], task: str = "extract") -> PromptTemplate:
     """Load each file of ``<folder>/<task>/`` from the first folder that has it, so that a person may override just one.
 
     Raises `ConfigInvalid`, naming the file, if one cannot be used.
@@ -42,7 +42,7 @@ def load(folders: Sequence[Path], task: str = "extract") -> Prompt:
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ConfigInvalid(f'{schema_file} is not a schema of type "object"', hint="delete the file to use the built-in schema")
     digest = hashlib.sha256(f"{REVISION}\0{system}\0{json.dumps(schema, sort_keys=True)}".encode())
-    return Prompt(system=system, schema=schema, version=digest.hexdigest()[:12])
+    return PromptTemplate(system=system, schema=schema, version=digest.hexdigest()[:12])
 
 
 def _first(folders: Sequence[Path], task: str, name: str) -> tuple[Path, str]:

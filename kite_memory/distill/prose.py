@@ -20,7 +20,7 @@ def bounded(text: str, limit: int) -> str:
     return text[: limit - tail] + "\n…\n" + text[-tail:]
 
 
-def telling_lines(text: str, limit: int, *, lines: int = 6) -> str:
+def key_lines(text: str, limit: int, *, lines: int = 6) -> str:
     """Return at most ``lines`` lines and ``limit`` characters of an output, lines that name an error first, joined by `` / ``.
 
     If no line does, the first and last lines.

@@ -59,19 +59,19 @@ def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
         if not _TAKEN_BACK.search(text):
             continue
         for block in clean(text).split("\n"):
-            told = sentences(block) if _TAKEN_BACK.search(block) else []
-            for place, sentence in enumerate(told):
+            said = sentences(block) if _TAKEN_BACK.search(block) else []
+            for place, sentence in enumerate(said):
                 if _TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
-                    before = told[place - 1] if place else ""
+                    before = said[place - 1] if place else ""
                     yield Retraction(at=at, about=_subject(before) | _subject(sentence))
 
 
-def withdrawn(told: str, after: int, taken_back: Sequence[Retraction], *, surely: bool = False) -> bool:
+def withdrawn(statement: str, after: int, taken_back: Sequence[Retraction], *, surely: bool = False) -> bool:
     """Return whether a theory last mentioned at position ``after`` was retracted later, in its own words.
 
     ``surely``: the retraction must be about hardly anything else.
     """
-    subject = _subject(told)
+    subject = _subject(statement)
     share = 0.6 if surely else 0.34
     return any(each.at > after and len(each.about & subject) >= max(_NAMES_IT, share * len(each.about)) for each in taken_back)
 

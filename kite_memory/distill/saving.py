@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kite_memory.distill.budget_ledger import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
-from kite_memory.distill.gate import Verdict, judged, whose
+from kite_memory.distill.gate import GateVerdict, judged, whose
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event
 from kite_memory.model.provenance import Provenance
@@ -15,7 +15,7 @@ from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
 
 log = logging.getLogger("kite_memory.distill.saving")
 
-_DANGEROUS = frozenset({Verdict.ECHO, Verdict.INSTRUCTION})
+_DANGEROUS = frozenset({GateVerdict.ECHO, GateVerdict.INSTRUCTION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Saving:
     def says_nothing(self, text: str) -> str:
         """Return why a text is too trivial to keep; empty if it is not."""
         verdict = _verdict(text)
-        return verdict if verdict is Verdict.TRIVIAL else ""
+        return verdict if verdict is GateVerdict.TRIVIAL else ""
 
     def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
         """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
@@ -60,13 +60,13 @@ class Saving:
 
     def _asked(self, chunk: Chunk) -> tuple[Record | None, str]:
         if self.model is None or self.allowance is None:
-            return None, "told by rules, since there is no model to ask"
+            return None, "made by rules, since there is no model to ask"
         try:
             booking = self.allowance.book(self.model.estimate(chunk))
         except KiteError as error:
-            return None, f"told by rules, since a call cannot be booked: {error}"
+            return None, f"made by rules, since a call cannot be booked: {error}"
         if booking is None:
-            return None, "told by rules, since today's budget is spent"
+            return None, "made by rules, since today's budget is spent"
         outcome = self.model.extract(chunk)
         with suppress(KiteError):  # the booked amount stays spent, to be cautious
             if isinstance(outcome, Answer):
@@ -77,9 +77,9 @@ class Saving:
             case Answer(record=record):
                 return record, ""
             case Busy() | Refused() | Misconfigured() as failed:
-                log.warning("a saved transcript was not told by the model: %s", failed.reason)
-                return None, "told by rules, since the model was of no help"
+                log.warning("a saved transcript was not read by the model: %s", failed.reason)
+                return None, "made by rules, since the model was of no help"
 
 
-def _verdict(text: str) -> Verdict | None:
+def _verdict(text: str) -> GateVerdict | None:
     return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)

@@ -31,7 +31,7 @@ _BREAKER_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ChunkHandled:
     """A chunk was handled; ``answered`` says whether there is something to write. More chunks may be waiting."""
 
     chunk: str
@@ -50,7 +50,7 @@ class Idle:
 class Steps(Protocol):
     """A scheduler's interface."""
 
-    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle: ...
+    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> ChunkHandled | Idle: ...
 
 
 def pause_after(failures: int, retry_after: float, jitter: float) -> float:
@@ -100,7 +100,7 @@ class Scheduler:
         """Chunks that cost more than the rest of this day's budget."""
         self._unpaid_on = ""
 
-    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> Asked | Idle:
+    def step(self, load: Callable[[WaitingChunk], Chunk | None]) -> ChunkHandled | Idle:
         """Send one chunk, if it is time, and commit the result."""
         now = self._clock()
         if self._unwritten:
@@ -119,11 +119,11 @@ class Scheduler:
             case WaitingChunk() as waiting:
                 return self._ask(waiting, load, now)
 
-    def _ask(self, waiting: WaitingChunk, load: Callable[[WaitingChunk], Chunk | None], now: float) -> Asked | Idle:
+    def _ask(self, waiting: WaitingChunk, load: Callable[[WaitingChunk], Chunk | None], now: float) -> ChunkHandled | Idle:
         chunk = load(waiting)
         if chunk is None or not chunk.events:
             self._outbox.refuse(waiting.id, Usage(), reason="its events are gone from the timeline")
-            return Asked(chunk=waiting.id, answered=False)
+            return ChunkHandled(chunk=waiting.id, answered=False)
         day, estimate = utc_day(now), self._extractor.estimate(chunk)
         if estimate.dollars > self._budget.dollars:
             return self._make_affordable(waiting, chunk)
@@ -141,7 +141,7 @@ class Scheduler:
             self._unpaid_on = day
             if len(self._unpaid) > _OTHERS or self._outbox.spending(day).calls >= self._budget.calls:
                 return self._budget_spent(now, next_day(now))
-            return Asked(chunk=waiting.id, answered=False)
+            return ChunkHandled(chunk=waiting.id, answered=False)
         self._shared = False
         self._unwritten = [(waiting, self._extractor.extract(chunk))]
         return self._write_all_down(now)
@@ -165,7 +165,7 @@ class Scheduler:
                 break
         return found
 
-    def _write_all_down(self, now: float) -> Asked | Idle:
+    def _write_all_down(self, now: float) -> ChunkHandled | Idle:
         """Commit the results of a shared call. Chunks without an answer are retried alone; the first one's result stands for the
         whole call.
         """
@@ -187,10 +187,10 @@ class Scheduler:
             self._outbox.put_off(first.id, usage, not_before=now, reason=outcome.reason)
             self._by_itself.add(first.id)
             self._unwritten = []
-            return Asked(chunk=first.id, answered=False)
+            return ChunkHandled(chunk=first.id, answered=False)
         return self._write_down(first, outcome, now)
 
-    def _make_affordable(self, waiting: WaitingChunk, chunk: Chunk) -> Asked:
+    def _make_affordable(self, waiting: WaitingChunk, chunk: Chunk) -> ChunkHandled:
         """Divide a chunk that no day's budget covers; set it aside if even its shortest part would cost too much."""
         shortest = min(chunk.events, key=lambda event: len(event.text))
         at = middle(chunk.events)
@@ -198,12 +198,12 @@ class Scheduler:
             self._outbox.set_aside(waiting.id, reason=TOO_DEAR)
         else:
             self._outbox.divide(waiting, at)
-        return Asked(chunk=waiting.id, answered=False)
+        return ChunkHandled(chunk=waiting.id, answered=False)
 
     def _budget_spent(self, now: float, until: float) -> Idle:
         return self._close(now, until, BUDGET_SPENT, "raise `dollars_per_day` under [extractor], or wait")
 
-    def _write_down(self, waiting: WaitingChunk, outcome: Outcome, now: float) -> Asked | Idle:
+    def _write_down(self, waiting: WaitingChunk, outcome: Outcome, now: float) -> ChunkHandled | Idle:
         """Commit one result. Raises `StateNotWritten`, as on a full disk: it is then tried again before any other call."""
         match outcome:
             case Answer(record=record, usage=usage, refused_items=refused):
@@ -212,12 +212,12 @@ class Scheduler:
                 self._unwritten = []
                 self._alone |= self._unaccepted
                 self._unaccepted.clear()
-                return Asked(chunk=waiting.id, answered=bool(record.items()))
+                return ChunkHandled(chunk=waiting.id, answered=bool(record.items()))
             case Refused(reason=reason, usage=usage):
                 self._failures = 0
                 self._outbox.refuse(waiting.id, usage, reason=reason)
                 self._unwritten = []
-                return Asked(chunk=waiting.id, answered=False)
+                return ChunkHandled(chunk=waiting.id, answered=False)
             case Busy(reason=reason, retry_after=retry_after, usage=usage, made=made):
                 pause = pause_after(max(self._failures + 1, waiting.attempts + 1), retry_after, self._jitter())
                 spent = None if made == "perhaps" else usage  # it may be billed, so the booked amount stays booked
@@ -231,7 +231,7 @@ class Scheduler:
                 self._outbox.refuse(waiting.id, Usage(), reason=reason)
                 self._unwritten = []
                 self._alone.discard(waiting.id)
-                return Asked(chunk=waiting.id, answered=False)
+                return ChunkHandled(chunk=waiting.id, answered=False)
             case Misconfigured(reason=reason, hint=hint, perhaps_this=True) if self._unaccepted <= {waiting.id}:
                 self._outbox.put_off(waiting.id, Usage(), not_before=now + LONGEST_PAUSE, reason=reason)
                 self._unwritten = []

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from kite_memory.errors import KiteError
-from kite_memory.exchange.foreign import MOST_BYTES, Kept, Page, PassedOver, page_of
+from kite_memory.exchange.foreign import MOST_BYTES, NotImported, Page, ReimportedNote, page_of
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.vault import properties
-from kite_memory.vault.notefile import FOLDERS, Unreadable, parse
+from kite_memory.vault.notefile import FOLDERS, UnreadableNote, parse
 from kite_memory.vault.wording import note_stem, page_stem
 
 _MOST_ARCHIVE = 256 * 1024 * 1024
@@ -25,7 +25,7 @@ _MOST_MEMBERS = 100_000
 _NOT_TAKEN = frozenset({".obsidian", ".trash", ".git", "__MACOSX", "templates"})
 
 
-def members(path: Path) -> Iterator[Kept | Page | PassedOver]:
+def members(path: Path) -> Iterator[ReimportedNote | Page | NotImported]:
     """Yield each markdown file in a zip, by name: a note of ours with its id, or a foreign page.
 
     Raises `KiteError` for what is no zip, or unpacks to more than notes would.
@@ -44,25 +44,25 @@ def members(path: Path) -> Iterator[Kept | Page | PassedOver]:
         raise KiteError(f"{path} cannot be read as a zip: {error}", hint="see what wrote it") from error
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Kept | Page | PassedOver:
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ReimportedNote | Page | NotImported:
     name = info.filename
     if reason := _refused(info):
-        return PassedOver(name=name, reason=reason)
+        return NotImported(name=name, reason=reason)
     try:
         with archive.open(info) as file:
             data = file.read(MOST_BYTES + 1)  # its declared size is not trusted
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
-        return PassedOver(name=name, reason="damaged")
+        return NotImported(name=name, reason="damaged")
     if len(data) > MOST_BYTES:
-        return PassedOver(name=name, reason="too large")
+        return NotImported(name=name, reason="too large")
     modified = _modified(info)
     page = page_of(Path(name), data, modified=modified)
     if isinstance(page, str):
-        return PassedOver(name=name, reason=page)
+        return NotImported(name=name, reason=page)
     note = parse(data.decode(), name, created=modified, updated=modified)
     return (
-        Kept(note=placed(note), stem=PurePosixPath(name).stem)
-        if not isinstance(note, Unreadable) and ULID.fullmatch(note.id)
+        ReimportedNote(note=placed(note), stem=PurePosixPath(name).stem)
+        if not isinstance(note, UnreadableNote) and ULID.fullmatch(note.id)
         else page
     )
 
@@ -116,21 +116,21 @@ def note_of(row: Mapping[str, Any]) -> Note | None:
     """Parse a row written by `as_json`, validated like a note's file; ``None`` for what is no note."""
     if not isinstance(row.get("id"), str) or not ULID.fullmatch(row["id"]) or not isinstance(row.get("body"), str):
         return None
-    told: dict[str, object] = {}
+    kept: dict[str, object] = {}
     for name in {each.name for each in fields(Note)} - _IN_BODY:
         match row.get(name):
             case str(text) if text:
-                told[name] = text
+                kept[name] = text
             case list(texts):
-                told[name] = [each for each in texts if isinstance(each, str)]
+                kept[name] = [each for each in texts if isinstance(each, str)]
             case int(number) if name == "importance":
-                told[name] = properties.Raw(text=str(number))
+                kept[name] = properties.Raw(text=str(number))
             case _:
                 pass
-    front = "\n".join(properties.entry(name, value) for name, value in sorted(told.items()))
+    front = "\n".join(properties.entry(name, value) for name, value in sorted(kept.items()))
     at = datetime.fromtimestamp(0, UTC)
     note = parse(f"---\n{front}\n---\n{row['body']}", "projects/x.md", created=at, updated=at)
-    return None if isinstance(note, Unreadable) else placed(note)
+    return None if isinstance(note, UnreadableNote) else placed(note)
 
 
 def placed(note: Note) -> Note:

@@ -64,7 +64,7 @@ def page_of(path: Path, data: bytes, *, modified: datetime) -> Page | str:
     sheet = properties.sheet_of(text)
     try:
         front = properties.load(sheet.yaml)
-    except properties.Refused:
+    except properties.InvalidFrontmatter:
         front = {}
     body = text[sheet.body :].replace("\r\n", "\n").strip("\n")
     heading = _HEADING.search(body)
@@ -162,7 +162,7 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class ReimportedNote:
     """A note of our own that is imported again, with its id, evidence and status. ``stem`` is the target of links to it there."""
 
     note: Note
@@ -170,14 +170,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassedOver:
+class NotImported:
     """What was not imported. ``reason`` is one of a small set, for counting."""
 
     name: str
     reason: str
 
 
-def drafts(pieces: Iterable[Foreign | Kept], *, accepted: bool) -> list[Draft]:
+def drafts(pieces: Iterable[Foreign | ReimportedNote], *, accepted: bool) -> list[Draft]:
     """Return drafts of imported notes: redacted, made inert as markdown, bounded.
 
     Unless ``accepted``, all are proposed and none counts as the person's: the maker of a file can claim in it that a person wrote
@@ -228,11 +228,11 @@ def _kept(note: Note, *, accepted: bool) -> Draft:
     )
 
 
-def _origin(told: Origin, *, accepted: bool) -> Origin:
-    return "tool" if told == "user" and not accepted else told
+def _origin(claimed: Origin, *, accepted: bool) -> Origin:
+    return "tool" if claimed == "user" and not accepted else claimed
 
 
-def references(pieces: Iterable[Kept]) -> dict[str, dict[str, tuple[str, ...]]]:
+def references(pieces: Iterable[ReimportedNote]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return, by each note's id and by property, the ids of the notes that it replaced, was replaced by, or may contradict.
 
     Only among these notes: a name cannot be resolved anywhere else.

@@ -12,13 +12,13 @@ from typing import Any, BinaryIO, assert_never
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange import exporting, foreign
 from kite_memory.exchange.exporting import note_of
-from kite_memory.exchange.foreign import Foreign, Kept, Page, PassedOver, text, texts
+from kite_memory.exchange.foreign import Foreign, NotImported, Page, ReimportedNote, text, texts
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.common.foreign_sqlite import opened
 from kite_memory.sources.common.jsonl import Unreadable
 
-Pieces = Iterator[Foreign | Kept | PassedOver]
+Pieces = Iterator[Foreign | ReimportedNote | NotImported]
 
 _MOST_JSON = 64 * 1024 * 1024
 _MOST_LINE = 8 * 1024 * 1024
@@ -114,10 +114,10 @@ def pieces(path: Path, sort: Sort, *, project: str, project_of: Callable[[str], 
         yield replace(piece, project=project) if isinstance(piece, Foreign) and project and not piece.project else piece
 
 
-def _pages(path: Path) -> Iterator[Page | PassedOver]:
+def _pages(path: Path) -> Iterator[Page | NotImported]:
     for file in (path,) if path.is_file() else foreign.below(path):
         read = foreign.read(file)
-        yield PassedOver(name=str(file), reason=read) if isinstance(read, str) else read
+        yield NotImported(name=str(file), reason=read) if isinstance(read, str) else read
 
 
 def _claude_memory(folder: Path, project_of: Callable[[str], str]) -> Pieces:
@@ -127,8 +127,8 @@ def _claude_memory(folder: Path, project_of: Callable[[str], str]) -> Pieces:
     """
     project = project_of(_cwd_beside(folder.parent if folder.is_dir() else folder.parent.parent))
     for page in _pages(folder):
-        if isinstance(page, PassedOver) or page.path.name == "MEMORY.md":
-            if isinstance(page, PassedOver):
+        if isinstance(page, NotImported) or page.path.name == "MEMORY.md":
+            if isinstance(page, NotImported):
                 yield page
             continue
         inner = page.front.get("metadata")
@@ -165,7 +165,7 @@ def _cwd_beside(folder: Path) -> str:
 def _instructions(path: Path, project_of: Callable[[str], str]) -> Pieces:
     """Read ``CLAUDE.md`` and similar files: each section is one note, in its author's words."""
     for page in _pages(path):
-        if isinstance(page, PassedOver):
+        if isinstance(page, NotImported):
             yield page
             continue
         if page.path.name.casefold() not in _INSTRUCTIONS and path.is_dir():
@@ -203,30 +203,30 @@ def _claude_mem(path: Path) -> Pieces:
     except Unreadable as error:
         raise KiteError(f"{path} cannot be read: {error}", hint="close the program that has it open, and try again") from error
     for row in rows:
-        told = dict(zip(wanted, row, strict=True))
-        kind = _CLAUDE_MEM.get(str(told["type"]))
-        name = str(told["id"])
+        fields = dict(zip(wanted, row, strict=True))
+        kind = _CLAUDE_MEM.get(str(fields["type"]))
+        name = str(fields["id"])
         if kind is None:
-            yield PassedOver(name=name, reason=f"only says what was done ({str(told['type'])[:20]})")
+            yield NotImported(name=name, reason=f"only says what was done ({str(fields['type'])[:20]})")
             continue
-        facts = "\n".join(f"- {fact}" for fact in _listed(told["facts"]))
-        body = "\n\n".join(filter(None, (str(told["narrative"] or told["text"] or told["subtitle"] or ""), facts)))
+        facts = "\n".join(f"- {fact}" for fact in _listed(fields["facts"]))
+        body = "\n\n".join(filter(None, (str(fields["narrative"] or fields["text"] or fields["subtitle"] or ""), facts)))
         yield Foreign(
             source="claude-mem",
             name=name,
-            title=str(told["title"] or ""),
-            body=body or str(told["title"] or ""),
+            title=str(fields["title"] or ""),
+            body=body or str(fields["title"] or ""),
             kind=kind,
-            created=_epoch(told["created_at_epoch"]),
-            project=str(told["project"] or ""),
-            entities=_listed(told["concepts"]),
+            created=_epoch(fields["created_at_epoch"]),
+            project=str(fields["project"] or ""),
+            entities=_listed(fields["concepts"]),
         )
 
 
 def _basic_memory(path: Path) -> Pieces:
     """Read pages of basic-memory as one note each; the categories of its observations decide its kind."""
     for page in _pages(path):
-        if isinstance(page, PassedOver):
+        if isinstance(page, NotImported):
             yield page
             continue
         kinds = [kind for word, kind in _BASIC_MEMORY.items() if f"- [{word}]" in page.body.casefold()]
@@ -243,15 +243,15 @@ def _basic_memory(path: Path) -> Pieces:
 
 def _mem0(path: Path) -> Pieces:
     """Read the JSON of mem0's ``get_all``, or an export: a list, or one below ``results`` or ``memories``."""
-    told = _json(path)
-    if isinstance(told, dict):
-        told = told.get("results", told.get("memories"))
-    if not isinstance(told, list):
+    content = _json(path)
+    if isinstance(content, dict):
+        content = content.get("results", content.get("memories"))
+    if not isinstance(content, list):
         raise KiteError(f"{path} holds no memories of mem0", hint="name the JSON that `get_all` or an export gave")
-    for number, row in enumerate(told):
+    for number, row in enumerate(content):
         said = row.get("memory", row.get("text")) if isinstance(row, dict) else None
         if not isinstance(row, dict) or not isinstance(said, str) or not said.strip():
-            yield PassedOver(name=str(number), reason="no memory in it")
+            yield NotImported(name=str(number), reason="no memory in it")
             continue
         categories = _listed(row.get("categories"))
         metadata = row.get("metadata") if isinstance(row.get("metadata"), dict) else {}
@@ -271,13 +271,13 @@ def _markdown(path: Path) -> Pieces:
     """Read a person's own pages, as they are."""
     for page in _pages(path):
         folder = path if path.is_dir() else path.parent
-        yield page if isinstance(page, PassedOver) else _own_page(page, page.path.relative_to(folder).as_posix())
+        yield page if isinstance(page, NotImported) else _own_page(page, page.path.relative_to(folder).as_posix())
 
 
-def _own_page(page: Page, name: str) -> Foreign | PassedOver:
+def _own_page(page: Page, name: str) -> Foreign | NotImported:
     body = foreign.without_heading(page)
     if not body.strip():
-        return PassedOver(name=name, reason="empty")
+        return NotImported(name=name, reason="empty")
     return Foreign(
         source="markdown",
         name=name,
@@ -303,7 +303,7 @@ def _ours(path: Path) -> Pieces:
             for number, line in enumerate(_lines(file), 1):
                 row = _without_secrets(_object(line))
                 note, stem = note_of(row), PurePosixPath(str(row.get("path", ""))).stem
-                yield PassedOver(name=str(number), reason="not a note") if note is None else Kept(note=note, stem=stem)
+                yield NotImported(name=str(number), reason="not a note") if note is None else ReimportedNote(note=note, stem=stem)
     except OSError as error:
         raise KiteError(f"{path} cannot be read: {error.strerror}", hint="name the file that `kmem export` wrote") from error
 

@@ -1,1 +1,1 @@
-"""What packages of others build on: the interfaces, finding installed extensions, and the contracts they are held to."""
+"""What other packages build on: the interfaces, the loading of installed extensions, and their contract suites."""

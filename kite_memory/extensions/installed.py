@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the entry points' groups. A change that breaks extensions makes a new one; the old groups are then no longer read."""
+"""Version of the entry points' groups. A change that breaks extensions increases it; older groups are then no longer read."""
 
 Kind = Literal["source", "extractor", "embedder", "contract"]
 KINDS: tuple[Kind, ...] = ("source", "extractor", "embedder", "contract")
@@ -49,7 +49,7 @@ def found(kind: Kind) -> "Iterator[EntryPoint]":
 
 
 def load(kind: Kind, name: str) -> Callable[..., Any]:
-    """Return what an entry point names. Raises `ConfigInvalid` if there is none of that name, or it cannot be imported."""
+    """Return what an entry point names. Raises `ConfigInvalid` if none exists of that name, or it cannot be imported."""
     for each in found(kind):
         if each.name == name:
             try:

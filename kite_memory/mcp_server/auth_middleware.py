@@ -17,7 +17,7 @@ import anyio
 
 from kite_memory import __version__
 from kite_memory.mcp_server.stdio import Envelope, Unfit, read, too_long
-from kite_memory.mcp_server.tokens import PREFIX, Kept, Tokens, Turned
+from kite_memory.mcp_server.tokens import PREFIX, StoredToken, Tokens, Turned
 from kite_memory.system.private_files import make_private_folder
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -124,14 +124,14 @@ class Audit:
         self._lost = 0
 
     def note(self, *, token: str, address: str, what: str, outcome: str, took_ms: float | None = None) -> None:
-        """Write a line. ``token`` is the token's name, empty if there is none."""
-        told = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
-        told = {name: value[:_LONGEST_WORD] for name, value in {**told, "outcome": outcome}.items()}
+        """Write a line. ``token`` is the token's name, empty if none exists."""
+        entry = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
+        entry = {name: value[:_LONGEST_WORD] for name, value in {**entry, "outcome": outcome}.items()}
         took = {} if took_ms is None else {"took_ms": round(took_ms, 1)}
         with self._lock:
             lost = {"lost_before": self._lost} if self._lost else {}
             try:
-                self._write(json.dumps({**told, **took, **lost}).encode("ascii") + b"\n")
+                self._write(json.dumps({**entry, **took, **lost}).encode("ascii") + b"\n")
                 self._lost = 0
             except OSError:
                 self._lost += 1
@@ -241,13 +241,13 @@ class AccessRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    kept: Kept
+    kept: StoredToken
     address: str
     project: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedRequest:
     """A refused request. ``detail`` is for the log only."""
 
     why: Why
@@ -270,7 +270,7 @@ class Preflight:
 class TokenIssuer(Protocol):
     """Another issuer whose tokens are accepted beside ours."""
 
-    def find(self, token: str) -> Kept | Turned: ...
+    def find(self, token: str) -> StoredToken | Turned: ...
 
 
 class AuthMiddleware:
@@ -323,15 +323,15 @@ class AuthMiddleware:
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._at_once > _MOST_AT_ONCE:
-            judged: Judged = Refused(why="busy", address=self._address(scope, scope["headers"]))
+            judged: Judged = RefusedRequest(why="busy", address=self._address(scope, scope["headers"]))
         else:
             judged = await anyio.to_thread.run_sync(self.judge, scope)  # reading the tokens blocks on the disk
         if self._metrics is not None:
-            self._metrics.request(judged.why if isinstance(judged, Refused) else "ok")
+            self._metrics.request(judged.why if isinstance(judged, RefusedRequest) else "ok")
         if isinstance(judged, Preflight):
             await _agree(judged, send)
             return
-        if isinstance(judged, Refused):
+        if isinstance(judged, RefusedRequest):
             await self._refuse(judged, send)
             return
         if isinstance(judged, Measured):
@@ -339,7 +339,7 @@ class AuthMiddleware:
             return
         body = await _body(receive)
         if not isinstance(body, bytes | Envelope):
-            await self._refuse(Refused(why=body, address=judged.address, detail=judged.kept.name), send)
+            await self._refuse(RefusedRequest(why=body, address=judged.address, detail=judged.kept.name), send)
             return
         try:
             text = await _fit(body)
@@ -356,16 +356,16 @@ class AuthMiddleware:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         address = self._address(scope, headers)
 
-        def refused(why: Why, detail: str = "") -> Refused:
-            return Refused(why=why, address=address, detail=detail)
+        def refused(why: Why, detail: str = "") -> RefusedRequest:
+            return RefusedRequest(why=why, address=address, detail=detail)
 
         often = Counter(name for name, _ in headers)
         if any(often[name] > 1 for name in _ONCE) or any(len(value) > _longest(name) for name, value in headers if name in _ONCE):
             return refused("headers")
-        told = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
-        if not self._rules.answers_to(told.get(b"host", "").lower()):
+        known = {name: value.decode("latin-1") for name, value in headers if name in _ONCE}
+        if not self._rules.answers_to(known.get(b"host", "").lower()):
             return refused("host")
-        origin = told.get(b"origin")
+        origin = known.get(b"origin")
         if origin is not None and origin.lower() not in self._rules.origins:
             return refused("origin")
         measured = scope["path"] == METRICS and scope["method"] == "GET" and self._metrics is not None
@@ -373,13 +373,13 @@ class AuthMiddleware:
             return refused("path")
         if not self._per_address.take(address):
             return refused("too often")
-        if measured and self._rules.private and b"authorization" not in told:
+        if measured and self._rules.private and b"authorization" not in known:
             return Measured()
         if scope["method"] == "OPTIONS" and origin is not None and (b"access-control-request-method", b"POST") in headers:
             return Preflight(headers=next((value for name, value in headers if name == b"access-control-request-headers"), b""))
-        scheme, _, token = told.get(b"authorization", "").partition(" ")
+        scheme, _, token = known.get(b"authorization", "").partition(" ")
         kept = self._kept(token.strip() if scheme.lower() == "bearer" else "")
-        if not isinstance(kept, Kept):
+        if not isinstance(kept, StoredToken):
             return refused("token", kept)
         if not self._per_token.take(kept.id):
             return refused("too often", kept.name)
@@ -389,10 +389,10 @@ class AuthMiddleware:
             return refused("method", kept.name)
         if self._starting():
             return refused("not ready", kept.name)
-        project = _utf_8_first(told.get(b"kite-project", "")).strip()
+        project = _utf_8_first(known.get(b"kite-project", "")).strip()
         return Admitted(kept=kept, address=address, project=project if project.isprintable() else "")
 
-    def _kept(self, token: str) -> Kept | Turned:
+    def _kept(self, token: str) -> StoredToken | Turned:
         if self._issuer is not None and token and not token.startswith(PREFIX):
             return self._issuer.find(token)
         return self._tokens.find(token, loopback=self._rules.private)
@@ -419,7 +419,7 @@ class AuthMiddleware:
         except ValueError:
             return address
 
-    async def _refuse(self, refused: Refused, send: Send) -> None:
+    async def _refuse(self, refused: RefusedRequest, send: Send) -> None:
         """Send a refusal.
 
         An address with many failures gets 429 and no longer fills the log. A valid token is limited by its own rate only: clients
@@ -452,15 +452,15 @@ class AuthMiddleware:
             await _tell(405, b"only GET", b"text/plain", send)
             return
         reason = self._starting() or await anyio.to_thread.run_sync(self._health)
-        told = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
-        await _tell(503 if reason else 200, json.dumps(told).encode(), b"application/json", send)
+        health = {"status": "unavailable", "reason": reason} if reason else {"status": "ok"}
+        await _tell(503 if reason else 200, json.dumps(health).encode(), b"application/json", send)
 
     async def _tell_metrics(self, send: Send) -> None:
         if self._metrics is not None:
             await _tell(200, self._metrics.text(), self._metrics.content_type.encode(), send)
 
 
-Judged = Admitted | Preflight | Measured | Refused
+Judged = Admitted | Preflight | Measured | RefusedRequest
 
 
 async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:
@@ -472,8 +472,8 @@ async def _tell(status: int, words: bytes, kind: bytes, send: Send) -> None:
 def _readable_by(origin: bytes, send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            told = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
-            message = {**message, "headers": [*message.get("headers", ()), *told]}
+            allowed = [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+            message = {**message, "headers": [*message.get("headers", ()), *allowed]}
         await send(message)
 
     return sent if origin else send

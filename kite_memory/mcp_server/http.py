@@ -53,7 +53,7 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 
 
 def agent_of(client: str) -> str:
-    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty if there is none."""
+    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty if none exists."""
     name = client[:200].strip().lower()
     for start, agent in _KNOWN:
         if name.startswith(start):
@@ -85,7 +85,7 @@ class Certificate:
     key: Path
 
 
-class Waiting:
+class IdleConnections:
     """Connections that have not sent their next request yet. Beyond ``most``, one is closed to make room for the newest.
 
     It is the longest waiting one of the address that has most of them, so a client that opens hundreds displaces only its own.
@@ -120,7 +120,7 @@ class _Impatient(H11Protocol):
     """uvicorn's protocol with a timeout for a request, without which a few hundred idle connections would block the server."""
 
     seconds: float
-    waiting: Waiting
+    waiting: IdleConnections
     _address = ""
     _timer: asyncio.TimerHandle | None = None
 
@@ -181,7 +181,7 @@ async def serve(
     `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own. For
     ``everything`` see `server_over`.
     """
-    waits = Waiting()
+    waits = IdleConnections()
 
     class Impatient(_Impatient):
         seconds = seconds_to_ask
@@ -229,7 +229,7 @@ async def serve(
         await listens.serve(sockets=[listening])
 
 
-def _metrics(starting: Callable[[], str], waiting: Waiting) -> Metrics | None:
+def _metrics(starting: Callable[[], str], waiting: IdleConnections) -> Metrics | None:
     try:
         return Metrics(ready=lambda: not starting(), waiting=lambda: len(waiting))
     except MetricsMissing:
@@ -241,7 +241,7 @@ def who(context: ServerRequestContext[Any, Any], *, team: bool = False) -> Visit
     request = context.request
     admitted = request.scope.get(ADMITTED) if request is not None else None
     if not isinstance(admitted, Admitted):
-        raise NotAllowed("nobody has said who asks")
+        raise NotAllowed("the request has no identity")
     grant = admitted.kept.team_grant if team else admitted.kept.grant
     only = next(iter(grant.projects)) if grant.projects is not None and len(grant.projects) == 1 else ""
     return Visitor(
@@ -261,12 +261,12 @@ def audited(perform: Perform, audit: Audit, metrics: Metrics | None = None) -> P
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_told(error)["kind"])
+            outcome = str(wire.error_json(error)["kind"])
             raise
         finally:
-            told = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}
+            who = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}
             took = time.perf_counter() - began
-            audit.note(**told, what=tool, outcome=outcome, took_ms=took * 1000)
+            audit.note(**who, what=tool, outcome=outcome, took_ms=took * 1000)
             if metrics is not None:
                 metrics.call(tool, outcome, took)
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from kite_memory.mcp_server.tokens import Kept, Turned
+from kite_memory.mcp_server.tokens import StoredToken, Turned
 from kite_memory.model.note import Scope
 
 ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
@@ -118,10 +118,10 @@ class IssuerKeys:
             self._fresh_until = now + _FRESH_SECONDS
 
     def _fetched(self) -> dict[str, dict[str, Any]]:
-        told = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-        if not isinstance(told, dict) or told.get("issuer") != self._issuer:
+        metadata = self._fetch(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if not isinstance(metadata, dict) or metadata.get("issuer") != self._issuer:
             raise IssuerUnavailable("its metadata names another issuer")
-        address = told.get("jwks_uri")
+        address = metadata.get("jwks_uri")
         if not isinstance(address, str) or not is_private_address(address):
             raise IssuerUnavailable("its metadata names no https address for the keys")
         answer = self._fetch(address)
@@ -146,7 +146,7 @@ class Issuer:
         self._keys = keys or IssuerKeys(rules.issuer)
         self._jwt = jwt.PyJWT({"enforce_minimum_key_length": True})
 
-    def find(self, token: str) -> Kept | Turned:
+    def find(self, token: str) -> StoredToken | Turned:
         """Return what a token grants, or why it is refused."""
         if len(token) > LONGEST or not token.isascii():
             return "malformed"
@@ -179,7 +179,7 @@ class Issuer:
         return granted(claims, self._rules) or "no grant"
 
 
-def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
+def granted(claims: Mapping[str, Any], rules: OidcRules) -> StoredToken | None:
     """Return what verified claims grant, or ``None`` if they name no person or no scope.
 
     An ``email`` counts as a person only if the issuer has verified it.
@@ -193,7 +193,7 @@ def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
     projects = _projects(claims["kmem_projects"]) if "kmem_projects" in claims else rules.projects
     if not scopes or person != person.strip() or claims.get("kmem_read_only", False) not in (True, False):
         return None
-    return Kept(
+    return StoredToken(
         id="oidc:" + hashlib.sha256(person.encode()).hexdigest()[:16],
         name=person,
         write=not claims.get("kmem_read_only", False),
@@ -205,22 +205,22 @@ def granted(claims: Mapping[str, Any], rules: OidcRules) -> Kept | None:
     )
 
 
-def words_of(told: object) -> list[str]:
+def words_of(claim: object) -> list[str]:
     """Return the words of a claim: a list of strings, or a string with spaces as OAuth writes scopes. Anything else has none."""
-    words = told.split() if isinstance(told, str) else told
+    words = claim.split() if isinstance(claim, str) else claim
     return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
 
-def _scopes(told: object) -> frozenset[Scope]:
-    return frozenset(scope for scope in Scope if scope.value in words_of(told))
+def _scopes(claim: object) -> frozenset[Scope]:
+    return frozenset(scope for scope in Scope if scope.value in words_of(claim))
 
 
-def _projects(told: object) -> frozenset[str]:
-    return frozenset(word for word in words_of(told)[:_MOST_PROJECTS] if word and word.isprintable())
+def _projects(claim: object) -> frozenset[str]:
+    return frozenset(word for word in words_of(claim)[:_MOST_PROJECTS] if word and word.isprintable())
 
 
 def is_private_address(address: str) -> bool:
-    """Return whether nobody on the way can change what comes from the address: it is https, or on this machine."""
+    """Return whether what comes from the address cannot be changed on the way: it is https, or on this machine."""
     try:
         parts = urlsplit(address)
     except ValueError:

@@ -52,7 +52,7 @@ def text_of(result: Json) -> str:
 
 def refusal(error: KiteError) -> tuple[str, Json]:
     """Return an error with what to do about it, as text and as structure."""
-    told = wire.error_told(error)
+    details = wire.error_json(error)
     lines = [f"error: {quoted(str(error))}"]
     match error:
         case Conflict(version=version):
@@ -63,4 +63,4 @@ def refusal(error: KiteError) -> tuple[str, Json]:
             pass
     if error.hint:
         lines.append(f"hint: {quoted(error.hint)}")
-    return "\n".join(lines), {"error": told}
+    return "\n".join(lines), {"error": details}

@@ -26,7 +26,7 @@ from kite_memory.tools.wire import Json, Perform
 
 Context = ServerRequestContext[Any, Any]
 WhoAsks = Callable[[Context], Asker]
-"""Returns the asker of a request. Raises `NotAllowed` if there is none."""
+"""Returns the asker of a request. Raises `NotAllowed` if none exists."""
 Report = Callable[[BaseException], None]
 
 _AT_ONCE = 8
@@ -83,16 +83,16 @@ def server_over(
                 raise MCPError(types.INVALID_PARAMS, f"unknown tool {name!r:.80}; known ones are: {', '.join(TOOLS)}")
             result = await performed(tool.name, arguments, who(context))
         except KiteError as error:
-            words, told = refusal(error)
-            return types.CallToolResult(content=[_text(words)], structured_content=told, is_error=True)
+            words, details = refusal(error)
+            return types.CallToolResult(content=[_text(words)], structured_content=details, is_error=True)
         return _answered(bounded(result, tool.longest))
 
     async def list_resources(context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         try:
-            told = await performed(RECENT_NOTES.name, {"limit": _LISTED}, who(context))
+            recent = await performed(RECENT_NOTES.name, {"limit": _LISTED}, who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
-        return types.ListResourcesResult(resources=[_resource(note) for note in told["notes"][:_LISTED]])
+        return types.ListResourcesResult(resources=[_resource(note) for note in recent["notes"][:_LISTED]])
 
     async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
         note = types.ResourceTemplate(
@@ -110,10 +110,10 @@ def server_over(
         if not uri.startswith(_NOTE) or not name or len(uri) > _LONGEST_URI:
             raise MCPError(types.INVALID_PARAMS, f"resources are called {_NOTE}<id>")
         try:
-            told = await performed("get_note", {"note": name}, who(context))
+            note = await performed("get_note", {"note": name}, who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
-        words = text_of(bounded(told, TOOLS["get_note"].longest))
+        words = text_of(bounded(note, TOOLS["get_note"].longest))
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="text/markdown", text=words)])
 
     async def list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
@@ -131,11 +131,11 @@ def server_over(
             raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name!r:.80}; there is {_RESUME}")
         session = (params.arguments or {}).get("session_id", "")
         try:
-            told = await performed("smart_resume", {"session_id": session} if session else {}, who(context))
+            resumed = await performed("smart_resume", {"session_id": session} if session else {}, who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
-        briefing = told.get("briefing") or "Nothing is known of earlier work here."
-        words = "\n\n".join(filter(None, (_GO_ON, briefing, _kept_under_keys(told.get("context", {})))))
+        briefing = resumed.get("briefing") or "Nothing is known of earlier work here."
+        words = "\n\n".join(filter(None, (_GO_ON, briefing, _kept_under_keys(resumed.get("context", {})))))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=_text(words))])
 
     return Server(
@@ -202,7 +202,7 @@ def _kept_under_keys(context: Json) -> str:
 
 
 def _as_protocol(error: KiteError, context: Context) -> MCPError:
-    words, told = refusal(error)
+    words, details = refusal(error)
     match error:
         case NotFound() if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             code = _NOT_FOUND
@@ -210,7 +210,7 @@ def _as_protocol(error: KiteError, context: Context) -> MCPError:
             code = types.INVALID_PARAMS
         case _:
             code = types.INTERNAL_ERROR
-    return MCPError(code, words, told["error"])
+    return MCPError(code, words, details["error"])
 
 
 def _text(words: str) -> types.TextContent:

@@ -84,8 +84,8 @@ class Envelope:
             self._escaped = False
             self._keep(piece[at : at + 1])
             return at + 1
-        told = _WITHIN_A_TEXT.match(piece, at)
-        end = told.end() if told else at
+        match = _WITHIN_A_TEXT.match(piece, at)
+        end = match.end() if match else at
         self._keep(piece[at:end])
         if end == len(piece):
             return end
@@ -109,10 +109,10 @@ class Envelope:
     def id(self) -> types.RequestId | None:
         """Return the id of a request; ``None`` for other messages and for an id that cannot be parsed."""
         try:
-            told = json.loads(bytes(self._kept))
+            identifier = json.loads(bytes(self._kept))
         except (ValueError, RecursionError):
             return None
-        match told:
+        match identifier:
             case {"result": _} | {"error": _} | {"id": bool()}:
                 return None
             case {"id": int() | str() as number} if not isinstance(number, str) or number.isprintable():
@@ -141,8 +141,8 @@ def _json_message(text: bytes) -> types.JSONRPCMessage:
     """
     message = types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     if isinstance(message, types.JSONRPCNotification):
-        told = json.loads(text)
-        if "id" in told and not (told["id"] is None and message.method.startswith("notifications/")):
+        content = json.loads(text)
+        if "id" in content and not (content["id"] is None and message.method.startswith("notifications/")):
             error = UsageError("the id of this request is neither text nor a whole number", hint=_ONE_MESSAGE)
             raise _unfit(Envelope(text), types.INVALID_REQUEST, error)
     return message
@@ -178,8 +178,8 @@ def _no_message(text: bytes, mended: bytes) -> Unfit:
 
 
 def _unfit(envelope: Envelope, code: int, error: UsageError) -> Unfit:
-    words, told = refusal(error)
-    data: Any = told["error"]
+    words, details = refusal(error)
+    data: Any = details["error"]
     return Unfit(types.JSONRPCError(jsonrpc="2.0", id=envelope.id(), error=types.ErrorData(code=code, message=words, data=data)))
 
 
@@ -190,7 +190,7 @@ _SECONDS_TO_FINISH = 30.0
 Item = SessionMessage | Exception
 
 
-class Lines:
+class InputLines:
     """Lines of a file descriptor; of a line that is too long, only its envelope."""
 
     def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
@@ -293,7 +293,7 @@ async def _read(
     def read() -> None:
         """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
-            for line in Lines(fd, longest):
+            for line in InputLines(fd, longest):
                 if isinstance(line, bytes) and not line.strip():
                     continue
                 asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
@@ -318,13 +318,13 @@ async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], d
 
     threading.Thread(target=write, name="kmem-mcp-output", daemon=True).start()
     try:
-        async for told in outgoing:
+        async for envelope in outgoing:
             written: asyncio.Future[bool] = loop.create_future()
-            lines.put((told.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n", written))
+            lines.put((envelope.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n", written))
             if not await written:
                 leave()
                 break
-            due.went_out(told.message)
+            due.went_out(envelope.message)
     finally:
         lines.put(None)
 

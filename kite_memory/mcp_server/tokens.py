@@ -49,7 +49,7 @@ class NoSuchToken(KiteError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredToken:
     """The stored data of a token. ``None`` means all for ``scopes`` and ``projects``, and never for ``expires``.
 
     ``person`` is empty if none was given, as for tokens of earlier versions.
@@ -112,7 +112,7 @@ class Tokens:
         expires: datetime | None = None,
         local: bool = False,
         person: str = "",
-    ) -> tuple[str, Kept]:
+    ) -> tuple[str, StoredToken]:
         """Create a token and return it with its data; it cannot be shown again.
 
         Raises `UsageError` if the name is taken or invalid.
@@ -125,7 +125,7 @@ class Tokens:
         now = self._clock()
         if expires is not None and expires <= now:
             raise UsageError("a token that has ended already would be of no use", hint="give an age as 90d")
-        kept = Kept(
+        kept = StoredToken(
             id=secrets.token_hex(8),
             name=name,
             write=write,
@@ -146,7 +146,7 @@ class Tokens:
             raise UsageError(f"there is a token called {name!r} already", hint="revoke it first, or choose another name") from error
         return token, kept
 
-    def find(self, token: str, *, loopback: bool) -> Kept | Turned:
+    def find(self, token: str, *, loopback: bool) -> StoredToken | Turned:
         """Return the token's data, or why it is refused. ``loopback`` means that only this machine can have sent it."""
         if not token:
             return "none"
@@ -166,16 +166,16 @@ class Tokens:
             return "expired"
         return "not here" if kept.local and not loopback else kept
 
-    def all(self) -> list[Kept]:
+    def all(self) -> list[StoredToken]:
         """Return all tokens, oldest first, including expired ones."""
         with self._asking():
             return [_kept(row) for row in self._database.execute("SELECT * FROM token ORDER BY created, id")]
 
-    def living(self) -> list[Kept]:
+    def living(self) -> list[StoredToken]:
         now = self._clock()
         return [kept for kept in self.all() if kept.expires is None or now < kept.expires]
 
-    def revoke(self, name: str) -> Kept:
+    def revoke(self, name: str) -> StoredToken:
         """Revoke a token by name, or if no token has the name, by id. Raises `NoSuchToken`."""
         known = self.all()
         found = next((kept for kept in known if kept.name == name), None) or next((kept for kept in known if kept.id == name), None)
@@ -191,7 +191,7 @@ class Tokens:
             held = file.read_text(encoding="ascii", errors="replace").strip()
         except OSError:
             held = ""
-        if isinstance(self.find(held, loopback=True), Kept):
+        if isinstance(self.find(held, loopback=True), StoredToken):
             return
         with suppress(NoSuchToken):
             self.revoke(LOCAL)
@@ -246,15 +246,15 @@ def _listed(values: Collection[str] | None) -> str:
     return json.dumps(None if values is None else sorted(values), ensure_ascii=False)
 
 
-def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None, str]) -> Kept:
+def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None, str]) -> StoredToken:
     id, name, _, write, scopes, projects, local, created, expires, person = row
-    told_scopes, told_projects = json.loads(scopes), json.loads(projects)
-    return Kept(
+    scope_names, project_names = json.loads(scopes), json.loads(projects)
+    return StoredToken(
         id=id,
         name=name,
         write=bool(write),
-        scopes=None if told_scopes is None else frozenset(map(Scope, told_scopes)),
-        projects=None if told_projects is None else frozenset(told_projects),
+        scopes=None if scope_names is None else frozenset(map(Scope, scope_names)),
+        projects=None if project_names is None else frozenset(project_names),
         created=datetime.fromtimestamp(created, UTC),
         expires=None if expires is None else datetime.fromtimestamp(expires, UTC),
         local=bool(local),

@@ -11,7 +11,7 @@ Ruling = Literal["replaces", "conflicts", "neither"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
+class SimilarNote:
     """An existing note and its similarity to the note in question: ``cosine`` is 1 for the same meaning."""
 
     note: Note
@@ -26,7 +26,7 @@ class Surroundings:
     from it has no weight.
     """
 
-    near: tuple[Near, ...] = ()
+    near: tuple[SimilarNote, ...] = ()
     rarity: Mapping[str, float] | None = None
 
 

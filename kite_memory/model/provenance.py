@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Speaker = Literal["user", "assistant", "tool", "failure"]
-"""``failure`` is a tool that failed: whoever explains the failure quotes its output."""
+"""``failure`` is a tool that failed: an explanation of the failure quotes its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,8 +109,8 @@ class Git:
             child.stdin.close()
         except OSError:
             pass  # git ended before it read everything; its error output gives the reason
-        told = child.stdout.read(self._output + 1)
-        if len(told) > self._output:
+        output = child.stdout.read(self._output + 1)
+        if len(output) > self._output:
             raise GitFailed("git says too much")
         code = child.wait()
         listener.join()
@@ -118,7 +118,7 @@ class Git:
             raise GitFailed("git took too long")
         if code:
             raise GitFailed(_reason(b"".join(complaint)))
-        return told
+        return output
 
 
 def _drain(pipe: IO[bytes], complaint: list[bytes]) -> None:

@@ -38,7 +38,7 @@ def branch_in_output(command: str, output: str) -> str:
 
 
 def branch_of(cwd: str) -> str:
-    """Return the current branch, read from the disk without starting a process; empty if there is none or it cannot be read."""
+    """Return the current branch, read from the disk without starting a process; empty if none exists or it cannot be read."""
     if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
         return ""
     here = Path(cwd)
@@ -48,17 +48,17 @@ def branch_of(cwd: str) -> str:
             if marker.is_dir():
                 return _head(marker)
             if marker.is_file():
-                told = _first_head_line(marker)
-                return _head(folder / told.removeprefix("gitdir:").strip()) if told.startswith("gitdir:") else ""
+                line = _first_head_line(marker)
+                return _head(folder / line.removeprefix("gitdir:").strip()) if line.startswith("gitdir:") else ""
         except OSError:
             continue
     return ""
 
 
 def _head(folder: Path) -> str:
-    told = _first_head_line(folder / "HEAD")
-    name = told.removeprefix("ref: refs/heads/")
-    return name if name != told and len(name) <= _LONGEST else ""
+    line = _first_head_line(folder / "HEAD")
+    name = line.removeprefix("ref: refs/heads/")
+    return name if name != line and len(name) <= _LONGEST else ""
 
 
 def _first_head_line(file: Path) -> str:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.plan import Near, Surroundings
+from kite_memory.model.plan import SimilarNote, Surroundings
 from kite_memory.recall import scoring, titles
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.cautions import Caution, concerns, read
@@ -43,7 +43,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
     numbers = [int(number) for number in columns.notes["number"][first]]
     notes = index.notes(numbers)
     near = [
-        Near(note=found, cosine=float(signals.cosine[row]))
+        SimilarNote(note=found, cosine=float(signals.cosine[row]))
         for row, number in zip(first.tolist(), numbers, strict=True)
         if (found := notes.get(number)) is not None and found.id not in ("", note.id)
     ][:limit]

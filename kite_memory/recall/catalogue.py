@@ -164,7 +164,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class IndexedPassage:
     key: int
     note: str
     text: str
@@ -380,12 +380,12 @@ class Catalogue:
         with self.reading() as connection:
             return np.array([key for path in paths for (key,) in connection.execute(query, (path,))], np.int64)
 
-    def passages(self, keys: Collection[int]) -> list[Passage]:
+    def passages(self, keys: Collection[int]) -> list[IndexedPassage]:
         """Return the passages for these keys, omitting keys that no longer exist."""
         query = "SELECT passage.number, name, document FROM passage JOIN note ON passage.note = note.number WHERE key = ? LIMIT 1"
         with self.reading() as connection:
             rows = [(key, *row) for key in keys for row in connection.execute(query, (key,))]
-        return [Passage(key=key, note=name, text=passages(_decoded(document))[place]) for key, place, name, document in rows]
+        return [IndexedPassage(key=key, note=name, text=passages(_decoded(document))[place]) for key, place, name, document in rows]
 
     def notes(self, numbers: Collection[int]) -> dict[int, Note]:
         query = "SELECT document FROM note WHERE number = ?"

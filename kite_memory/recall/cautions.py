@@ -219,8 +219,8 @@ def read(note: Note) -> Reading:
 
 def _sentences(note: Note) -> list[str]:
     body = prose(note.body[:_BODY])
-    told = [" ".join(each.split()) for each in (note.title, *_SENTENCE_END.split(body))]
-    return [each[:600] for each in told if each][:_SENTENCES]
+    pieces = [" ".join(each.split()) for each in (note.title, *_SENTENCE_END.split(body))]
+    return [each[:600] for each in pieces if each][:_SENTENCES]
 
 
 def _cautions(note: Note, sentences: Sequence[str]) -> Iterator[Caution]:
@@ -234,9 +234,9 @@ def _cautions(note: Note, sentences: Sequence[str]) -> Iterator[Caution]:
     warned: list[tuple[str, _Mention]] = []
     recommended: list[Invocation] = []
     for place, sentence in enumerate(sentences):
-        told = mentions[sentence]
-        for number, mention in enumerate(told):
-            following = told[number + 1].start if number + 1 < len(told) else len(sentence)
+        found = mentions[sentence]
+        for number, mention in enumerate(found):
+            following = found[number + 1].start if number + 1 < len(found) else len(sentence)
             if _warns(sentence, mention, following, title=place == 0):
                 warned.append((sentence, mention))
             else:
@@ -355,8 +355,8 @@ def _specific_words(phrase: str) -> tuple[str, ...]:
     """
     said = normal(_PLACEHOLDER.sub("<x>", phrase)).casefold()
     pieces = tuple(piece for part in re.split(r"<\w{1,8}>", said) if len(piece := part.strip(" '\"():,;")) >= 3)
-    told = " ".join(pieces)
-    if len(told) < 9 or len(told.split()) < 2 or not _WORD.search(told) or _TRIVIAL.fullmatch(told):
+    joined = " ".join(pieces)
+    if len(joined) < 9 or len(joined.split()) < 2 or not _WORD.search(joined) or _TRIVIAL.fullmatch(joined):
         return ()
     commands = invocations(phrase)
     if commands and (commands[0].flags or _IN_PROSE.match(phrase)):

@@ -37,7 +37,7 @@ FEATURES = (
     "importance",
     "decision asked about",
     "preference",
-    "preference told to act",
+    "preference and instruction",
     "rite",
     "rite preferred",
     "failure explained",
@@ -89,7 +89,7 @@ _WORD = re.compile(r"[a-z][a-z-]*")
 _CONFIRMS = re.compile(
     r"\s*(yes|yeah|yep|ok|okay|sure|do it|go|let'?s|commit|push|please|continue|perfect|great|nice|sounds good)\b", re.IGNORECASE
 )
-_TELLS = re.compile(
+_INSTRUCTS = re.compile(
     r"\s*(?:(?:ok|okay|yes|yeah|great|now|then|and|so|let'?s|can you|could you|please|also)\b[\s,!.:-]*)*"
     r"(commit|push|create|open|make|add|write|review|run|fix|merge|rebase|reply|respond|log|draft|test|update|rename|implement"
     r"|start|check|give|deploy|release)\b",
@@ -124,7 +124,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
     """
     opening = text[:_OPENING]
     rites = _routine_words(opening)
-    tells = bool(_TELLS.match(opening))
+    instructs = bool(_INSTRUCTS.match(opening))
     fails = bool(_FAILS.search(text[:4_000]))
     question = "?" in text[:400]
     prompt = (
@@ -155,7 +155,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
                 each.note.importance,
                 question and kind is NoteKind.DECISION,
                 preferred,
-                preferred and tells,
+                preferred and instructs,
                 rite,
                 rite * preferred,
                 fails and kind in (NoteKind.INSIGHT, NoteKind.FACT),
@@ -190,8 +190,8 @@ class Gate:
 
     def parts(self, row: Sequence[float], habit: float = 0.0) -> dict[str, float]:
         """Return what each figure of a row adds to the logit, with the bias: their sum is the logit of the probability."""
-        told = {name: value * self.weights[name] for name, value in zip(FEATURES, row, strict=True) if name in self.weights}
-        return {**told, "habit": _HABIT * habit, "bias": self.bias}
+        weighted = {name: value * self.weights[name] for name, value in zip(FEATURES, row, strict=True) if name in self.weights}
+        return {**weighted, "habit": _HABIT * habit, "bias": self.bias}
 
     def fits(self, space: Space) -> bool:
         return self.space == space.name

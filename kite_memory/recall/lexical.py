@@ -66,7 +66,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class IndexedWords:
     """Searchable words of a note: its own, and what was ``said`` when it came up, which is how people will ask for it.
 
     The latter counts half: measured on labelled paraphrases, it lifts the right note into the first two in eight of a hundred.
@@ -116,7 +116,7 @@ def purge(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
-def add(connection: sqlite3.Connection, note: int, words: Words) -> None:
+def add(connection: sqlite3.Connection, note: int, words: IndexedWords) -> None:
     stored = [_storable(text) for text in words]
     connection.execute("INSERT INTO words(rowid, title, named, body, said) VALUES (?, ?, ?, ?, ?)", (note, *stored))
     connection.executemany(

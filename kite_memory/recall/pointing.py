@@ -79,8 +79,8 @@ def pointers(
             found.append(
                 Pointer(id=name(hit.note), title=title, date=hit.note.created, score=hit.score, evidence=hit.note.evidence[:4])
             )
-    told_by_notes = {reference for pointer in found for reference in pointer.evidence}
-    found += [other for other in others if told_by_notes.isdisjoint(other.evidence)]
+    cited_by_notes = {reference for pointer in found for reference in pointer.evidence}
+    found += [other for other in others if cited_by_notes.isdisjoint(other.evidence)]
     bears = LEAST * (1 + _RISE * sum(score != LISTED for score in listed.values()))
     stands_out = near[0] if near and len(near) < _FEW and near[0].score >= _OUTSTANDING else None
     if stands_out is not None and (len(near) < 2 or near[1].score * _FAR_AHEAD <= stands_out.score):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kite_memory.model.note import Note
 
 if TYPE_CHECKING:
-    from kite_memory.recall.lexical import Words
+    from kite_memory.recall.lexical import IndexedWords
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
@@ -38,12 +38,12 @@ def prose(body: str) -> str:
     return unlinked(text).strip()
 
 
-def searchable(note: Note, said: str = "") -> "Words":
+def searchable(note: Note, said: str = "") -> "IndexedWords":
     """Return the words of a note for the lexical index."""
-    from kite_memory.recall.lexical import Words  # imports numpy, which rendering alone does not need
+    from kite_memory.recall.lexical import IndexedWords  # imports numpy, which rendering alone does not need
 
     named = (*note.aliases, *note.triggers, " ".join(note.tags), ", ".join(note.entities))
-    return Words(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
+    return IndexedWords(title=note.title, named="\n".join(filter(None, named)), body=prose(note.body), said=said)
 
 
 def passages(note: Note) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def _redacted(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Divide at ends of sentences or lines if there are any, and anywhere if there are none."""
+    """Divide at ends of sentences or lines if there are any, and anywhere if none exist."""
     held: list[str] = []
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):

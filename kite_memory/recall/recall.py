@@ -23,8 +23,8 @@ from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.select import TERSE, Bar, Prompt, Weighed, bounded, needless, weigh
-from kite_memory.recall.session_memory import TEAMS, Given, Occasion, SessionMemory
+from kite_memory.recall.select import TERSE, Prompt, Requirement, Weighed, bounded, needless, weigh
+from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, ShownNote
 from kite_memory.recall.shelf import Shelf
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
@@ -82,7 +82,7 @@ class Recall:
         self._memory = memory
         self._fitted = fitted or gate.shipped()
         self._learned: date | None = None
-        self._bar = Bar(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
+        self._bar = Requirement(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
@@ -404,8 +404,8 @@ class Recall:
             else:
                 quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        told = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
-        cited = {reference for note in told for reference in note.evidence}
+        given = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
+        cited = {reference for note in given for reference in note.evidence}
         quotes = [quote for quote in quotes if quote.id not in shown and cited.isdisjoint(quote.evidence)]
         quoted = {quote.id for quote in quotes}
         return quotes, pointing.pointers(
@@ -445,9 +445,9 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        told = [Given(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
-        told += [Given(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
-        told += [Given(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
+        given = [ShownNote(note=name(hit.note), score=pointing.LISTED if listed else hit.score) for hit in injection.hits]
+        given += [ShownNote(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
+        given += [ShownNote(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(
             at=self._clock(),
             moment=moment,
@@ -455,7 +455,7 @@ class Recall:
             project=prompt.project,
             head=prompt.head,
             reason=injection.reason,
-            given=tuple(told),
+            given=tuple(given),
         )
 
 

@@ -10,7 +10,7 @@ from kite_memory.recall.prose import prose
 from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = [
-    "Block",
+    "RenderedBlock",
     "Voices",
     "block",
     "contents",
@@ -53,7 +53,7 @@ _TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class RenderedBlock:
     """Rendered block. ``hits`` are those in it, in order; ``tokens`` is an upper estimate."""
 
     text: str
@@ -61,7 +61,9 @@ class Block:
     tokens: int
 
 
-def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory") -> Block:
+def block(
+    hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTERS, whose: str = "this user's own memory"
+) -> RenderedBlock:
     """Render the notes for an agent, newest first, within both bounds; a long one is cut at the end of a sentence.
 
     Room that a short note leaves goes to the others. Empty if no note has text, or there is room for none.
@@ -81,16 +83,16 @@ def block(hits: Sequence[Hit], *, tokens: int = 1600, characters: int = CHARACTE
         characters_left -= len(body)
     shown = [(hit, head, body) for (hit, head, _), body in zip(notes, bodies, strict=True) if body]
     if not shown:
-        return Block(text="", hits=(), tokens=0)
+        return RenderedBlock(text="", hits=(), tokens=0)
     text = "\n".join([opening, *(line for _, head, body in shown for line in (head, body)), _CLOSING])
-    return Block(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
+    return RenderedBlock(text=text, hits=tuple(hit for hit, _, _ in shown), tokens=estimated_tokens(text))
 
 
-def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
+def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
     """Render the notes by title, one line each, as many as fit. Tokens are counted by `likely_tokens`."""
     opening = f"<vault-context>\n{_CONTENTS}"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
-    told: list[tuple[Hit, str]] = []
+    listed: list[tuple[Hit, str]] = []
     for hit, title in lines:
         called = handle(hit.note.id or hit.note.path)
         said = plain_line(quoted(plain_line(title, _POINTED_LENGTH)), _POINTED_LENGTH)
@@ -98,9 +100,9 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> Block:
         needed = likely_tokens(line) + 1
         if called and said and needed <= left:
             left -= needed
-            told.append((hit, line))
-    text = "\n".join([opening, *(line for _, line in told), _CLOSING]) if told else ""
-    return Block(text=text, hits=tuple(hit for hit, _ in told), tokens=likely_tokens(text) if text else 0)
+            listed.append((hit, line))
+    text = "\n".join([opening, *(line for _, line in listed), _CLOSING]) if listed else ""
+    return RenderedBlock(text=text, hits=tuple(hit for hit, _ in listed), tokens=likely_tokens(text) if text else 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ def in_brief(note: Note, tokens: int) -> str:
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
-    """Render a block of plain lines that are not notes: as many as fit, each quoted. Empty if there are none."""
+    """Render a block of plain lines that are not notes: as many as fit, each quoted. Empty if none exist."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []

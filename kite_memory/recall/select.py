@@ -146,7 +146,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Requirement:
     """Conditions that a note must meet to be shown.
 
     A ``threshold`` is set by the user and compared with the plain score. Otherwise the ``gate`` decides, at its ``dial``, if it was
@@ -171,7 +171,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if there are none.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if none exist.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
@@ -191,7 +191,7 @@ class Weighed:
 def weigh(
     index: Index,
     prompt: Prompt,
-    bar: Bar,
+    bar: Requirement,
     *,
     shown: Collection[str],
     now: float,
@@ -280,7 +280,7 @@ def _by_score(
 def _by_gate(
     index: Index,
     prompt: Prompt,
-    bar: Bar,
+    bar: Requirement,
     signals: Signals,
     scores: scoring.Scores,
     inherited: scoring.Mask,
@@ -312,11 +312,11 @@ def _by_gate(
     sure = [place for place in order[:limit] if probabilities[place] >= bar.probability]
     if len(sure) > 1 and probabilities[sure[1]] < min(1.0, bar.probability * bar.gate.second):
         sure = sure[:1]
-    told = order[:CANDIDATES] if all_too else sure
+    judged = order[:CANDIDATES] if all_too else sure
     by_row = np.full(len(columns), -np.inf)
-    by_row[rows[told]] = probabilities[told]
-    found = hits(index, signals, by_row, inherited=inherited, limit=len(told), project=prompt.project) if told else ()
-    placed = {name(candidates[place].note): place for place in told}
+    by_row[rows[judged]] = probabilities[judged]
+    found = hits(index, signals, by_row, inherited=inherited, limit=len(judged), project=prompt.project) if judged else ()
+    placed = {name(candidates[place].note): place for place in judged}
     places = [placed[name(hit.note)] for hit in found]
     highest = float(probabilities[order[0]]) if order else 0.0
     silence = ""

@@ -37,7 +37,7 @@ _TELLING_HEAD = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ShownNote:
     """One note that was shown: its id (or its path, if it has none), the score it had, and whether it was used. ``why`` is the
     reason for ``standing``.
 
@@ -60,7 +60,7 @@ class Occasion:
     project: str
     head: str
     reason: str
-    given: tuple[Given, ...] = ()
+    given: tuple[ShownNote, ...] = ()
     moment: Moment = "prompt"
 
 
@@ -144,7 +144,7 @@ class SessionMemory:
         if not session or not notes:
             return
         self.claim(session, notes, at)
-        given = tuple(Given(note=note, score=1.0) for note in notes)
+        given = tuple(ShownNote(note=note, score=1.0) for note in notes)
         self.record(
             Occasion(at=at, session=session, project=project, head="", reason="the agent opened it", given=given, moment="opened")
         )
@@ -248,9 +248,9 @@ class SessionMemory:
                 "SELECT occasion, note, score, standing, why, moment FROM showing WHERE occasion >= ? ORDER BY number",
                 (rows[-1][0] if rows else 0,),
             ).fetchall()
-        given: defaultdict[int, list[tuple[Given, Moment]]] = defaultdict(list)
+        given: defaultdict[int, list[tuple[ShownNote, Moment]]] = defaultdict(list)
         for number, note, score, standing, why, voice in shown:
-            given[number].append((Given(note=note, score=score, standing=standing, why=why), voice))
+            given[number].append((ShownNote(note=note, score=score, standing=standing, why=why), voice))
         return tuple(
             Occasion(
                 at=_moment(at),
@@ -283,7 +283,7 @@ class SessionMemory:
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
-        """Return what was shown before then and is not settled yet, oldest first. Cheap if there is none."""
+        """Return what was shown before then and is not settled yet, oldest first. Cheap if none exists."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT number, at, moment, session, note FROM showing WHERE standing = 'open' AND at < ? ORDER BY at, number",
@@ -370,11 +370,11 @@ class SessionMemory:
         moments: defaultdict[int, dict[Moment, Count]] = defaultdict(dict)
         for number, moment, standing, count in counted:
             moments[number][moment] = moments[number].get(moment, Count()) + Count(**{standing: count})
-        told: list[Week] = []
+        newest_last: list[Week] = []
         for number, monday in enumerate(reversed(days)):
             asked, silent = prompts.get(week_of(monday), (0, 0))
-            told.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
-        return tuple(reversed(told))
+            newest_last.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
+        return tuple(reversed(newest_last))
 
     def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
         """Return the notes ignored more often than used since then, the most ignored first, with their tallies since then."""
@@ -553,7 +553,7 @@ def _bring_over(connection: sqlite3.Connection) -> None:
     rows = connection.execute("SELECT at, session, project, head, reason, given FROM prompt ORDER BY number").fetchall()
     for at, session, project, head, reason, given in rows:
         try:
-            notes = tuple(Given(note=str(note), score=float(score)) for note, score in json.loads(given))
+            notes = tuple(ShownNote(note=str(note), score=float(score)) for note, score in json.loads(given))
         except (ValueError, TypeError, RecursionError):
             notes = ()
         _write(connection, Occasion(at=_moment(at), session=session, project=project, head=head, reason=reason, given=notes))

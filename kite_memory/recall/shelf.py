@@ -17,7 +17,7 @@ class Shelf(Protocol):
         ...
 
     def read(self, path: str) -> Note | None:
-        """Return the note at this path, or ``None`` if there is none or the file is not a note."""
+        """Return the note at this path, or ``None`` if none exists or the file is not a note."""
         ...
 
 

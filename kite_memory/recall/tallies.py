@@ -49,7 +49,7 @@ class Count:
         return self.used + self.ignored + self.unknown + self.open
 
     @property
-    def told(self) -> int:
+    def known(self) -> int:
         """Return how many are known to be used or ignored."""
         return self.used + self.ignored
 

@@ -52,11 +52,11 @@ def says_something(text: str) -> bool:
     return len(_WORD.findall(text)) >= _LEAST_WORDS and len(_WORD.findall(_CODE.sub(" ", text))) >= _LEAST_WORDS - 2
 
 
-def tells_a_state(note: Note) -> bool:
+def describes_a_state(note: Note) -> bool:
     """Return whether the note describes a temporary state, which may have changed since."""
     return note.kind in (NoteKind.FACT, NoteKind.INSIGHT, NoteKind.QUESTION) and _STATE.search(note.title) is not None
 
 
 def is_past(note: Note, now: datetime) -> bool:
     """Return whether the note describes a state that is too old to be shown as current: more than fourteen days."""
-    return tells_a_state(note) and now - note.created > _STATES_HOLD
+    return describes_a_state(note) and now - note.created > _STATES_HOLD

@@ -19,7 +19,7 @@ from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
@@ -103,7 +103,7 @@ def _shown(command: str) -> str:
 
 
 _LINE_TOKENS = 60
-_MOST_TOLD = 6
+_MOST_REMARKS = 6
 """Most lines in a session: an agent that gets one at every step ignores them all."""
 _CANDIDATES = 24
 _LINES = 80
@@ -159,7 +159,7 @@ class ToolAdvice:
         remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
         if remark is None:
             return Selection(injection=silence("nothing is known of this action"))
-        if action.session and self._memory.times(action.session, "action") >= _MOST_TOLD:
+        if action.session and self._memory.times(action.session, "action") >= _MOST_REMARKS:
             return Selection(injection=silence("enough was said in this session"))
         rendered = block([_as_line(remark.hit)])
         if not rendered.text:
@@ -181,12 +181,12 @@ class ToolAdvice:
                     yield _said_by(note, caution.says, "speaks of this command")
 
     def _after(self, action: Action, shown: Collection[str], now: datetime, branch: str) -> Iterator[Remark]:
-        told, beside = _failing_lines(action.error)
-        if not told and not beside:
+        named, beside = _failing_lines(action.error)
+        if not named and not beside:
             return
-        for note, reading in self._notes(" ".join((*told, *beside))[:_ASKED], action, shown, now, branch):
+        for note, reading in self._notes(" ".join((*named, *beside))[:_ASKED], action, shown, now, branch):
             for symptom in reading.symptoms:
-                if shows(symptom, told) or (symptom.words >= _WORDS_BESIDE and shows(symptom, beside)):
+                if shows(symptom, named) or (symptom.words >= _WORDS_BESIDE and shows(symptom, beside)):
                     yield _said_by(note, symptom.says, "quotes the failure")
         if (fixed := self._fixed(action, shown)) is not None:
             yield fixed
@@ -197,7 +197,7 @@ class ToolAdvice:
             return None
         fix = self._fixes.fix(project=action.project, session=action.session, signatures=raised, command=action.command)
         said = remedy(fix, action.command) if fix else ""
-        return _told_by(fix, said) if fix and said else None
+        return _fix_remark(fix, said) if fix and said else None
 
     def _notes(
         self, asked: str, action: Action, shown: Collection[str], now: datetime, branch: str
@@ -261,8 +261,8 @@ def _failing_lines(error: str) -> tuple[list[str], list[str]]:
         return [], []
     lines = [line for line in error[: 1 << 20].splitlines() if line.strip()]
     both_ends = lines if len(lines) <= _LINES else [*lines[: _LINES // 2], *lines[-_LINES // 2 :]]
-    told = [signature.casefold() for signature in signatures(error)]
-    return told, [line for each in both_ends if (line := normal(each).casefold()) and line not in told]
+    named = [signature.casefold() for signature in signatures(error)]
+    return named, [line for each in both_ends if (line := normal(each).casefold()) and line not in named]
 
 
 def _said_by(note: Note, sentence: str, why: str) -> Remark:
@@ -271,7 +271,7 @@ def _said_by(note: Note, sentence: str, why: str) -> Remark:
     return Remark(name=name(note), why=why, hit=Hit(note=note, score=1.0, why=why, snippet=says), known=True)
 
 
-def _told_by(fix: Fix, said: str) -> Remark:
+def _fix_remark(fix: Fix, said: str) -> Remark:
     note = Note(id="", path=fix.evidence, kind=NoteKind.FACT, title="", body=said, created=fix.at, updated=fix.at)
     why = "was fixed before"
     return Remark(name=f"fix:{fix.signature}", why=why, hit=Hit(note=note, score=1.0, why=why, snippet=said), known=False)
@@ -290,5 +290,5 @@ def _occasion(action: Action, remark: Remark, now: datetime) -> Occasion:
         project=action.project,
         head=" ".join((action.command or f"{action.tool} {' '.join(action.files)}").split()),
         reason=remark.why,
-        given=(Given(note=remark.name, score=1.0),) if remark.known else (),
+        given=(ShownNote(note=remark.name, score=1.0),) if remark.known else (),
     )

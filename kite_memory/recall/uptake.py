@@ -176,7 +176,7 @@ def _signs(text: str, entities: Iterable[str]) -> Iterator[Sign]:
             yield Sign(said=entity, form=name, rare=False)
     for clause in _CLAUSE_END.split(text):
         for one, other in pairwise(clause.split()):
-            if _tells(one) and _tells(other):
+            if _is_distinctive(one) and _is_distinctive(other):
                 yield Sign(said=f"{one} {other}", form=leveled(f"{one} {other}"), rare=False)
 
 
@@ -201,7 +201,7 @@ def _named_terms(token: str) -> Iterator[Sign]:
         yield Sign(said=token, form=token, rare=False)
 
 
-def _tells(word: str) -> bool:
+def _is_distinctive(word: str) -> bool:
     return len(word) >= _SHORTEST_WORD and _WORD.fullmatch(word) is not None and word.casefold() not in STOP_WORDS
 
 
@@ -234,7 +234,7 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
     """Determine whether a note was used. ``before`` is the session up to the showing, including its prompt; ``after`` the following
     turn.
 
-    Used means that the agent was the first in this session to mention something that the note contains: nobody had mentioned it
+    Used means that the agent was the first in this session to mention something that the note contains: no one had mentioned it
     before the showing, nor between the showing and the agent's message (a tool's output could be the source as well as the note).
     What was mentioned by others first proves nothing.
     """
@@ -252,7 +252,7 @@ def uptake(note: Note, *, before: Sequence[Event], after: Iterable[Event]) -> Up
         return Uptake(outcome="used", why=_named(taken))
     echoed = [*taken, *(met for met in second if met.sign in unheard and met.sign in signs.own)]
     if beyond_chance([met.sign for met in echoed]):
-        return Uptake(outcome="unknown", why=f"the agent had just been told of it: {_named(echoed)}")
+        return Uptake(outcome="unknown", why=f"the agent had just been given it: {_named(echoed)}")
     against = [met for met in first if met.sign in signs.rejected]
     if beyond_chance([met.sign for met in against]):
         return Uptake(outcome="unknown", why=f"what it rejects came up, for or against: {_named(against)}")
@@ -267,18 +267,18 @@ def _met(signs: Sequence[Sign], after: Sequence[Event]) -> tuple[list[_Met], lis
     """Return where the agent first used each sign: those not mentioned since the showing, and those mentioned by others before."""
     first: list[_Met] = []
     second: list[_Met] = []
-    unmet, told = list(signs), list[Sign]()
+    unmet, matched = list(signs), list[Sign]()
     for event in after:
         text = _text_of(event)
         now = [sign for sign in unmet if sign.within(text)]
         unmet = [sign for sign in unmet if sign not in now]
         if _is_agents(event):
             first += [_Met(sign=sign, event=event) for sign in now]
-            repeated = [sign for sign in told if sign.within(text)]
+            repeated = [sign for sign in matched if sign.within(text)]
             second += [_Met(sign=sign, event=event) for sign in repeated]
-            told = [sign for sign in told if sign not in repeated]
+            matched = [sign for sign in matched if sign not in repeated]
         else:
-            told += now
+            matched += now
     return first, second
 
 

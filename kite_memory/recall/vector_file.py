@@ -30,7 +30,7 @@ from kite_memory.system.private_files import make_folder, publish, write_aside
 
 Keys = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
-"""Row numbers over all segments; the number of rows means that there is none."""
+"""Row numbers over all segments; the number of rows means that none exists."""
 Matrix = npt.NDArray[np.void]
 """Rows as `_row_type` has them: a vector is its codes times its scale."""
 

@@ -8,7 +8,7 @@ from kite_memory.redaction.chance import digits, drawn, letters, monotonous, sta
 from kite_memory.redaction.likeness import clear
 from kite_memory.redaction.names import Promise, kind_of, promise
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.words import Words
+from kite_memory.redaction.words import TextWords
 
 
 class Style(Enum):
@@ -116,7 +116,7 @@ _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 """The words of a wallet's seed phrase, which include neither articles nor ``is``."""
 
 
-def find_assigned(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
+def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
     looked = 0  # end of the last cookie header searched
     if not words.each:

@@ -5,7 +5,7 @@ from itertools import islice
 
 from kite_memory.redaction.chance import turns
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.words import Words
+from kite_memory.redaction.words import TextWords
 
 _HEADER = re.compile(rb"-----BEGIN (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
 _FOOTER = re.compile(rb"-----END (?:[A-Za-z0-9]{1,12} ){0,4}(?:PRIVATE KEY(?: BLOCK)?|Static key V1)-----")
@@ -27,7 +27,7 @@ _LONGEST = 65536
 _MOST_LINES = 2000
 
 
-def find_blocks(raw: bytes, words: Words, spans: list[Span]) -> None:
+def find_blocks(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     if (b"private" in words.each and b"PRIVATE KEY" in raw) or (b"static" in words.each and b"Static key V1-" in raw):
         _find_keys(raw, spans)
     if b"private" in words.each and b"Private-Lines: " in raw:

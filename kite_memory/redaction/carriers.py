@@ -5,7 +5,7 @@ import re
 from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.views import PAIR, decoded
-from kite_memory.redaction.words import Words
+from kite_memory.redaction.words import TextWords
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
 _DATABASE_ADDRESS = re.compile(
@@ -143,7 +143,7 @@ _HEX_RUNS = bytes(ord("x") if code in b"0123456789abcdefABCDEF" else 32 for code
 _LDAP_HASH = re.compile(rb"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,140}+={0,2}")
 
 
-def find_carried(raw: bytes, words: Words, spans: list[Span]) -> None:
+def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their place. ``words`` are those of ``raw``."""
     if b"://" in raw:
         _addresses(raw, spans)

@@ -23,7 +23,7 @@ from kite_memory.redaction.names import NAMED_KINDS
 from kite_memory.redaction.span import Span, joined
 from kite_memory.redaction.spoken import find_spoken
 from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_tokens
-from kite_memory.redaction.vendors import VENDORS, Catalogue, every_vendor
+from kite_memory.redaction.vendors import VENDORS, AnchorPatterns, every_vendor
 from kite_memory.redaction.views import View, find_dumped, put_together, resolved
 from kite_memory.redaction.words import words_of
 
@@ -87,7 +87,7 @@ _DEEPEST = 2
 """Base 64 within base 64 is decoded up to this depth."""
 
 
-def find(raw: bytes, places: list[tuple[int, int]], every: Catalogue | None = None) -> list[Span]:
+def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None = None) -> list[Span]:
     """Return the spans of secrets in a text made by `bare`, unordered and possibly overlapping. ``places`` are those of marks."""
     every = every or every_vendor()
     raw = blanked(raw, places)
@@ -103,13 +103,13 @@ def find(raw: bytes, places: list[tuple[int, int]], every: Catalogue | None = No
     return spans
 
 
-def _whole(raw: bytes, every: Catalogue) -> list[Span]:
+def _whole(raw: bytes, every: AnchorPatterns) -> list[Span]:
     spans = _plain(raw, every)
     broken = put_together(raw)
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 
-def _opener(every: Catalogue, depth: int = 0) -> Callable[[bytes], str]:
+def _opener(every: AnchorPatterns, depth: int = 0) -> Callable[[bytes], str]:
     def look_inside(plain: bytes) -> str:
         spans = _plain(plain, every, depth + 1) if depth < _DEEPEST else []
         return spans[0][2] if spans else ""
@@ -117,7 +117,7 @@ def _opener(every: Catalogue, depth: int = 0) -> Callable[[bytes], str]:
     return look_inside
 
 
-def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True) -> list[Span]:
+def _plain(raw: bytes, every: AnchorPatterns, depth: int = 0, *, spoken: bool = True) -> list[Span]:
     """Find secrets without joining lines. ``spoken`` includes secrets in natural language, which end with a line."""
     look_inside = _opener(every, depth)
     spans: list[Span] = []
@@ -133,7 +133,7 @@ def _plain(raw: bytes, every: Catalogue, depth: int = 0, *, spoken: bool = True)
     return spans
 
 
-def _across(broken: View, ends: set[int], every: Catalogue) -> list[Span]:
+def _across(broken: View, ends: set[int], every: AnchorPatterns) -> list[Span]:
     """Find secrets that only appear where lines were joined. ``ends`` are where secrets found without joining end.
 
     A word at the beginning of the next line is no part of a secret, least of all after one that was complete without it.
@@ -285,20 +285,20 @@ def _ids(event: Event) -> list[str]:
 
 def _id(text: str, known: dict[str, str]) -> str:
     key = f"\0{text}"  # the same string is redacted differently as an id and as a text
-    told = known.get(key)
-    if told is None:
-        told = known[key] = redact_id(text)
-    return told
+    redacted = known.get(key)
+    if redacted is None:
+        redacted = known[key] = redact_id(text)
+    return redacted
 
 
 def _let_through(text: str, known: dict[str, str]) -> str:
     """Return ``redact(drop_private(text))``, but clean only once if nothing is marked as private."""
-    told = known.get(text)
-    if told is None:
+    redacted = known.get(text)
+    if redacted is None:
         plain = clean(text)
         raw = bare(plain)
-        told = known[text] = redact(drop_private(text)) if b"private" in raw.lower() else _redacted(plain, raw)
-    return told
+        redacted = known[text] = redact(drop_private(text)) if b"private" in raw.lower() else _redacted(plain, raw)
+    return redacted
 
 
 def _replaced(text: str, spans: list[Span]) -> str:

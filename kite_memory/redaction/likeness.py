@@ -5,7 +5,7 @@ from typing import assert_never
 
 from kite_memory.redaction.chance import capitals, digits, letters, monotonous, smalls, stands_in, turns, wordlike
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER
-from kite_memory.redaction.words import Likeness
+from kite_memory.redaction.words import PasswordLikeness
 
 LONGEST = 64
 _OTHERS = bytes((LABEL, OTHER_LETTER))
@@ -101,21 +101,21 @@ def clear(value: bytes) -> bool:
     return mixed and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
 
 
-def is_value(value: bytes, likeness: Likeness) -> bool:
+def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
     match likeness:
-        case Likeness.ANY:
+        case PasswordLikeness.ANY:
             return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
-        case Likeness.CODE:
+        case PasswordLikeness.CODE:
             return _CODE.fullmatch(value) is not None and digits(value) >= 2
-        case Likeness.CHOSEN:
+        case PasswordLikeness.CHOSEN:
             return chosen(value)
-        case Likeness.CLEAR:
+        case PasswordLikeness.CLEAR:
             return clear(value)
-        case Likeness.SIGNED:
+        case PasswordLikeness.SIGNED:
             return clear(value) and _signs(value) > 0
-        case Likeness.WORDS:
+        case PasswordLikeness.WORDS:
             return _FUNCTION_WORDS.isdisjoint(value.lower().split())
-        case Likeness.DRAWN:
+        case PasswordLikeness.DRAWN:
             return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
         case _:
             assert_never(likeness)

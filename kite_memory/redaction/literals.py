@@ -14,7 +14,7 @@ _PROBE_BITS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Literal:
+class ProtectedLiteral:
     """A protected literal. ``probe`` is a short keyed sum to skip most of a text quickly; ``digest`` decides."""
 
     length: int
@@ -22,14 +22,14 @@ class Literal:
     digest: str
 
 
-def literal(key: bytes, text: str) -> Literal:
-    return Literal(length=len(text), probe=_probe(key, text), digest=_digest(key, text))
+def literal(key: bytes, text: str) -> ProtectedLiteral:
+    return ProtectedLiteral(length=len(text), probe=_probe(key, text), digest=_digest(key, text))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Literals:
     key: bytes
-    known: tuple[Literal, ...]
+    known: tuple[ProtectedLiteral, ...]
 
     def find(self, text: str) -> list[Span]:
         """Return where a literal occurs, also within a word. Takes time linear in ``text`` for each length of a literal."""

@@ -8,7 +8,7 @@ from kite_memory.redaction.layouts import Table, find_in_columns, find_in_markup
 from kite_memory.redaction.likeness import chosen, clear, direct, is_value, numeric, signed
 from kite_memory.redaction.span import Span
 from kite_memory.redaction.vendors import any_of
-from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form, Label, Words, first_word
+from kite_memory.redaction.words import FORMS, JOINING, LABELS, LEADING, Form, Label, TextWords, first_word
 
 _KIND = "password"
 _WINDOW = 200
@@ -44,7 +44,7 @@ _FORM_WORDS = frozenset(word for form in FORMS for word in form.words[0])
 _FORMS = {word: tuple(form for form in FORMS if word in form.words[0]) for word in _FORM_WORDS}
 
 
-def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> None:
+def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets in natural language. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
     if not words.each and _OTHER not in raw:
         return
@@ -59,7 +59,7 @@ def find_spoken(raw: bytes, small: bytes, words: Words, spans: list[Span]) -> No
             _match(raw, small, form, spans)
 
 
-def _labels(small: bytes, words: Words) -> Iterator[tuple[int, int, bool]]:
+def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
     """Yield where a label begins and ends, and whether it is weak.
 
     The words are searched first, since a text has few different ones.

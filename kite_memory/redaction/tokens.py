@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kite_memory.redaction.chance import capitals, digits, drawn, monotonous, smalls, turns, worded
 from kite_memory.redaction.span import Span
-from kite_memory.redaction.vendors import Catalogue, Suspect
+from kite_memory.redaction.vendors import AnchorPatterns, Suspect
 from kite_memory.redaction.views import PAIR, base32, decoded, hexadecimal
 
 UNKNOWN = "unknown-token"
@@ -33,7 +33,7 @@ _SPARSE = re.compile(rb"Q~|AIoT|\+A(?:S[bt]|Eh|Ba|MC|CR)")
 _COLOUR = re.compile(rb"m[0-9;]{1,12}\[")
 
 
-def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str], every: Catalogue) -> None:
+def find_tokens(raw: bytes, spans: list[Span], look_inside: Callable[[bytes], str], every: AnchorPatterns) -> None:
     """Find tokens. ``look_inside`` returns the kind of secret in a decoded text, or an empty string."""
     shapes = raw.translate(_RUNS)
     needle = b"x" * SHORTEST
@@ -84,7 +84,7 @@ def _gap(shapes: bytes) -> int:
     return gap if gap >= 0 else len(shapes)
 
 
-def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span], every: Catalogue) -> int:
+def _scan(raw: bytes, anchor: re.Pattern[bytes], start: int, end: int, done: int, spans: list[Span], every: AnchorPatterns) -> int:
     """Add the tokens whose anchor is in ``[start, end)``; return where the last of all tokens ends."""
     at = max(0, start - anchor.groups)  # an edge includes the character before it
     while hit := anchor.search(raw, at, end):

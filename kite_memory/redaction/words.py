@@ -11,7 +11,7 @@ from kite_memory.redaction.cleaning import bare
 from kite_memory.redaction.vendors import any_of
 
 
-class Likeness(StrEnum):
+class PasswordLikeness(StrEnum):
     """How much a value must look like a password."""
 
     ANY = "any"
@@ -21,7 +21,7 @@ class Likeness(StrEnum):
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
-    """Words that do not form a sentence."""
+    """TextWords that do not form a sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"
@@ -55,7 +55,7 @@ class Form:
     words: tuple[frozenset[bytes], ...]
     near: tuple[re.Pattern[bytes], ...]
     pattern: re.Pattern[bytes]
-    likeness: Likeness
+    likeness: PasswordLikeness
 
 
 _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
@@ -143,13 +143,13 @@ FORMS = tuple(
         words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
         near=_literals(form["near"].split("|")) if "near" in form else (),
         pattern=_compiled(form["text"]),
-        likeness=Likeness(form["value"]),
+        likeness=PasswordLikeness(form["value"]),
     )
     for form in (*_DATA["sentence"], *_DATA["command"])
 )
 PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
-"""Words after which a value follows."""
+"""TextWords after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
 
 _SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())

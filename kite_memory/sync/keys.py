@@ -14,7 +14,7 @@ _SIZE = 32
 _MAY_BE = "a key looks like `kmem-sync-…`; `kmem sync --key` shows it on a machine that is in already"
 
 
-class Unreadable(Exception):
+class NotDecrypted(Exception):
     """Raised for what was encrypted for another key, or is damaged."""
 
 
@@ -64,13 +64,13 @@ class SyncKey:
         return found
 
     def opened(self, body: bytes) -> bytes:
-        """Reverse `sealed`. Raises `Unreadable`."""
+        """Reverse `sealed`. Raises `NotDecrypted`."""
         if not self.identity:
             return body
         try:
             found: bytes = _pyrage().decrypt(body, [_identity(self.identity)])
         except _pyrage().DecryptError as error:
-            raise Unreadable from error
+            raise NotDecrypted from error
         return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 import orjson
 
 from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.sync.versions import PATH_KEY, Clock, Gone, Version
+from kite_memory.sync.versions import PATH_KEY, Clock, Gone, NoteVersion
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Malformed(Exception):
 class NoteRow:
     """A version of a note with its content; ``text`` is empty if it is gone."""
 
-    version: Version
+    version: NoteVersion
     text: str
 
 
@@ -73,24 +73,24 @@ def written(row: Row) -> bytes:
     """Return a row as one line of JSON."""
     match row:
         case NoteRow(version=version, text=text):
-            told: Json = {"note": {**asdict(version), "text": text}}
+            content: Json = {"note": {**asdict(version), "text": text}}
         case EventsRow(session=session, file=file, events=events):
             each = [[*(getattr(event, name) for name in _OF_EVENTS), event.where.start, event.where.end] for event in events]
-            told = {"events": {"session": asdict(session), "file": file, "each": each}}
+            content = {"events": {"session": asdict(session), "file": file, "each": each}}
         case ForgottenRow():
-            told = {"forgotten": asdict(row)}
+            content = {"forgotten": asdict(row)}
         case UptakeRow():
-            told = {"uptake": asdict(row)}
-    return orjson.dumps(told) + b"\n"
+            content = {"uptake": asdict(row)}
+    return orjson.dumps(content) + b"\n"
 
 
 def parsed(line: bytes) -> Row:
     """Return the row of a line. Raises `Malformed`."""
     try:
-        told = orjson.loads(line)
+        content = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise Malformed("not JSON") from error
-    match told:
+    match content:
         case {"note": dict(found)}:
             return _note(found)
         case {"events": {"session": dict(session), "file": file, "each": list(each)}} if len(each) <= _MOST_EVENTS:
@@ -136,7 +136,7 @@ def _note(found: Mapping[str, Any]) -> NoteRow:
         raise Malformed("a note that is not what it says")
     if key.startswith(PATH_KEY) and key != PATH_KEY + path:
         raise Malformed("a file that is not what it is called")
-    version = Version(
+    version = NoteVersion(
         key=key,
         path=path,
         path_at=_moment(found.get("path_at")),
@@ -153,9 +153,9 @@ def _note(found: Mapping[str, Any]) -> NoteRow:
     return NoteRow(version=version, text=text)
 
 
-def note_path(told: object) -> str:
+def note_path(value: object) -> str:
     """Return the path of a markdown file inside the vault. Raises `Malformed` for any other."""
-    path = _name(told)
+    path = _name(value)
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") or part != part.strip() or "\\" in part or ":" in part for part in parts)
     if path != "/".join(parts) or len(parts) > 32 or hidden or not path.lower().endswith(".md"):
@@ -198,34 +198,34 @@ def _event(found: object, session: Session, file: str) -> Event:
     )
 
 
-def _text(told: object, most: int) -> str:
-    if not isinstance(told, str) or len(told) > most:
+def _text(value: object, most: int) -> str:
+    if not isinstance(value, str) or len(value) > most:
         raise Malformed("not a text, or too long")
-    return told
+    return value
 
 
-def _name(told: object) -> str:
-    found = _text(told, _MOST_NAME)
+def _name(value: object) -> str:
+    found = _text(value, _MOST_NAME)
     if not found or any(ord(each) < 32 or ord(each) == 127 for each in found):
         raise Malformed("not a name")
     return found
 
 
-def _number(told: object) -> int:
-    if not isinstance(told, int) or isinstance(told, bool) or not 0 <= told <= _MOST_NUMBER:
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_NUMBER:
         raise Malformed("not a count")
-    return told
+    return value
 
 
-def _moment(told: object) -> float:
-    if not isinstance(told, int | float) or isinstance(told, bool) or not 0 <= told <= _LATEST:
+def _moment(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _LATEST:
         raise Malformed("not a time")
-    return float(told)
+    return float(value)
 
 
-def _datetime(told: object) -> datetime:
+def _datetime(value: object) -> datetime:
     try:
-        at = datetime.fromisoformat(_text(told, 64))
+        at = datetime.fromisoformat(_text(value, 64))
     except ValueError as error:
         raise Malformed("not a time") from error
     if at.tzinfo is None:
@@ -233,7 +233,7 @@ def _datetime(told: object) -> datetime:
     return at
 
 
-def _clock(told: object) -> Clock:
-    if not isinstance(told, dict) or not 0 < len(told) <= _MOST_MACHINES:
+def _clock(value: object) -> Clock:
+    if not isinstance(value, dict) or not 0 < len(value) <= _MOST_MACHINES:
         raise Malformed("not a clock")
-    return {_name(machine): _number(count) for machine, count in told.items()}
+    return {_name(machine): _number(count) for machine, count in value.items()}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError
-from kite_memory.sync.keys import SyncKey, Unreadable
+from kite_memory.sync.keys import NotDecrypted, SyncKey
 from kite_memory.sync.rows import Malformed, Row, parsed, written
 from kite_memory.system.private_files import folders_in, make_folder, names_in, replace_file
 
@@ -61,7 +61,7 @@ def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> list[R
         raise NotWhole
     try:
         return [parsed(line) for line in _unpacked(key.opened(body)).splitlines()]
-    except (Unreadable, Malformed) as error:
+    except (NotDecrypted, Malformed) as error:
         raise NotWhole from error
 
 
@@ -98,7 +98,7 @@ class SharedFolder:
         return sorted(int(found[1]) for name in names_in(self._home / machine) if (found := _NAME.fullmatch(name)))
 
     def content(self, machine: str, number: int) -> bytes:
-        """Return a segment as it lies. Raises `NotWhole` if it is too large or no file."""
+        """Return a segment's content, still signed and encrypted. Raises `NotWhole` if it is too large or not a file."""
         path = self._path(machine, number)
         if path.is_symlink() or not path.is_file():
             raise NotWhole
@@ -162,7 +162,7 @@ def _zstd() -> Any:
 
 
 def refuse_nested(root: Path, state: Path) -> None:
-    """Raise `KiteError` if the folder to be shared lies in the state folder, or holds it: databases must not be synchronized."""
+    """Raise `KiteError` if the folder to be shared is inside the state folder, or holds it: databases must not be synchronized."""
     target, home = root.resolve(), state.resolve()
     if target == home or target in home.parents or home in target.parents:
         raise KiteError(f"{root} and the state folder {state} lie in each other", hint="name another folder to share")

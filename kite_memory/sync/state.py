@@ -11,7 +11,7 @@ import orjson
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.sync.keys import SyncKey
-from kite_memory.sync.versions import Version
+from kite_memory.sync.versions import NoteVersion
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
 
@@ -39,19 +39,19 @@ _VERSION_1 = (
     """,
     "CREATE TABLE forgotten (event TEXT PRIMARY KEY, blank INTEGER NOT NULL) WITHOUT ROWID",
 )
-"""``notes`` are versions as JSON, with where the file lies here; ``pending`` is a segment that may not be in the folder yet.
+"""``notes`` are versions as JSON, with the path of the file here; ``pending`` is a segment that may not be in the folder yet.
 
-``uptake`` and ``forgotten`` are what the others have been told, or have told.
+``uptake`` and ``forgotten`` are what was sent to the others, or received from them.
 """
 
 MIGRATIONS: sqlite.Migrations = {1: _VERSION_1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldNote:
     """A note's version, and the file that holds it here. ``sent`` is whether the others can read it."""
 
-    version: Version
+    version: NoteVersion
     here: str
     size: int = -1
     mtime_ns: int = -1
@@ -119,8 +119,8 @@ class SyncState:
 
     @property
     def key(self) -> SyncKey | None:
-        told = self.setting("key")
-        return SyncKey.parse(told) if told else None
+        kept = self.setting("key")
+        return SyncKey.parse(kept) if kept else None
 
     def begin(self, key: SyncKey, machine: str) -> None:
         """Begin with a key, under a new name: everything is to be sent, and all that others have sent is to be read."""
@@ -133,14 +133,14 @@ class SyncState:
                 self._run(f"DELETE FROM {table}")  # noqa: S608 - ours
             self._run("UPDATE notes SET sent = 0")
 
-    def notes(self) -> dict[str, Held]:
+    def notes(self) -> dict[str, HeldNote]:
         return {held.version.key: held for held in map(_held, self._run("SELECT here, size, mtime_ns, sent, version FROM notes"))}
 
-    def note(self, key: str) -> Held | None:
+    def note(self, key: str) -> HeldNote | None:
         rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE key = ?", key)
         return _held(rows[0]) if rows else None
 
-    def to_send(self) -> list[Held]:
+    def to_send(self) -> list[HeldNote]:
         rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE NOT sent ORDER BY key")
         return list(map(_held, rows))
 
@@ -148,11 +148,11 @@ class SyncState:
         """Return the keys of the notes that are gone everywhere."""
         return frozenset(key for (key,) in self._run("SELECT key FROM notes WHERE version ->> 'gone' <> ''"))
 
-    def keep(self, held: Held) -> None:
-        told = orjson.dumps(held.version).decode()
+    def keep(self, held: HeldNote) -> None:
+        version = orjson.dumps(held.version).decode()
         self._run(
             "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
-            *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, told),
+            *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, version),
         )
 
     def mark_sent(self, keys: Iterable[str]) -> None:
@@ -185,7 +185,7 @@ class SyncState:
     def published(self, number: int) -> None:
         self._run("DELETE FROM pending WHERE number = ?", number)
 
-    def told_uptake(self) -> Mapping[str, tuple[int, int, int]]:
+    def sent_uptake(self) -> Mapping[str, tuple[int, int, int]]:
         return {note: (shown, used, ignored) for note, shown, used, ignored in self._run("SELECT * FROM uptake")}
 
     def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
@@ -204,8 +204,8 @@ class SyncState:
         return frozenset(event for (event,) in self._run("SELECT event FROM forgotten WHERE blank"))
 
 
-def _held(row: tuple[Any, ...]) -> Held:
-    here, size, mtime_ns, sent, told = row
-    found = orjson.loads(told)
-    version = Version(**{**found, "titles": tuple(found["titles"])})
-    return Held(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=bool(sent))
+def _held(row: tuple[Any, ...]) -> HeldNote:
+    here, size, mtime_ns, sent, encoded = row
+    found = orjson.loads(encoded)
+    version = NoteVersion(**{**found, "titles": tuple(found["titles"])})
+    return HeldNote(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=bool(sent))

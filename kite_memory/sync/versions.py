@@ -18,14 +18,14 @@ Gone = Literal["", "removed", "forgotten"]
 PATH_KEY = "path:"
 """Beginning of the key of a file without an id, or of a copy; the rest is its path."""
 NO_PATH = "gone.md"
-"""Path of a forgotten note: its name may tell what it was about."""
+"""Path of a forgotten note: its name may reveal its subject."""
 
 _TICK = 0.001
 _LONGEST_STEM = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class NoteVersion:
     """What one machine has of a note.
 
     ``key`` is its id, or `PATH_KEY` and its path. ``digest`` is of the file's content, empty if it is gone. ``at`` is when the
@@ -52,17 +52,17 @@ class Version:
 class Merged:
     """What becomes of two versions. ``beside`` is the one whose content would be lost, and is kept in a file of its own."""
 
-    version: Version
-    beside: Version | None = None
+    version: NoteVersion
+    beside: NoteVersion | None = None
 
 
-def merge(here: Version, there: Version) -> Merged:
+def merge(here: NoteVersion, there: NoteVersion) -> Merged:
     """Return what becomes of a note known here when another machine's version arrives.
 
     A forgotten note stays forgotten, whatever was written elsewhere without knowing of it.
     """
     chosen, other = (here, there) if _rank(here) >= _rank(there) else (there, here)
-    beside: Version | None = None
+    beside: NoteVersion | None = None
     if (chosen.digest, chosen.gone) == (other.digest, other.gone):
         chosen = replace(chosen, clock=_joined(chosen.clock, other.clock))
     elif chosen.digest and other.digest and not _holds(chosen.clock, other.clock):
@@ -73,7 +73,7 @@ def merge(here: Version, there: Version) -> Merged:
     return Merged(version=chosen, beside=beside)
 
 
-def _rank(version: Version) -> tuple[int, bool, float, str, str, str]:
+def _rank(version: NoteVersion) -> tuple[int, bool, float, str, str, str]:
     return version.life, version.gone == "forgotten", version.at, version.digest, version.gone, version.by
 
 
@@ -85,7 +85,7 @@ def _holds(clock: Clock, other: Clock) -> bool:
     return all(clock.get(machine, 0) >= count for machine, count in other.items())
 
 
-def changed(before: Version, *, machine: str, count: int, at: float, digest: str, gone: Gone = "") -> Version:
+def changed(before: NoteVersion, *, machine: str, count: int, at: float, digest: str, gone: Gone = "") -> NoteVersion:
     """Return the version after a change of the content on ``machine``, its ``count``-th."""
     returned = bool(before.gone) and not gone
     return replace(
@@ -99,12 +99,12 @@ def changed(before: Version, *, machine: str, count: int, at: float, digest: str
     )
 
 
-def renamed(before: Version, path: str, at: float) -> Version:
+def renamed(before: NoteVersion, path: str, at: float) -> NoteVersion:
     return replace(before, path=path, path_at=max(at, before.path_at + _TICK))
 
 
-def copy_path(version: Version) -> str:
-    """Return where a content that would be lost is kept: beside the note, under the same telling name on every machine."""
+def copy_path(version: NoteVersion) -> str:
+    """Return where a content that would be lost is kept: beside the note, under the same name on every machine."""
     path = PurePosixPath(version.path)
     at = datetime.fromtimestamp(version.at, UTC)
     name = f"{path.stem[:_LONGEST_STEM]} (conflicted copy {version.by} {at:%Y-%m-%d %H.%M.%S}){path.suffix}"

@@ -30,8 +30,8 @@ def seal(folder: Path) -> None:
         now = {name: _sealed(path, known.get(name)) for name, path in _files(folder)}
         found = {name: each for name, each in now.items() if each is not None}
         if found != known:
-            told = json.dumps(found, sort_keys=True, separators=(",", ":"))
-            whole = {"v": _VERSION, "of": hashlib.sha256(told.encode()).hexdigest(), "files": found}
+            listed = json.dumps(found, sort_keys=True, separators=(",", ":"))
+            whole = {"v": _VERSION, "of": hashlib.sha256(listed.encode()).hexdigest(), "files": found}
             replace_file(folder / _NAME, json.dumps(whole, sort_keys=True, separators=(",", ":")).encode())
     except OSError:
         return
@@ -59,12 +59,12 @@ def broken(folder: Path) -> list[str]:
 
 
 def _known(folder: Path) -> dict[str, list[Any]] | None:
-    """Return the recorded seals: ``None`` if they are damaged, empty if there are none yet."""
+    """Return the recorded seals: ``None`` if they are damaged, empty if none exist yet."""
     try:
         whole = json.loads((folder / _NAME).read_bytes())
         files: dict[str, list[Any]] = whole["files"]
-        told = json.dumps(files, sort_keys=True, separators=(",", ":"))
-        good = whole["v"] == _VERSION and whole["of"] == hashlib.sha256(told.encode()).hexdigest()
+        listed = json.dumps(files, sort_keys=True, separators=(",", ":"))
+        good = whole["v"] == _VERSION and whole["of"] == hashlib.sha256(listed.encode()).hexdigest()
         return files if good else None
     except FileNotFoundError:
         return {}

@@ -131,7 +131,7 @@ _PAUSE = 0.02
 
 
 def _replace(aside: Path, path: Path) -> None:
-    """Rename ``aside`` to ``path``; on Windows, wait up to a second for whoever has ``path`` open, such as a virus scanner."""
+    """Rename ``aside`` to ``path``; on Windows, wait a second for a program such as a virus scanner that has ``path`` open."""
     for _ in range(_TRIES if sys.platform == "win32" else 0):
         try:
             aside.replace(path)

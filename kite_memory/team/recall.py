@@ -16,7 +16,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.redacted import RedactedText
 from kite_memory.recall.scoring import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
-from kite_memory.team.search import Line, Team, hits_of
+from kite_memory.team.search import Team, TeamConnection, hits_of
 from kite_memory.tools.note_view import unframed
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class TeamRecall:
             running.end()
 
     def _query(self, running: TeamQuery, query: str, project: str) -> bool:
-        line = Line(self._team, seconds=max(0.001, running.until - self._clock()), trusted=self._authorities())
+        line = TeamConnection(self._team, seconds=max(0.001, running.until - self._clock()), trusted=self._authorities())
         try:
             found = line.call("search_notes", {"query": query, "project": project, "limit": COMPARED})
             if found is None or not isinstance(found.get("hits"), list):

@@ -55,12 +55,12 @@ class Team:
         if not is_one:
             raise not_one
         if parts.scheme == "http" and host not in _HERE:
-            raise UsageError("the team's address does not begin with https", hint="a token would be sent for anybody to read")
+            raise UsageError("the team's address does not begin with https", hint="a token would be sent in the open")
         if not self.token.isascii() or not self.token.isprintable():
             raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
 
 
-class Line:
+class TeamConnection:
     """One connection to the team's server for the calls of one query. ``seconds`` limits each step.
 
     TLS is verified, by the system's certificate authorities unless ``trusted`` is given. Redirects are not followed.
@@ -103,10 +103,10 @@ class Line:
                 },
             )
             answer = self._connection.getresponse()
-            told = json.loads(answer.read(_LONGEST)) if answer.status == 200 else None
+            response = json.loads(answer.read(_LONGEST)) if answer.status == 200 else None
         except (*self._failures, RecursionError):
             return None  # counts as no answer
-        match told:
+        match response:
             case {"result": {"structuredContent": dict(content)}}:
                 return content
             case _:
@@ -136,7 +136,7 @@ class Asking:
         return [] if self._thread.is_alive() else hits_of(self._answer)
 
     def _ask(self, team: Team, arguments: dict[str, Any], seconds: float) -> None:
-        line = Line(team, seconds=seconds)
+        line = TeamConnection(team, seconds=seconds)
         try:
             self._answer = line.call("search_notes", arguments)
         finally:
@@ -152,12 +152,12 @@ def together(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]], l
 
 def hits_of(answer: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Return the hits of a `search_notes` answer that can be parsed, each text limited in length."""
-    told = answer.get("hits") if answer is not None else None
-    return list(_hits(told)) if isinstance(told, list) else []
+    listed = answer.get("hits") if answer is not None else None
+    return list(_hits(listed)) if isinstance(listed, list) else []
 
 
-def _hits(told: list[Any]) -> Iterator[dict[str, Any]]:
-    for hit in told[:_MOST]:
+def _hits(listed: list[Any]) -> Iterator[dict[str, Any]]:
+    for hit in listed[:_MOST]:
         if isinstance(hit, dict) and isinstance(score := hit.get("score"), int | float) and 0 <= score <= 1:
             yield {"score": float(score), "team": True} | {
                 name: plain_line(value, longest) if isinstance(value := hit.get(name), str) else ""

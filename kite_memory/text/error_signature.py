@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 PANICKED = "panicked"
 """Returned by `failure_message` for a line whose message is on the next one."""
 
-_Told = Callable[[re.Match[str]], str]
+_Message = Callable[[re.Match[str]], str]
 
 _HINTS = (
     "rror", "RROR", "xception", "atal", "ATAL", "FAIL", "panic", "not found", "denied", "refused", "rejected", "CONFLICT",
@@ -53,11 +53,11 @@ _SAID_BY_SYSTEMS = re.compile(
 _SPEAKER = re.compile(r"(?:[\w./()+-]{1,80}: ?){1,4}|.{0,300}: $|$")
 
 
-def _say(template: str) -> _Told:
-    def told(found: re.Match[str]) -> str:
+def _say(template: str) -> _Message:
+    def message(found: re.Match[str]) -> str:
         return template.format(**{name: value or "" for name, value in found.groupdict().items()})
 
-    return told
+    return message
 
 
 def _exception(found: re.Match[str]) -> str:
@@ -78,9 +78,9 @@ def _named(found: re.Match[str]) -> str:
     return f"{found['kind'].lower()}{found['code'] or ''}: {found['said']}"
 
 
-_AT_START: tuple[tuple[re.Pattern[str], _Told], ...] = tuple(
-    (re.compile(pattern), _say(told) if isinstance(told, str) else told)
-    for pattern, told in (
+_AT_START: tuple[tuple[re.Pattern[str], _Message], ...] = tuple(
+    (re.compile(pattern), _say(rule) if isinstance(rule, str) else rule)
+    for pattern, rule in (
         # shells
         (r"(?:\S{1,80}: )?(?:(?:line )?\d+: )?(?P<it>[\w.+/-]{1,80}): command not found\.?$", "{it}: command not found"),
         (r"(?:\S{1,60}:)?(?:\d+: )?\s?command not found: (?P<it>\S{1,80})$", "{it}: command not found"),
@@ -169,7 +169,7 @@ def may_tell(line: str) -> bool:
 
 
 def failure_message(line: str, *, traced: bool = False, following: str = "") -> str:
-    """Return the failure message on a line; empty if there is none.
+    """Return the failure message on a line; empty if none exists.
 
     ``traced`` means that the line is inside a traceback: there the bare name of an exception counts. ``following`` is the next
     line: a linter's rule counts if the next line names the place that violates it.
@@ -178,9 +178,9 @@ def failure_message(line: str, *, traced: bool = False, following: str = "") -> 
         return line
     frame = _FRAME.match(line)
     for candidate in (line, line[frame.end() :]) if frame else (line,):
-        for form, told in _AT_START:
+        for form, message in _AT_START:
             if found := form.match(candidate):
-                return told(found).strip(" :")
+                return message(found).strip(" :")
         if traced and (found := _TRACED.match(candidate)):
             return found["said"]
     for form, template in _ANYWHERE:
@@ -332,11 +332,11 @@ def _numbered_signatures(lines: Sequence[str], traced: bool, *, backwards: bool 
 
 
 def _signature(line: str, traced: bool, following: str) -> str:
-    told = failure_message(line, traced=traced, following=following[:_LINE])
-    if told == PANICKED:
+    message = failure_message(line, traced=traced, following=following[:_LINE])
+    if message == PANICKED:
         said = following.strip()[:_LINE]
-        told = f"panicked: {said}" if said else ""
-    signature = normal(told) if told else ""
+        message = f"panicked: {said}" if said else ""
+    signature = normal(message) if message else ""
     return signature if _says_something(signature) else ""
 
 

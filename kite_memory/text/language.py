@@ -39,7 +39,7 @@ FREQUENT: Mapping[str, frozenset[str]] = {
         """,
     }.items()
 }
-"""Words that hardly any text of the language lacks, and that say nothing of its subject."""
+"""Words that hardly any text of the language lacks, and that reveal nothing about its subject."""
 
 _LATIN = ("en", "de", "fr", "es", "pt")
 _READ = 4_000
@@ -56,7 +56,9 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 
 
 def language_of(text: str) -> str:
-    """Return "en", "de", "fr", "es", "pt", "ru", "zh" or "ja"; empty for another language, and for a text that does not tell."""
+    """Return "en", "de", "fr", "es", "pt", "ru", "zh" or "ja"; empty for another language, and for a text that is too short or
+    mixed.
+    """
     text = _CODE.sub(" ", text[:_READ])
     letters = max(1, len(_LETTER.findall(text)))
     kana = len(_KANA.findall(text))

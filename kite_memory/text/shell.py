@@ -142,10 +142,10 @@ def _only_looks(words: list[str]) -> bool:
     return bool(programs) and not runs_more and programs <= (_LOOKERS | {"sed"}) - {"find", "xargs"}
 
 
-Ending = Literal["told", "shown", "hidden"]
+Ending = Literal["reported", "shown", "hidden"]
 """How much a line's exit status reveals about its programs.
 
-``told``: the same as the status. ``shown``: only what they print. ``hidden``: nothing, since their output was transformed.
+``reported``: the same as the status. ``shown``: only what they print. ``hidden``: nothing, since their output was transformed.
 """
 
 _PASSES_ON = frozenset({"cat", "head", "less", "more", "tail", "tee"})
@@ -156,11 +156,11 @@ def ending(command: str) -> Ending:
     """Return the least known ending of the programs that act; a pipe has the exit status of its last program."""
     line = _without_documents(command[:_LENGTH])
     if not re.search(r"[|;\n]|(?<![&>])&(?![&>])", line):
-        return "told"
+        return "reported"
     steps = [(operator, [each.program for each in _invoked(words)]) for words, operator in _simple_commands(line)]
     piped = "|" if "pipefail" not in line else ""
     goes_on = _GOES_ON if not re.search(r"\bset -\w*e", line) else frozenset({"||", "&"})
-    least: Ending = "told"
+    least: Ending = "reported"
     after: list[str] | None = None
     passed_on, went_on = True, False
     for operator, programs in reversed(steps):

@@ -35,7 +35,7 @@ PROMPT, ANSWER = 1_000, 2_000
 _READ = 200_000
 _LEAST_ANSWER = 20
 _LEAST_WORD = 4
-"""Characters of an answer, or words of a prompt. A turn below both says nothing."""
+"""Characters of an answer, or words of a prompt. A turn below both has too little content for a card."""
 _QUIET = timedelta(seconds=90)
 _OVER = timedelta(hours=3)
 """A session's last turn counts as closed after a while without new events, or long after the last one."""
@@ -57,7 +57,7 @@ SMALL = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class CardTurn:
     """A prompt and the answer that closes it, by their rows. ``answer`` is the prompt itself where the session ended with it."""
 
     prompt: int
@@ -117,20 +117,22 @@ def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_
     return looked_at
 
 
-def turns(rows: Rows, session: int) -> list[Turn]:
+def turns(rows: Rows, session: int) -> list[CardTurn]:
     """Return the session's turns that have a result and were not forgotten, oldest first."""
-    found: list[Turn] = []
+    found: list[CardTurn] = []
     opened: tuple[int, str] | None = None
     closed: tuple[int, str] | None = None
 
     def close(*, last: bool = False) -> None:
         if opened is None:
             return
-        tells = len(opened[1].split()) >= _LEAST_WORD
-        if closed is not None and (tells or len(closed[1]) >= _LEAST_ANSWER):
-            found.append(Turn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER)))
-        elif last and tells:
-            found.append(Turn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
+        long_enough = len(opened[1].split()) >= _LEAST_WORD
+        if closed is not None and (long_enough or len(closed[1]) >= _LEAST_ANSWER):
+            found.append(
+                CardTurn(prompt=opened[0], answer=closed[0], asked=ends(opened[1], PROMPT), answered=ends(closed[1], ANSWER))
+            )
+        elif last and long_enough:
+            found.append(CardTurn(prompt=opened[0], answer=opened[0], asked=ends(opened[1], PROMPT), answered=""))
 
     for seq, opens, text in rows(
         f"SELECT e.seq, {OPENS.format('e')}, SUBSTR(e.text, 1, {_READ}) FROM events AS e WHERE e.session = ?"  # noqa: S608 - ours
@@ -205,7 +207,7 @@ def _enter(database: sqlite3.Connection, batch: Mapping[int, Sequence[tuple[int,
     database.executemany(
         "INSERT INTO card_words (key, postings) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET postings = CAST(postings || excluded.postings AS BLOB)",
-        sorted((key, bytes(told)) for key, told in postings.items()),
+        sorted((key, bytes(entries)) for key, entries in postings.items()),
     )
 
 
@@ -221,9 +223,9 @@ def sweep(database: sqlite3.Connection) -> None:
         last = page[-1][0]
         changed: list[tuple[bytes, int]] = []
         for key, blob in page:
-            told = np.frombuffer(blob, "<u4")
-            kept = told[np.isin(told >> _NUMBER_AT, alive)]
-            if len(kept) < len(told):
+            packed = np.frombuffer(blob, "<u4")
+            kept = packed[np.isin(packed >> _NUMBER_AT, alive)]
+            if len(kept) < len(packed):
                 changed.append((kept.tobytes(), key))
         database.executemany("UPDATE card_words SET postings = ? WHERE key = ?", changed)
         database.executemany("DELETE FROM card_words WHERE key = ? AND LENGTH(postings) = 0", [(key,) for _, key in changed])
@@ -282,7 +284,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
         )
     chosen: dict[int, float] = {}
     terms: set[int] = set()
-    tells: dict[int, float] = defaultdict(float)
+    weights: dict[int, float] = defaultdict(float)
     asked_of: Counter[int] = Counter()
     postings = 0
     for key, count in sorted(held, key=lambda each: (each[1], each[0])):
@@ -294,7 +296,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
             break
         terms.add(term)
         chosen[key] = rarity(min(count, known[of][0]), known[of][0])
-        tells[of] += chosen[key]
+        weights[of] += chosen[key]
         asked_of[of] += 1
     if not chosen:
         return []
@@ -304,11 +306,11 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
     for key, blob in rows(
         "SELECT key, postings FROM card_words WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(chosen)),)
     ):
-        told = np.frombuffer(blob, "<u4")
+        packed = np.frombuffer(blob, "<u4")
         cards, words = known[key & _PROJECTS]
-        numbers.append((told >> _NUMBER_AT).astype(np.int64))
-        parts.append(_weights(round(words / max(1, cards)))[told & ((1 << _NUMBER_AT) - 1)] * chosen[key])
-        shares.append(np.full(len(told), chosen[key]))
+        numbers.append((packed >> _NUMBER_AT).astype(np.int64))
+        parts.append(_weights(round(words / max(1, cards)))[packed & ((1 << _NUMBER_AT) - 1)] * chosen[key])
+        shares.append(np.full(len(packed), chosen[key]))
     holders = np.concatenate(numbers)
     scores, shared = np.bincount(holders, np.concatenate(parts)), np.bincount(holders, np.concatenate(shares))
     best = np.argsort(-scores, kind="stable")[: 2 * limit]
@@ -321,7 +323,7 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
             answer=answer,
             session=session,
             bm25=found[card],
-            covered=min(1.0, float(shared[card]) / (tells[of] + max(0.0, unheld[of]))),
+            covered=min(1.0, float(shared[card]) / (weights[of] + max(0.0, unheld[of]))),
             size=known[of][0],
             terms=len(asked),
         )

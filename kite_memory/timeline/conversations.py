@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kite_memory.timeline import cards
-from kite_memory.timeline.cards import SMALL, Match, Turn, turns
+from kite_memory.timeline.cards import SMALL, CardTurn, Match, turns
 from kite_memory.timeline.event_embeddings import Nearness
 from kite_memory.timeline.resume import cut
 
@@ -122,11 +122,11 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
                 score -= _FOREIGN
             ranked.append(Ranked(match=match, score=round(max(0.0, min(1.0, score)), 4), meaning=meaning, covered=match.covered))
     ranked.sort(key=lambda each: (-each.score, -each.match.prompt))
-    told: dict[int, int] = {}
+    taken: dict[int, int] = {}
     chosen = []
     for each in ranked:
-        told[each.match.session] = told.get(each.match.session, 0) + 1
-        if told[each.match.session] <= _OF_A_SESSION:
+        taken[each.match.session] = taken.get(each.match.session, 0) + 1
+        if taken[each.match.session] <= _OF_A_SESSION:
             chosen.append(each)
     return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions)[: query.limit]
 
@@ -171,18 +171,18 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
 
     No card is left out. The later card takes the older one's figures where its own are lower.
     """
-    told = list(ranked)
+    ordered = list(ranked)
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
-        place = next(at for at, one in enumerate(told) if one.match.session == each)
-        older = told[place]
+        place = next(at for at, one in enumerate(ordered) if one.match.session == each)
+        older = ordered[place]
         if (later := _later(rows, older.match, sessions[each])) is None:
             continue
-        told[place] = replace(older, later=later.prompt)
-        known = next((at for at, one in enumerate(told) if one.match.session == later.session), None)
+        ordered[place] = replace(older, later=later.prompt)
+        known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), None)
         if known is not None and known < place:
             continue
-        newer = told.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
-        told.insert(
+        newer = ordered.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
+        ordered.insert(
             place,
             replace(
                 newer,
@@ -191,7 +191,7 @@ def newest_first(rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _S
                 covered=max(newer.match.covered, older.covered),
             ),
         )
-    return told
+    return ordered
 
 
 def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
@@ -211,30 +211,30 @@ def _later(rows: Rows, match: Match, where: _Session) -> Match | None:
 
 def _matter(rows: Rows, match: Match) -> str:
     """Return the text of the card's conversation; of a long session, of the card's turn."""
-    told = turns(rows, match.session)
-    return "\n".join(turn.text for turn in told if len(told) <= _TALK or turn.prompt == match.prompt)[:_READ]
+    talked = turns(rows, match.session)
+    return "\n".join(turn.text for turn in talked if len(talked) <= _TALK or turn.prompt == match.prompt)[:_READ]
 
 
 def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None:
     """Return a summary of the conversation of a card; of a long session, of the turns around the card."""
-    told = turns(rows, session)
-    if (at := next((place for place, turn in enumerate(told) if turn.prompt == prompt), None)) is None:
+    all_turns = turns(rows, session)
+    if (at := next((place for place, turn in enumerate(all_turns) if turn.prompt == prompt), None)) is None:
         return None
-    opening, closing = (told[0], told[-2:]) if len(told) <= _TALK else (told[at], told[at : at + 2])
+    opening, closing = (all_turns[0], all_turns[-2:]) if len(all_turns) <= _TALK else (all_turns[at], all_turns[at : at + 2])
     return Talk(
         opening=cut(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
         last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
-        whole=_rows_of(told if len(told) <= _TALK else closing),
+        whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
         closing=_rows_of(closing),
     )
 
 
-def _rows_of(told: Sequence[Turn]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(row for turn in told for row in (turn.prompt, turn.answer)))
+def _rows_of(shown: Sequence[CardTurn]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(row for turn in shown for row in (turn.prompt, turn.answer)))
 
 
-def _ended(closing: Sequence[Turn], besides: str, most: int) -> str:
+def _ended(closing: Sequence[CardTurn], besides: str, most: int) -> str:
     """Return the closing turns in at most ``most`` characters. Prompts count more than answers, so they are cut last."""
     room = most - sum(min(len(turn.asked), most // 2) for turn in closing if turn.asked != besides)
     answers = [turn.answered for turn in closing if turn.answered]

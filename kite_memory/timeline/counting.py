@@ -30,7 +30,7 @@ class SourceCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class EventTally:
     """Like `SourceCount`, without the counts that require a look at every file."""
 
     provider: str
@@ -48,11 +48,11 @@ class CountedProblem:
     first_position: int
 
 
-def tallies(rows: Rows) -> list[Tally]:
+def tallies(rows: Rows) -> list[EventTally]:
     """Return the counts by provider; no query reads events."""
     events: dict[str, int] = dict(rows("SELECT provider, events FROM totals", ()))
     tallies = {
-        provider: Tally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
+        provider: EventTally(provider=provider, sessions=sessions, events=events.get(provider, 0), problems=0, skipped=0)
         for provider, sessions in rows("SELECT provider, COUNT(*) FROM sessions GROUP BY provider", ())
     }
     for provider, problems, skipped in rows(
@@ -60,7 +60,7 @@ def tallies(rows: Rows) -> list[Tally]:
         " FROM problems AS p JOIN files AS f ON f.key = p.file GROUP BY f.provider",
         (json.dumps(_COMES_LATER),),
     ):
-        known = tallies.get(provider) or Tally(provider=provider, sessions=0, events=0, problems=0, skipped=0)
+        known = tallies.get(provider) or EventTally(provider=provider, sessions=0, events=0, problems=0, skipped=0)
         tallies[provider] = replace(known, problems=problems, skipped=skipped)
     return [tallies[provider] for provider in sorted(tallies)]
 

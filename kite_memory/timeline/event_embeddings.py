@@ -13,7 +13,7 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.timeline.fixes import fix_of
-from kite_memory.timeline.prompt_outcomes import errand
+from kite_memory.timeline.prompt_outcomes import prompt_outcome
 from kite_memory.timeline.schema import BUNDLED
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def text_of(rows: Rows, event: int) -> str:
         (_SUMMARY, _SAID, event),
     ):
         if type == "user_message":
-            told = errand(rows, event, talk=_TELLING)
-            return told.text if told is not None else ""
+            asked = prompt_outcome(rows, event, talk=_TELLING)
+            return asked.text if asked is not None else ""
         if len(text) < _TELLING:
             return ""
         match type:
@@ -155,7 +155,7 @@ def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class VectorSnapshot:
     """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them."""
 
     state: tuple[str, int, int]
@@ -163,7 +163,7 @@ class Read:
     codes: "npt.NDArray[np.int8]"
 
 
-def read(rows: Rows, before: Read | None) -> Read | None:
+def read(rows: Rows, before: VectorSnapshot | None) -> VectorSnapshot | None:
     """Return the newest vectors, or ``before`` itself if nothing has changed; ``None`` if there are no vectors."""
     found = rows("SELECT tag, version, (SELECT COUNT(*) FROM bundles WHERE embedded <> '') FROM space", ())
     if not found or not found[0][2]:
@@ -174,7 +174,11 @@ def read(rows: Rows, before: Read | None) -> Read | None:
 
     kept = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
     codes = np.frombuffer(b"".join(vector for _, vector in kept), np.int8)
-    return Read(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1)) if kept else None
+    return (
+        VectorSnapshot(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1))
+        if kept
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class Nearness:
         return found
 
 
-def near(vectors: Read, meaning: Meaning, text: str) -> Nearness | None:
+def near(vectors: VectorSnapshot, meaning: Meaning, text: str) -> Nearness | None:
     """Return the cosines between ``text`` and all vectors; ``None`` if the text is blank or the vectors belong to another space."""
     if not text.strip() or vectors.state[0] != meaning.space:
         return None

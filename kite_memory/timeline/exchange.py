@@ -1,4 +1,4 @@
-"""Events for a person's other machines: those that were read here, in the order in which they came or were changed."""
+"""Events for a person's other machines: those that were read here, in the order in which they were added or changed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _AMENDED = (
 
 
 def changes(rows: Rows, since: Since, limit: int) -> tuple[list[Event], Since]:
-    """Return at most ``limit`` events that came, or were amended, after ``since``, and up to where that is.
+    """Return at most ``limit`` events that were added or amended after ``since``, and up to where that is.
 
     Fewer than ``limit`` are the last.
     """

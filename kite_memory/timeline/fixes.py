@@ -183,12 +183,12 @@ def _done_by(command: str) -> frozenset[str]:
 
 
 def _tests_failed(rows: Rows, failure: _Failure, doing: frozenset[str]) -> bool:
-    told = rows(
+    commands = rows(
         "SELECT text FROM events WHERE session = ? AND ordinal BETWEEN ? AND ? AND call = ? AND type = 'test_result'"
         " AND status = 'failed' LIMIT 1",
         (failure.session, failure.ordinal - _BEFORE, failure.ordinal + _BEFORE, failure.call),
     )
-    return bool(failure.call and told) and not tests_went_well(told[0][0], doing)
+    return bool(failure.call and commands) and not tests_went_well(commands[0][0], doing)
 
 
 @dataclass(slots=True)

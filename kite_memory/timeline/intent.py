@@ -35,7 +35,7 @@ _ENVIRONMENT = re.compile(
     r"|\b(?:port|address) \d{2,5}\b|docker daemon|virtualenv|\bvenv\b|node_modules|\b(?:npm|pip|brew|apt(?:-get)?) install"
     r"|no module named|not installed|command not|wrong version|\bexpired\b|\bflaky\b|credentials?|log(?:ged)? ?in again"
 )
-"""A part of a prompt that complains about the machine says nothing about the work."""
+"""A part of a prompt that complains about the machine is not about the work."""
 _CLAUSES = re.compile(r"[.;\n!?]+\s|,\s(?:then|and then|after that)\b|\b(?:then|after that|afterwards)\b|:\s")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z]{2,30}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")

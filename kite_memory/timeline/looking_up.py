@@ -17,7 +17,7 @@ from kite_memory.timeline.store import Timeline
 _LOOKED_AT = 200
 _FOLLOWING = 60
 """Events after a command in which its outcome is searched for."""
-_TOLD_WITH = 6
+_EVENTS_OF_CALL = 6
 _BEFORE, _AFTER = 400, 400
 """Events around a change: before it the prompt that led to it, after it the commit that includes it."""
 _SAID = 160
@@ -28,7 +28,7 @@ _ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class ToolUse:
     """A command as it was typed, or the input of a tool. ``outcome`` and ``failure`` are those of the last use, ``at`` its time."""
 
     what: str
@@ -53,7 +53,7 @@ class Met:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileChange:
     """What one prompt led to in a file. ``commit`` is the first commit after the last of these changes."""
 
     session: Session
@@ -66,7 +66,7 @@ class Change:
     commit: Commit | None
 
 
-def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[Use]:
+def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[ToolUse]:
     """Return uses of a program, with its first words if given («git rebase»), or of an agent's tool; successful ones first."""
     words = tool.split()
     if not words:
@@ -74,25 +74,25 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
     hits = timeline.search(
         EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
-    told: dict[str, list[Event]] = {}
+    by_command: dict[str, list[Event]] = {}
     for hit in hits:
         if any((each.program, *each.words)[: len(words)] == tuple(words) for each in invocations(hit.event.command)):
-            told.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
-    if not told:
+            by_command.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
+    if not by_command:
         called = EventQuery(tool=tool, types=frozenset({EventType.TOOL_CALL}), project=project, limit=_LOOKED_AT)
         for hit in timeline.search(called):
-            told.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
-    found = [_use(timeline, what, events) for what, events in told.items()]
+            by_command.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
+    found = [_use(timeline, what, events) for what, events in by_command.items()]
     found.sort(key=lambda use: (use.outcome == "failed", -use.times, -use.at.timestamp()))
     return found[:limit]
 
 
-def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> Use:
+def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
     last = max(events, key=lambda event: event.at)
     after = timeline.events(last.provider, last.session, after=last.ordinal - 1, limit=_FOLLOWING)
     ended = next((run for run in runs([event for event in after if event.call == last.call])), None) if last.call else None
     failed = ended is not None and ended.outcome == "failed"
-    return Use(
+    return ToolUse(
         what=what,
         times=len(events),
         at=last.at,
@@ -108,12 +108,12 @@ def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) ->
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
     words = frozenset(_WORD.findall(error.casefold()))
-    told: dict[str, list[tuple[str, Event]]] = {}
+    by_failure: dict[str, list[tuple[str, Event]]] = {}
     for hit in timeline.search(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
         line, share = _best_line(hit.event.text, words)
         if share >= _ALIKE and _failed(timeline, hit.event):
-            told.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
-    found = [(name in asked, _met(timeline, its)) for name, its in told.items()]
+            by_failure.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
+    found = [(name in asked, _met(timeline, its)) for name, its in by_failure.items()]
     found.sort(key=lambda pair: (not pair[0], pair[1].fix is None, -pair[1].at.timestamp()))
     return [each for _, each in found[:limit]]
 
@@ -122,8 +122,8 @@ def _failed(timeline: Timeline, event: Event) -> bool:
     """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
         return True
-    told = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_TOLD_WITH) if event.call else ()
-    return any(each.call == event.call and each.status == "failed" for each in told)
+    following = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_EVENTS_OF_CALL) if event.call else ()
+    return any(each.call == event.call and each.status == "failed" for each in following)
 
 
 def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
@@ -148,10 +148,10 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
     )
 
 
-def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[Change]:
+def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12) -> list[FileChange]:
     """Return changes of a file, newest first. ``path`` is its name with any number of its parent folders."""
     query = EventQuery(file=path, types=frozenset({EventType.FILE_ACTION}), project=project, limit=_LOOKED_AT)
-    told: dict[tuple[str, str, str], list[Event]] = {}
+    by_change: dict[tuple[str, str, str], list[Event]] = {}
     sessions: dict[str, Session] = {}
     prompts: dict[tuple[str, str, str], Event | None] = {}
     for hit in timeline.search(query):
@@ -160,16 +160,16 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
             continue
         prompt = _prompt_before(timeline, event)
         key = (event.session, event.path, prompt.id if prompt is not None else "")
-        told.setdefault(key, []).append(event)
+        by_change.setdefault(key, []).append(event)
         sessions[event.session], prompts[key] = hit.session, prompt
-    newest = sorted(told.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
+    newest = sorted(by_change.items(), key=lambda pair: max(event.at for event in pair[1]), reverse=True)
     return [_change(timeline, sessions[key[0]], prompts[key], events) for key, events in newest[:limit]]
 
 
-def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> Change:
+def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
     after = timeline.events(last.provider, last.session, after=last.ordinal, limit=_AFTER)
-    return Change(
+    return FileChange(
         session=session,
         path=last.path,
         action=last.text.partition(",")[0].strip()[:20] or "changed",
@@ -193,7 +193,7 @@ def became(timeline: Timeline, event: Event) -> Iterator[str]:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
             yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
         else:
-            yield "not seen to go away in its session"
+            yield "no fix is known in its session"
     elif is_change(event):
         query = EventQuery(file=event.path, types=frozenset({EventType.FILE_ACTION}), since=event.at, limit=_LOOKED_AT)
         later = [hit.event for hit in timeline.search(query) if is_change(hit.event) and hit.event.at > event.at]

@@ -43,7 +43,7 @@ _LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class TodoItem:
     text: str
     standing: Standing
 
@@ -52,20 +52,20 @@ class Item:
 class Listed:
     """A todo list. ``at`` is when it was last changed."""
 
-    items: tuple[Item, ...]
+    items: tuple[TodoItem, ...]
     at: datetime
 
     @property
-    def open(self) -> tuple[Item, ...]:
+    def open(self) -> tuple[TodoItem, ...]:
         """The items still open, those in progress first."""
         there = [item for item in self.items if item.standing in ("pending", "in_progress")]
         return tuple(sorted(there, key=lambda item: item.standing != "in_progress"))
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
-    """Return the todo list as it stands after these events of one session, given in order; ``None`` if there is none."""
-    numbered: dict[str, Item] = {}
-    written: tuple[Item, ...] | None = None
+    """Return the todo list as it stands after these events of one session, given in order; ``None`` if none exists."""
+    numbered: dict[str, TodoItem] = {}
+    written: tuple[TodoItem, ...] | None = None
     created: dict[str, str] = {}
     at: datetime | None = None
     for event in events:
@@ -84,7 +84,7 @@ def todos(events: Iterable[Event]) -> Listed | None:
                     written, numbered, at = items, {}, event.at
         elif event.type is EventType.TOOL_RESULT and event.status != "failed":
             if event.tool == "TaskCreate" and (made := _MADE.search(event.text)) and (subject := created.pop(event.call, "")):
-                numbered[made[1]] = Item(text=_cut(subject), standing="pending")
+                numbered[made[1]] = TodoItem(text=_cut(subject), standing="pending")
                 written, at = None, event.at
             elif event.tool == "TaskList" and (found := _numbered(event.text)):
                 numbered, written = found, None
@@ -94,19 +94,19 @@ def todos(events: Iterable[Event]) -> Listed | None:
     return Listed(items=kept, at=at) if kept and at is not None else None
 
 
-def _items(text: str) -> tuple[Item, ...] | None:
-    found = tuple(Item(text=_cut(said), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
+def _items(text: str) -> tuple[TodoItem, ...] | None:
+    found = tuple(TodoItem(text=_cut(said), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
     return found or (() if re.search(r"^(?:todos|plan): *(?:\[\])?$", text, re.MULTILINE) else None)
 
 
-def _numbered(text: str) -> dict[str, Item]:
+def _numbered(text: str) -> dict[str, TodoItem]:
     return {
-        number: Item(text=_cut(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said)), standing=_WORDS.get(standing, "pending"))
+        number: TodoItem(text=_cut(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said)), standing=_WORDS.get(standing, "pending"))
         for number, standing, said in _NUMBERED.findall(text)
     }
 
 
-def _updated(numbered: dict[str, Item], text: str) -> bool:
+def _updated(numbered: dict[str, TodoItem], text: str) -> bool:
     fields = dict(_FIELD.findall(text))
     item = numbered.get(fields.get("taskId", "").strip())
     if item is None:

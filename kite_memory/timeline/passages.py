@@ -1,4 +1,4 @@
-"""Hashes of what came into a project's sessions and was said in them, to recognize a text and who had it first."""
+"""Hashes of what was said in a project's sessions, to recognize a text and find who said it first."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ _FEWEST = 2
 """Least number of pairs for which a text gets a row."""
 _AT_ONCE = 2_000
 _LEAST = 0.4
-"""A smaller share of a text says nothing about where it comes from."""
+"""A smaller share of a text is no evidence of where it comes from."""
 _NEARLY = 0.8
 """A speaker who said this share of a later text is its origin."""
 
@@ -47,16 +47,16 @@ def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage]
 
     ((key,),) = database.execute("SELECT key FROM passage_key").fetchall()
     ((project,),) = database.execute("SELECT project FROM sessions WHERE key = ?", (session,)).fetchall()
-    told: dict[int, tuple[Passage, bytes]] = {}
+    first_said: dict[int, tuple[Passage, bytes]] = {}
     for passage in passages:
         text = encoded(passage.text)
         digest = _digest(key, project, passage.said_by, text)
-        if digest not in told or passage.at < told[digest][0].at:
-            told[digest] = passage, text
+        if digest not in first_said or passage.at < first_said[digest][0].at:
+            first_said[digest] = passage, text
     among = "SELECT digest FROM passages WHERE digest IN (SELECT value FROM json_each(?))"
-    known = {digest for (digest,) in database.execute(among, (json.dumps(list(told)),))}
-    database.executemany(_AGAIN, [(told[digest][0].at, now, digest) for digest in known])
-    fresh = [(digest, passage, text) for digest, (passage, text) in told.items() if digest not in known]
+    known = {digest for (digest,) in database.execute(among, (json.dumps(list(first_said)),))}
+    database.executemany(_AGAIN, [(first_said[digest][0].at, now, digest) for digest in known])
+    fresh = [(digest, passage, text) for digest, (passage, text) in first_said.items() if digest not in known]
     found = packed(pairs_of([text for *_, text in fresh], key))
     rows = [
         (digest, session, each.start, each.at, each.said_by, now, pairs)
@@ -89,7 +89,7 @@ def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PassageLookup:
     """A lookup of what was said in one project, and in sessions without a project."""
 
     rows: Rows

@@ -52,10 +52,10 @@ class PromptOutcome:
         return "\n".join(filter(None, (self.prompt, self.came, self.answer)))
 
 
-def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
+def prompt_outcome(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
     """Return what came of the prompt, or ``None``.
 
-    ``None`` is returned if the row is no prompt, or if nothing was changed, checked or committed after it and no failure has a
+    ``None`` is returned if the row is not a prompt, or if nothing was changed, checked or committed after it and no failure has a
     message of its own. With ``talk``, an answer of at least that many characters is enough.
     """
     for session, ordinal, until, text, cwd, name, provider in rows(_PROMPTED, (_PROMPT, prompt)):
@@ -69,7 +69,7 @@ def errand(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome | None:
 
 
 def steps(rows: Rows, prompt: int) -> list[int]:
-    """Return the rows of the events that the prompt led to; empty if the row is no prompt."""
+    """Return the rows of the events that the prompt led to; empty if the row is not a prompt."""
     return [
         step
         for session, ordinal, until, *_ in rows(_PROMPTED, (0, prompt))

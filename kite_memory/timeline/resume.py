@@ -13,8 +13,8 @@ from kite_memory.timeline.open_todos import TOOLS, todos
 from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
 
 
-class Part(StrEnum):
-    """Part of a brief, in the order of the brief."""
+class BriefPart(StrEnum):
+    """BriefPart of a brief, in the order of the brief."""
 
     DOING = "doing"
     NEXT = "next"
@@ -26,17 +26,17 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class BriefLine:
     """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one."""
 
-    part: Part
+    part: BriefPart
     text: str
     evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A file with the last action on it. ``path`` is relative to the session's folder if the file lies there."""
+class ChangedFile:
+    """A file with the last action on it. ``path`` is relative to the session's folder if the file is inside it."""
 
     path: str
     action: str
@@ -58,7 +58,7 @@ class Stable:
     said: str
     evidence: str
     place: int
-    files: tuple[Changed, ...]
+    files: tuple[ChangedFile, ...]
     commit: str = ""
     failing: tuple[str, ...] = ()
     tests: bool = True
@@ -77,12 +77,20 @@ class Brief:
     session: Session
     branch: str
     at: datetime
-    lines: tuple[Line, ...]
-    files: tuple[Changed, ...]
+    lines: tuple[BriefLine, ...]
+    files: tuple[ChangedFile, ...]
     stable: Stable | None
 
 
-_MATTERS = (Part.DOING, Part.NEXT, Part.FAILED, Part.STABLE, Part.VERIFY, Part.CHANGED, Part.OPEN)
+_MATTERS = (
+    BriefPart.DOING,
+    BriefPart.NEXT,
+    BriefPart.FAILED,
+    BriefPart.STABLE,
+    BriefPart.VERIFY,
+    BriefPart.CHANGED,
+    BriefPart.OPEN,
+)
 """The order of parts where there is little room."""
 _PROMPTS = 2
 _DECISIONS = 2
@@ -169,27 +177,27 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
     )
 
 
-def fitted(told: Brief, *, tokens: int, cost: Callable[[Line], int]) -> tuple[Line, ...]:
+def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
     """Return as many lines as fit in ``tokens``, in their order: the weightiest of every part first, then the others in turn."""
-    by_part = {part: [line for line in told.lines if line.part is part] for part in _MATTERS}
+    by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
-    kept: list[Line] = []
+    kept: list[BriefLine] = []
     for line in (line for turn in turns for line in turn):
         needed = cost(line)
         if needed <= tokens:
             tokens -= needed
             kept.append(line)
-    return tuple(line for line in told.lines if line in kept)
+    return tuple(line for line in brief.lines if line in kept)
 
 
-def changed_files(events: Sequence[Event], cwd: str) -> tuple[Changed, ...]:
+def changed_files(events: Sequence[Event], cwd: str) -> tuple[ChangedFile, ...]:
     """Return the changed files, newest first, each once."""
-    found: dict[str, Changed] = {}
+    found: dict[str, ChangedFile] = {}
     for place in range(len(events) - 1, -1, -1):
         event = events[place]
         if event.type is EventType.FILE_ACTION and event.path and event.path not in found and is_change(event):
             action = event.text.partition(",")[0].strip()[:20] or "changed"
-            found[event.path] = Changed(
+            found[event.path] = ChangedFile(
                 path=inside(event.path, cwd), action=action, at=event.at, evidence=reference(event), place=place
             )
     return tuple(found.values())
@@ -202,7 +210,7 @@ def is_change(event: Event) -> bool:
 
 
 def inside(path: str, folder: str) -> str:
-    """Return the path relative to the session's folder if it lies there, else only its name."""
+    """Return the path relative to the session's folder if it is inside it, else only its name."""
     for separator in "/\\":
         root = folder.rstrip("/\\") + separator
         if folder and path.startswith(root):
@@ -220,27 +228,27 @@ def cut(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
-def _doing(events: Sequence[Event]) -> Iterator[Line]:
+def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     prompts = [event for event in events if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and event.text.strip()]
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     for event in prompts[-1:]:
         short = len(event.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
         before = _said_before(events, event) if short else None
         after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
-        yield _line(Part.DOING, f'asked last: "{cut(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
+        yield _line(BriefPart.DOING, f'asked last: "{cut(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and not _announces(events, said):
-        yield _line(Part.DOING, f'the agent said last: "{cut(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
+        yield _line(BriefPart.DOING, f'the agent said last: "{cut(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
     earlier = {cut(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
     for text, event in list(earlier.items())[: -_PROMPTS - 1 : -1]:
-        yield _line(Part.DOING, f'asked before: "{text}"', event)
+        yield _line(BriefPart.DOING, f'asked before: "{text}"', event)
     for event in requests[:1]:
-        yield _line(Part.DOING, f'asked first: "{cut(event.text, _ASKED)}"', event)
+        yield _line(BriefPart.DOING, f'asked first: "{cut(event.text, _ASKED)}"', event)
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
-        yield _line(Part.DOING, "the person interrupted the agent there", events[-1])
+        yield _line(BriefPart.DOING, "the person interrupted the agent there", events[-1])
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
-        yield _line(Part.DOING, f"decided: {cut(event.text, _ASKED)}", event)
+        yield _line(BriefPart.DOING, f"decided: {cut(event.text, _ASKED)}", event)
 
 
 def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
@@ -256,12 +264,12 @@ def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
 def _ending(text: str, length: int) -> str:
     """Return the last lines of a message, as far as there is room."""
     lines = [line for line in _MARKUP.sub("", text[-_READ:]).splitlines() if line.strip()]
-    told = ""
+    ending = ""
     for line in reversed(lines):
-        if told and len(line) + len(told) > length:
+        if ending and len(line) + len(ending) > length:
             break
-        told = f"{line} {told}"
-    return cut(told, length)
+        ending = f"{line} {ending}"
+    return cut(ending, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
@@ -270,7 +278,7 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
     return not later and _ANNOUNCES.search(said.text[:_READ].strip()) is not None
 
 
-def _next(events: Sequence[Event]) -> Iterator[Line]:
+def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
     """Yield what was in progress at the end, the agent's own list, and the remaining work named in its last messages."""
     listed = list(_listed(events))
     yield from _in_hand(events)
@@ -280,11 +288,11 @@ def _next(events: Sequence[Event]) -> Iterator[Line]:
         if found := _TO_DO.search(event.text[:_READ]):
             items = [cut(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
             more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
-            yield _line(Part.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
+            yield _line(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
 
 
-def _listed(events: Sequence[Event]) -> Iterator[Line]:
+def _listed(events: Sequence[Event]) -> Iterator[BriefLine]:
     listed = todos(events)
     last = next((event for event in reversed(events) if event.tool in TOOLS and event.type is EventType.TOOL_CALL), None)
     if listed is not None and last is not None and listed.open:
@@ -295,10 +303,10 @@ def _listed(events: Sequence[Event]) -> Iterator[Line]:
         )
         more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
         done = len(listed.items) - len(listed.open)
-        yield _line(Part.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
+        yield _line(BriefPart.NEXT, f"open on the agent's list, {done} of {len(listed.items)} done{stale}: {names}{more}", last)
 
 
-def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
+def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
     """Yield what the agent had announced and what it had begun."""
     answered = {event.call for event in events if event.call and event.type not in (EventType.TOOL_CALL, EventType.COMMAND)}
     begun = next((event for event in reversed(events[-_UNANSWERED:]) if event.call and event.call not in answered), None)
@@ -308,64 +316,64 @@ def _in_hand(events: Sequence[Event]) -> Iterator[Line]:
         if not any("git commit" in run.purposes for run in since):
             then = ", ".join(f"`{cut(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
             yield _line(
-                Part.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
+                BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         what = bare(begun.command) or begun.path or begun.text
-        yield _line(Part.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
+        yield _line(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool} `{cut(what, _COMMAND)}`", begun)
 
 
-def _done_last(events: Sequence[Event]) -> Iterator[Line]:
+def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
     """Yield the last action of a session that was left midway."""
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if events[-1].type in _ON_THE_WAY and not (said is not None and _announces(events, said)):
         done = next((event for event in reversed(events) if event.command or is_change(event)), events[-1])
         what = f"`{cut(bare(done.command), _COMMAND)}`" if done.command else f"{cut(done.text, _STEP)}: {_end_of(done.path)}"
-        yield _line(Part.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
+        yield _line(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
 
 
 def _end_of(path: str) -> str:
     return cut((PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name, _STEP)
 
 
-def _changed(files: Sequence[Changed], made: Sequence[Commit]) -> Iterator[Line]:
+def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
     committed = made[-1].place if made else -1
     since = [file for file in files if file.place > committed]
     for action, some in _by_action(since):
         when = " since the last commit" if made else ""
-        yield _files_line(Part.CHANGED, f"{action}{when}", some)
+        yield _files_line(BriefPart.CHANGED, f"{action}{when}", some)
     if made:
-        yield _line(Part.CHANGED, f"committed last: {cut(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event)
+        yield _line(BriefPart.CHANGED, f"committed last: {cut(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event)
         if before := [file for file in files if file.place <= committed]:
-            yield _files_line(Part.CHANGED, "changed up to that commit", before)
+            yield _files_line(BriefPart.CHANGED, "changed up to that commit", before)
 
 
-def _by_action(files: Sequence[Changed]) -> list[tuple[str, list[Changed]]]:
-    grouped: dict[str, list[Changed]] = {}
+def _by_action(files: Sequence[ChangedFile]) -> list[tuple[str, list[ChangedFile]]]:
+    grouped: dict[str, list[ChangedFile]] = {}
     for file in files:
         grouped.setdefault(file.action, []).append(file)
     return list(grouped.items())
 
 
-def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[Line]:
+def _failed(failures: Sequence[Run], done: Sequence[Run]) -> Iterator[BriefLine]:
     """Yield open failures: checks first, then recent ones of other commands."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
-    told = [*(run for run in failures if run.is_check), *others]
-    for run in told[:_FAILURES]:
+    ordered = [*(run for run in failures if run.is_check), *others]
+    for run in ordered[:_FAILURES]:
         because = f": {why}" if (why := _why(run)) else ""
         parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
         later = next(parts, None)
         partly = f" (only `{_command(later.command)}` has gone well since)" if later else ""
         events = (run.event, later.event) if later else (run.event,)
-        yield _line(Part.FAILED, f"`{_command(run.command)}` failed{because}{partly}", *events)
+        yield _line(BriefPart.FAILED, f"`{_command(run.command)}` failed{because}{partly}", *events)
 
 
 def _why(run: Run) -> str:
     """Return the reason as printed: the tests that failed, and the first line that says what is wrong."""
     line = cut(run.failure, _FAILURE)
-    tells = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
-    summary = cut(run.event.text, _FAILURE) if tells else ""
+    by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
+    summary = cut(run.event.text, _FAILURE) if by_summary else ""
     if (not line or line in summary) and (placed := _FILE_LINE.search(run.said)):
         line = cut(placed.group(), _FAILURE)
     return "; ".join(part for part in (summary, "" if line in summary else line) if part)
@@ -375,32 +383,32 @@ def _part_of(later: Run, failed: Run) -> bool:
     return bool(later.purposes & failed.purposes) and failed.is_check and makes_up(failed, later)
 
 
-def _verify(files: Sequence[Changed], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[Line]:
+def _verify(files: Sequence[ChangedFile], done: Sequence[Run], failures: Sequence[Run]) -> Iterator[BriefLine]:
     """Yield checks whose result is unknown since something was changed, each with the command to run."""
     code = [file for file in files if PurePosixPath(file.path).suffix.lower() not in _PROSE]
     if not code:
         return
     checks = [run for run in done[-_NOT_LONG_AGO:] if run.is_check and run.outcome != "unknown"]
     tested = max((run.place for run in checks if run.tested == "ok" and run.outcome == "ok" and not run.is_narrow), default=-1)
-    told: set[str] = set()
+    shown: set[str] = set()
     for run in reversed(checks):
-        if run.purposes <= told or any(later.place > run.place and _says_it_too(later, run) for later in checks):
+        if run.purposes <= shown or any(later.place > run.place and _says_it_too(later, run) for later in checks):
             continue
-        told |= run.purposes
+        shown |= run.purposes
         if not _can_be_typed_again(run.command):
             continue
         known = max(run.place, tested) if run.only_builds else run.place
         since = [file for file in code if file.place > known]
         if run.outcome == "ok" and since:
             what = f"run `{_command(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
+            yield _files_line(BriefPart.VERIFY, what, since, run.event, most=_FILES_CITED)
         elif run in failures and since:
             what = f"run `{_command(run.command)}`: not run since it failed, and these changed"
-            yield _files_line(Part.VERIFY, what, since, run.event, most=_FILES_CITED)
-        if len(told) >= _CHECKS:
+            yield _files_line(BriefPart.VERIFY, what, since, run.event, most=_FILES_CITED)
+        if len(shown) >= _CHECKS:
             return
     if not any(run.is_check for run in done):
-        yield _files_line(Part.VERIFY, "nothing has been run that tests", code)
+        yield _files_line(BriefPart.VERIFY, "nothing has been run that tests", code)
 
 
 def _says_it_too(later: Run, run: Run) -> bool:
@@ -411,7 +419,7 @@ def _can_be_typed_again(command: str) -> bool:
     return len(bare(command)) <= _COMMAND and not any(sign in bare(command) for sign in (";", "\n", "<<"))
 
 
-def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...]], made: Sequence[Commit]) -> Stable | None:
+def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[ChangedFile, ...]], made: Sequence[Commit]) -> Stable | None:
     """Return the last stable moment.
 
     A run of all tests is preferred to a later one of some of them, if no code was changed in between.
@@ -444,11 +452,11 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[Changed, ...
     )
 
 
-def _code(files: Sequence[Changed], *, since: int) -> list[Changed]:
+def _code(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
     return [file for file in files if file.place > since and PurePosixPath(file.path).suffix.lower() not in _PROSE]
 
 
-def _stable_lines(stable: Stable | None, files: Sequence[Changed]) -> Iterator[Line]:
+def _stable_lines(stable: Stable | None, files: Sequence[ChangedFile]) -> Iterator[BriefLine]:
     if stable is None:
         return
     changed = [file for file in files if file.place > stable.place]
@@ -462,14 +470,14 @@ def _stable_lines(stable: Stable | None, files: Sequence[Changed]) -> Iterator[L
         passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
     text = f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}{since}{failing}"
     cited = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]))
-    yield Line(part=Part.STABLE, text=text, evidence=tuple(dict.fromkeys(filter(None, cited))))
+    yield BriefLine(part=BriefPart.STABLE, text=text, evidence=tuple(dict.fromkeys(filter(None, cited))))
 
 
 def _command(command: str) -> str:
     return cut(bare(command), _COMMAND) or "tests"
 
 
-def _open(events: Sequence[Event]) -> Iterator[Line]:
+def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
     """Yield the agent's closing question, then prompts without an answer, the last first.
 
     A prompt that was repeated, or taken back by interrupting the agent, is left out.
@@ -507,12 +515,12 @@ def _open(events: Sequence[Event]) -> Iterator[Line]:
             case _:
                 continue
     if choice is not None:
-        yield _line(Part.OPEN, f"the agent asked, and had no answer: {cut(choice.text, _ASKED)}", choice)
+        yield _line(BriefPart.OPEN, f"the agent asked, and had no answer: {cut(choice.text, _ASKED)}", choice)
     if closing is not None and (question := _closing_question(closing.text)):
-        yield _line(Part.OPEN, f'the agent asks: "{cut(question, _ASKED)}"', closing)
+        yield _line(BriefPart.OPEN, f'the agent asks: "{cut(question, _ASKED)}"', closing)
     for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
-            yield _line(Part.OPEN, f'the person had no answer to: "{cut(event.text, _ASKED)}"', event)
+            yield _line(BriefPart.OPEN, f'the person had no answer to: "{cut(event.text, _ASKED)}"', event)
 
 
 def _closing_question(text: str) -> str:
@@ -522,16 +530,16 @@ def _closing_question(text: str) -> str:
     return last if last.rstrip("\"')]*`_ ").endswith(("?", "？")) else ""
 
 
-def _files_line(part: Part, what: str, files: Sequence[Changed], *besides: Event, most: int = _FILES_NAMED) -> Line:
+def _files_line(part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = _FILES_NAMED) -> BriefLine:
     cited = (*map(reference, besides), *(file.evidence for file in files[:_FILES_CITED]))
-    return Line(part=part, text=f"{what}: {_named(files, most)}", evidence=tuple(dict.fromkeys(cited)))
+    return BriefLine(part=part, text=f"{what}: {_named(files, most)}", evidence=tuple(dict.fromkeys(cited)))
 
 
-def _named(files: Sequence[Changed], most: int) -> str:
+def _named(files: Sequence[ChangedFile], most: int) -> str:
     names = list(dict.fromkeys(cut(file.path, _COMMAND) for file in files))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
-def _line(part: Part, text: str, *events: Event) -> Line:
-    return Line(part=part, text=text, evidence=tuple(dict.fromkeys(map(reference, events))))
+def _line(part: BriefPart, text: str, *events: Event) -> BriefLine:
+    return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(map(reference, events))))

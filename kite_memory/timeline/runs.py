@@ -55,7 +55,7 @@ _OF_A_CHECKER = re.compile(
 )
 """The beginning of a failure that is not from tests; those of tests are reported first."""
 _RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh"})
-"""The purpose depends on the file: one script that runs says nothing about another."""
+"""The purpose depends on the file: one script that runs is no evidence about another."""
 _ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
 _COMMIT = re.compile(
     r"^\[(?P<branch>detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$",
@@ -138,12 +138,12 @@ class Run:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of its checks."""
-        told = frozenset(kind for purpose in _checks(self.purposes) if (kind := _kind(purpose)))
-        return told | {"tests"} if self.tested != "unknown" else told
+        of_purposes = frozenset(kind for purpose in _checks(self.purposes) if (kind := _kind(purpose)))
+        return of_purposes | {"tests"} if self.tested != "unknown" else of_purposes
 
     @property
     def signature(self) -> str:
-        """The signature of the first failure in its output; empty if the output says no more than that it failed."""
+        """The signature of the first failure in its output; empty if the output only shows that it failed."""
         return next(iter(signatures(self.said, limit=3)), "")  # with more than three, the last two come from the end of the text
 
     @property
@@ -162,7 +162,7 @@ class Commit:
 
 
 @dataclass(slots=True)
-class _Telling:
+class _RunParts:
     command: str = ""
     result: Event | None = None
     tests: Event | None = None
@@ -175,63 +175,63 @@ def runs(events: Sequence[Event], cwd: str = "") -> list[Run]:
 
     ``cwd`` is the folder that commands run in, unless they change it.
     """
-    telling: dict[str, _Telling] = {}
+    parts_of: dict[str, _RunParts] = {}
     for place, event in enumerate(events):
         key = event.call or event.parent or event.id
         match event.type:
             case EventType.COMMAND:
-                telling.setdefault(key, _Telling()).command = event.command
-            case EventType.TOOL_RESULT if key in telling:
-                telling[key].result = event
+                parts_of.setdefault(key, _RunParts()).command = event.command
+            case EventType.TOOL_RESULT if key in parts_of:
+                parts_of[key].result = event
             case EventType.TEST_RESULT:
-                told = telling.setdefault(key, _Telling())
-                if told.tests is None or event.status == "failed":
-                    told.tests = event
-                told.command = told.command or event.command
-            case EventType.ERROR if key in telling or event.command:
-                told = telling.setdefault(key, _Telling())
-                told.error = event
-                told.command = told.command or event.command
+                parts = parts_of.setdefault(key, _RunParts())
+                if parts.tests is None or event.status == "failed":
+                    parts.tests = event
+                parts.command = parts.command or event.command
+            case EventType.ERROR if key in parts_of or event.command:
+                parts = parts_of.setdefault(key, _RunParts())
+                parts.error = event
+                parts.command = parts.command or event.command
             case _:
                 continue
-        telling[key].place = place
-    found = [run for told in telling.values() if (run := _run(told, cwd)) is not None]
+        parts_of[key].place = place
+    found = [run for parts in parts_of.values() if (run := _run(parts, cwd)) is not None]
     return sorted(found, key=lambda run: run.place)
 
 
-def _run(told: _Telling, cwd: str) -> Run | None:
-    event = told.tests or told.error or told.result
+def _run(parts: _RunParts, cwd: str) -> Run | None:
+    event = parts.tests or parts.error or parts.result
     if event is None:
         return None
     tested: Outcome = "unknown"
-    purposes = purposes_of(told.command)
+    purposes = purposes_of(parts.command)
     checks = _checks(purposes)
-    if told.tests is not None and not (checks and all(_ONLY_CHECKS.search(purpose) for purpose in checks)):
-        tested = "failed" if told.tests.status == "failed" else "ok"
-        if tested == "failed" and tests_went_well(told.tests.text, checks):
+    if parts.tests is not None and not (checks and all(_ONLY_CHECKS.search(purpose) for purpose in checks)):
+        tested = "failed" if parts.tests.status == "failed" else "ok"
+        if tested == "failed" and tests_went_well(parts.tests.text, checks):
             tested = "unknown"
-        if tested == "ok" and (_is_cut(told) or _ran_no_test(told.tests.text)):
+        if tested == "ok" and (_is_cut(parts) or _ran_no_test(parts.tests.text)):
             tested = "unknown"
-    results = [each for each in (told.tests, told.error, told.result) if each is not None]
+    results = [each for each in (parts.tests, parts.error, parts.result) if each is not None]
     if any(each.status == "failed" for each in results):
         outcome: Outcome = "failed"
     elif any(each.status in ("denied", "interrupted") for each in results):
         outcome = "unknown"
     else:
         outcome = "ok" if any(each.status == "ok" for each in results) else "unknown"
-    if outcome == "ok" and told.tests is None and not went_well(told.command, event.text):
+    if outcome == "ok" and parts.tests is None and not went_well(parts.command, event.text):
         outcome = "unknown"
     if event.status != "failed" and outcome == "failed":
         event = next(each for each in results if each.status == "failed")
-    root, folder = _gone_to(told.command, cwd)
+    root, folder = _gone_to(parts.command, cwd)
     return Run(
-        command=told.command,
-        purposes=purposes or (frozenset({"tests"}) if told.tests is not None else frozenset()),
+        command=parts.command,
+        purposes=purposes or (frozenset({"tests"}) if parts.tests is not None else frozenset()),
         outcome=outcome,
         event=event,
-        place=told.place,
-        where=_where(told.command, cwd),
-        only=_picked(told.command),
+        place=parts.place,
+        where=_where(parts.command, cwd),
+        only=_picked(parts.command),
         root=root,
         folder=folder,
         tested=tested,
@@ -250,10 +250,10 @@ def tests_went_well(summary: str, purposes: frozenset[str]) -> bool:
     return any(_ONLY_CHECKS.search(purpose) for purpose in purposes) and _OF_A_CHECKER.match(summary) is not None
 
 
-def _is_cut(told: _Telling) -> bool:
+def _is_cut(parts: _RunParts) -> bool:
     """Return whether the output about tests may have been cut off."""
-    cut = _CUT.search(told.command)
-    return cut is not None and told.result is not None and told.result.text.count("\n") + 1 >= int(cut[1] or 10)
+    cut = _CUT.search(parts.command)
+    return cut is not None and parts.result is not None and parts.result.text.count("\n") + 1 >= int(cut[1] or 10)
 
 
 def purposes_of(command: str) -> frozenset[str]:
@@ -271,7 +271,7 @@ def _purpose(invocation: Invocation) -> str:
 def went_well(command: str, said: str) -> bool:
     """Return whether the programs of a line that exited with success succeeded themselves, which a pipe or a «;» hides."""
     match _ending(command):
-        case "told":
+        case "reported":
             return True
         case "hidden" if _checks(purposes_of(command)):
             return False
@@ -347,7 +347,7 @@ def _is_the_same(run: Run, later: Run) -> bool:
 def makes_up(later: Run, failed: Run) -> bool:
     """Return whether the success of ``later`` shows that what ``failed`` did works now.
 
-    For a check, as much must have been checked: one package's tests say nothing about another's.
+    For a check, as much must have been checked: one package's tests are no evidence about another's.
     """
     return bool(later.purposes & failed.purposes) and (not failed.is_check or _covers(later, failed))
 
@@ -452,13 +452,13 @@ def last_branch(events: Sequence[Event]) -> str:
 
     Empty if a long silence came after it: an agent that was started again has then recorded its branch itself.
     """
-    told = frozenset(event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command)
+    git_calls = frozenset(event.call or event.id for event in events if event.type is EventType.COMMAND and "git" in event.command)
     after: Event | None = None
     for event in reversed(events):
         if after is not None and after.at - event.at > _SILENCE:
             return ""
         after = event
-        if event.type is EventType.TOOL_RESULT and (event.call or event.parent) in told:
+        if event.type is EventType.TOOL_RESULT and (event.call or event.parent) in git_calls:
             named = [found for pattern in (_COMMIT, _SWITCHED) for found in pattern.finditer(event.text[:_HEAD])]
             if named:
                 last = max(named, key=lambda found: found.start())["branch"]

@@ -14,7 +14,7 @@ from typing import Any
 from kite_memory.model.event import EventType
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
-from kite_memory.timeline.prompt_outcomes import errand, steps
+from kite_memory.timeline.prompt_outcomes import prompt_outcome, steps
 from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -97,7 +97,7 @@ class EventQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundEvent:
     """A found event: ``event`` is its row number, ``score`` is from 0 to 1.
 
     ``near`` is true where it holds too few of the words to count as an answer.
@@ -125,7 +125,7 @@ def index_backlog(database: sqlite3.Connection) -> None:
         database.execute("DELETE FROM unsearched")
 
 
-def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[Found]:
+def find(rows: Rows, query: EventQuery, now: datetime, meant: Mapping[int, float] = MappingProxyType({})) -> list[FoundEvent]:
     """Return the best events, newest first among equals, with a bounded number of bounded queries.
 
     ``meant`` maps candidate events to the cosine between their embedding and the query's, from 0 to 1.
@@ -160,7 +160,7 @@ class _Term:
     stem: str
     newest: list[int] = field(default_factory=list)
     about: float = 0.0
-    tells: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass(slots=True)
@@ -174,14 +174,14 @@ class _Asked:
     """Prompts that match a file or tool filter only by the events they led to."""
 
     @property
-    def tells(self) -> float:
-        return sum(term.tells for term in self.terms)
+    def weight(self) -> float:
+        return sum(term.weight for term in self.terms)
 
 
 def corrected(rows: Rows, text: str) -> str:
     """Return the text with words that the index does not hold replaced by similar ones that it holds."""
-    told = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
-    plain = [word for word in told if len(word) > 3 and word.isascii() and word.isalpha()]
+    words = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
+    plain = [word for word in words if len(word) > 3 and word.isascii() and word.isalpha()]
     unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
     meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
@@ -225,7 +225,7 @@ def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Aske
         term.newest = _newest(rows, (*within, term.match), _COMMON)
         count = len(term.newest)
         term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
-        term.tells = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
+        term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
     return _Asked(terms=sorted(terms, key=lambda term: term.about))
 
 
@@ -253,7 +253,7 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
     elif common:
         for together in (common, common[:2], common[:1]):
             for event in _newest(rows, (*within, *(term.match for term in together)), _SHORTLIST):
-                held.setdefault(event, sum(term.tells for term in together))
+                held.setdefault(event, sum(term.weight for term in together))
             if len(held) >= _SHORTLIST // 4:
                 break
     for event in (*asked.known, *asked.meant):
@@ -264,7 +264,7 @@ def _shortlist(rows: Rows, within: Sequence[str], asked: _Asked) -> list[int]:
 
 def _add(held: dict[int, float], term: _Term, events: Iterable[int]) -> None:
     for event in events:
-        held[event] = held.get(event, 0.0) + term.tells
+        held[event] = held.get(event, 0.0) + term.weight
 
 
 def _known_failures(rows: Rows, text: str) -> list[int]:
@@ -299,7 +299,7 @@ def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
     return [event for (event,) in rows(query, (_all_of(*wanted), limit))]
 
 
-def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[Found]:
+def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:
     """Read the texts of the shortlist again and score them: adjacent words count more than the same words apart.
 
     Only the best event of one call, and of one text in a session, is returned.
@@ -307,7 +307,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     best: dict[tuple[str, str], tuple[bool, float, str, int, str]] = {}
 
     def covered(event: int) -> float:
-        return asked.held.get(event, 0.0) / asked.tells if asked.terms else float(not asked.meant)
+        return asked.held.get(event, 0.0) / asked.weight if asked.terms else float(not asked.meant)
 
     enough = [event for event in shortlist if event in asked.known or event in asked.meant or covered(event) >= _LEAST]
     nearest = [event for event in shortlist if event not in enough][: 2 * query.limit] if len(enough) < query.limit else []
@@ -334,7 +334,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
     ordered = sorted(best.values(), key=lambda each: (each[0], each[1] if by_score else 0.0, each[2], each[3]), reverse=True)
     stems = [term.stem for term in asked.terms]
     return [
-        Found(
+        FoundEvent(
             event=event,
             score=score,
             snippet=(event in asked.meant and _errand(rows, event)) or snippet(shown, stems),
@@ -346,7 +346,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
 def _errand(rows: Rows, event: int) -> str:
     """Return a prompt found by its embedding with what came of it, in one line."""
-    found = errand(rows, event)
+    found = prompt_outcome(rows, event)
     return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
 
 

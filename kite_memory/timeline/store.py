@@ -26,7 +26,7 @@ from kite_memory.model.redacted import RedactedResult
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, conversations, counting, event_embeddings, exchange, passages, search, tombstones
 from kite_memory.timeline.conversations import CardQuery, Talk
-from kite_memory.timeline.counting import CountedProblem, SourceCount, Tally
+from kite_memory.timeline.counting import CountedProblem, EventTally, SourceCount
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.fixes import find, fix_of, sign_backlog
 from kite_memory.timeline.rows import (
@@ -98,7 +98,7 @@ class Timeline:
         tombstones.reload_forgotten(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
-        self._vectors: event_embeddings.Read | None = None
+        self._vectors: event_embeddings.VectorSnapshot | None = None
         self._nearness: tuple[object, event_embeddings.Nearness | None] = (None, None)
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -328,12 +328,12 @@ class Timeline:
         with self._write_lock, tombstones.purging(self._writer), _transaction(self._writer) as database:
             tombstones.forget_events(database, events, blank=True)
 
-    def forgotten(self) -> list[tuple[tombstones.Line, bool]]:
+    def forgotten(self) -> list[tuple[tombstones.ForgottenLine, bool]]:
         """Return the forgotten lines, each with whether its words are erased."""
-        found: dict[str, tuple[tombstones.Line, bool]] = {}
+        found: dict[str, tuple[tombstones.ForgottenLine, bool]] = {}
         for id, provider, session, blank in tombstones.written_down(self._gone):
             erased = bool(blank) or (id in found and found[id][1])
-            found[id] = (tombstones.Line(id=id, provider=provider, session=session), erased)
+            found[id] = (tombstones.ForgottenLine(id=id, provider=provider, session=session), erased)
         return list(found.values())
 
     def identity(self) -> str:
@@ -364,9 +364,9 @@ class Timeline:
         """Return the events without those that were forgotten."""
         return tombstones.offered(self._all, events)
 
-    def provenance(self, project: str) -> passages.Known:
+    def provenance(self, project: str) -> passages.PassageLookup:
         """Return a lookup of who first said a text in the sessions of ``project``."""
-        return passages.Known(rows=self._all, project=project)
+        return passages.PassageLookup(rows=self._all, project=project)
 
     def search(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
         """Return hits, best first, and the newest first among equals.
@@ -540,7 +540,7 @@ class Timeline:
         rows = self._all("SELECT kind, source, target FROM edges WHERE session = ?", known) if known else []
         return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[EventTally]:
         """See `counting.tallies`."""
         return counting.tallies(self._all)
 

@@ -13,7 +13,7 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 _TEXT = 400
 _FEATURES = 400
-"""Most items of a kind per session: beyond that they say little about it."""
+"""Most items of a kind per session: beyond that they are no longer characteristic of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

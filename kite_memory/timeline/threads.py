@@ -108,7 +108,7 @@ class Joint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
+class WorkThread:
     """Works in the order they began.
 
     Each but the first is joined to an earlier one; ``joints`` holds the strongest joint of each.
@@ -127,11 +127,11 @@ class Thread:
 class Joined:
     """Threads, most recently active first. ``unsure`` are joints too weak for a thread, latest first."""
 
-    threads: tuple[Thread, ...]
+    threads: tuple[WorkThread, ...]
     unsure: tuple[Joint, ...]
 
 
-def threads(works: Iterable[Work]) -> tuple[Thread, ...]:
+def threads(works: Iterable[Work]) -> tuple[WorkThread, ...]:
     return joined(works).threads
 
 
@@ -143,7 +143,7 @@ def joined(works: Iterable[Work]) -> Joined:
     by_project: dict[str, list[Work]] = defaultdict(list)
     for work in works:
         by_project[work.session.project].append(work)
-    found: list[Thread] = []
+    found: list[WorkThread] = []
     unsure: list[Joint] = []
     for project, its in by_project.items():
         joints = _joints(project, its)
@@ -155,7 +155,7 @@ def joined(works: Iterable[Work]) -> Joined:
     )
 
 
-def _threaded(project: str, works: Sequence[Work], joints: Sequence[Joint]) -> Iterator[Thread]:
+def _threaded(project: str, works: Sequence[Work], joints: Sequence[Joint]) -> Iterator[WorkThread]:
     """Yield the threads. ``joints`` must be in the order in which their later sessions began."""
     thread_of: dict[tuple[str, str], tuple[str, str]] = {}
     for joint in joints:
@@ -166,7 +166,9 @@ def _threaded(project: str, works: Sequence[Work], joints: Sequence[Joint]) -> I
             grouped[thread].append(work)
     for members in grouped.values():
         its = {_name(work.session) for work in members}
-        yield Thread(project=project, works=tuple(members), joints=tuple(joint for joint in joints if _name(joint.later) in its))
+        yield WorkThread(
+            project=project, works=tuple(members), joints=tuple(joint for joint in joints if _name(joint.later) in its)
+        )
 
 
 def _name(session: Session) -> tuple[str, str]:

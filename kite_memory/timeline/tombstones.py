@@ -36,7 +36,7 @@ class LineRef(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ForgottenLine:
     """A line of a transcript, which may not have been read on this machine."""
 
     id: str
@@ -162,9 +162,9 @@ def out_of_step(rows: Rows, path: Path) -> list[str]:
     """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""
     lines = {line_of(event) for (event,) in rows("SELECT event FROM let_go", ())}
     written = {line_of(event) for event, *_ in written_down(path)}
-    told = []
+    differences = []
     if unwritten := len(lines - written):
-        told.append(f"{unwritten} events that were let go are not in {path.name}")
+        differences.append(f"{unwritten} events that were let go are not in {path.name}")
     if ungone := len(written - lines):
-        told.append(f"{ungone} events in {path.name} were not let go")
-    return told
+        differences.append(f"{ungone} events in {path.name} were not let go")
+    return differences

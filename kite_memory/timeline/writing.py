@@ -15,7 +15,7 @@ from kite_memory.timeline import cards, passages, tombstones
 from kite_memory.timeline.fixes import sign
 
 LATEST_MTIME = 2**63 - 1
-"""Stored instead of a file's modification time if that lies past the year 2262."""
+"""Stored instead of a file's modification time if that is past the year 2262."""
 
 _EVENT = (
     *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),
@@ -49,11 +49,11 @@ def take(database: sqlite3.Connection, read_result: ReadResult, provider: str, n
         )
     if read_result.session is None:
         return 0
-    session, told = tombstones.without_forgotten(database, read_result.session, read_result.events)
+    session, events_kept = tombstones.without_forgotten(database, read_result.session, read_result.events)
     key = _session_key(database, session, now)
-    told = told if read_result.amends else _distinct(database, file, told)
-    passages.keep(database, key, tombstones.without_forgotten_passages(read_result.passages, told), now=now)
-    events = _in_line(database, key, told)
+    events_kept = events_kept if read_result.amends else _distinct(database, file, events_kept)
+    passages.keep(database, key, tombstones.without_forgotten_passages(read_result.passages, events_kept), now=now)
+    events = _in_line(database, key, events_kept)
     (newest,) = database.execute("SELECT MAX(seq) FROM events").fetchone()
     changed = _write(database, [_row(event, key, file) for event in events], amends=read_result.amends)
     if not changed:
@@ -185,8 +185,8 @@ def _distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) 
     """
     begins = min((event.where.start for event in events), default=0)
     rows = database.execute(
-        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS told"
-        " JOIN events AS e ON e.id = told.value WHERE e.file = ? AND e.start < ?",
+        "SELECT e.id, e.start, e.type, e.role, e.text, e.command FROM json_each(?) AS wanted"
+        " JOIN events AS e ON e.id = wanted.value WHERE e.file = ? AND e.start < ?",
         (json.dumps([event.id for event in events]), file, begins),
     )
     known = {id: (start, said) for id, start, *said in rows}

@@ -1,4 +1,4 @@
-"""Grants and request identities. What lies outside a grant does not exist for its holder."""
+"""Grants and request identities. Whatever is outside a grant does not exist for its holder."""
 
 from dataclasses import dataclass, replace
 

@@ -70,10 +70,10 @@ def spelled(given: object) -> JsonValue:
     kept = value("value", given)
     if isinstance(kept, str) and kept.lstrip()[:1] in ("{", "["):
         try:
-            told = json.loads(kept, parse_constant=_no_number)
+            parsed = json.loads(kept, parse_constant=_no_number)
         except (ValueError, RecursionError):
             return kept
-        return value("value", told)
+        return value("value", parsed)
     return kept
 
 
@@ -94,10 +94,10 @@ def text(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool 
 
 def line(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
     """Return a name that must be on one line."""
-    told = text(name, given, longest=longest, needed=needed).strip()
-    if _CONTROL.search(told):
+    stripped = text(name, given, longest=longest, needed=needed).strip()
+    if _CONTROL.search(stripped):
         raise UsageError(f"{name} holds control characters", hint=f"give {name} on one line")
-    return one_line(told)
+    return one_line(stripped)
 
 
 def lines(name: str, given: object, *, longest: int, most: int) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def choice(name: str, kinds: type[_Choice], given: object, *, among: Sequence[_C
     for kind in among or kinds:
         if given == kind.value:
             return kind
-    raise UsageError(f"{name} is none that is known", hint=f"choose one of: {', '.join(among or kinds)}")
+    raise UsageError(f"{name} is unknown", hint=f"choose one of: {', '.join(among or kinds)}")
 
 
 def choices(name: str, kinds: type[_Choice], given: object) -> frozenset[_Choice]:
@@ -192,7 +192,7 @@ def readable_key(given: str) -> str:
     if key.startswith("/") or ".." in key.replace("\\", "/").split("/"):
         raise UsageError("a key is no path", hint="separate its parts by dots, as in: project.database.port")
     if one_line(key) != key:
-        raise UsageError("key has blanks or characters that nobody sees", hint="one plain blank between two words is fine")
+        raise UsageError("key has invisible characters or repeated blanks", hint="one plain blank between two words is fine")
     return key
 
 
@@ -279,7 +279,7 @@ class _Looked:
             case float():
                 self._take(20)
                 if not math.isfinite(given):
-                    raise UsageError("value holds a number that is none", hint="NaN and Infinity are no JSON; give null or text")
+                    raise UsageError("value holds an invalid number", hint="NaN and Infinity are not JSON; give null or text")
                 return given
             case str():
                 return self._text(given)
@@ -316,10 +316,10 @@ def _field(name: str, value: JsonValue) -> JsonValue:
     if not isinstance(value, str) or not value:
         return value
     line = f"{name}={value}"
-    told = clean(line)
-    if told == line or clean(name) != name:
+    cleaned = clean(line)
+    if cleaned == line or clean(name) != name:
         return value
-    return told.removeprefix(f"{name}=") if told.startswith(f"{name}=") else "[redacted]"
+    return cleaned.removeprefix(f"{name}=") if cleaned.startswith(f"{name}=") else "[redacted]"
 
 
 def clean(given: str) -> str:

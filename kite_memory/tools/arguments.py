@@ -1,7 +1,6 @@
 """The arguments of the tools: each is declared once, with its schema and the function that checks and converts it.
 
-Handlers read the parsed values by these same declarations, so that what agents are told, what is parsed and what is refused cannot
-differ.
+Handlers read the parsed values by these same declarations, so the schema, the parser and the limits cannot differ.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ class Argument(Generic[Given_co]):
 
     ``parse`` returns the value or raises `UsageError`; ``default`` is the value if the argument is omitted. Null means omitted,
     unless it is ``nullable``. ``aliases`` are other names under which it is accepted. A ``hidden`` argument is accepted, but not
-    told. ``hint`` says what to do if it is missing.
+    in the schema. ``hint`` is the next step if it is missing.
     """
 
     name: str
@@ -52,11 +51,11 @@ class Argument(Generic[Given_co]):
 
 
 class Arguments:
-    """The arguments of one call, parsed. ``told`` are those of a tool that takes any, as they came."""
+    """The arguments of one call, parsed. ``raw`` are those of a tool that takes any, unparsed."""
 
-    def __init__(self, parsed: Mapping[str, Any], told: Json) -> None:
+    def __init__(self, parsed: Mapping[str, Any], raw: Json) -> None:
         self._parsed = parsed
-        self.told = told
+        self.raw = raw
 
     def __getitem__(self, argument: Argument[Given]) -> Given:
         value: Given = self._parsed[argument.name]
@@ -64,7 +63,7 @@ class Arguments:
 
     def __contains__(self, argument: Argument[Any]) -> bool:
         """Return whether the caller gave this argument."""
-        return argument.name in self.told
+        return argument.name in self.raw
 
 
 def _text(name: str, description: str = "", *, longest: int = parsing.LONGEST_NAME, needed: bool = False) -> Argument[str]:
@@ -185,7 +184,7 @@ CONTEXT: Argument[dict[str, JsonValue]] = Argument(
     parse=parsing.context,
     default={},
 )
-CONTEXT_UNTOLD: Argument[dict[str, JsonValue]] = Argument(
+CONTEXT_HIDDEN: Argument[dict[str, JsonValue]] = Argument(
     name="context", schema={"type": "object"}, parse=parsing.context, default={}, hidden=True
 )
 IN_CONTEXT: tuple[Argument[Any], ...] = (SCOPE, PROJECT, SESSION, TAGS, TTL, EXPECTED)
@@ -263,7 +262,7 @@ OF_A_TOPIC: tuple[Argument[object], ...] = (
     _recorded("categories", _TEXTS),
     _recorded("related_entities", _array(_string(""), "Files, libraries, people, services")),
 )
-"""What a record says of one topic."""
+"""A record's fields about one topic."""
 OF_A_RECORD: tuple[Argument[object], ...] = (
     Argument(
         name="claude_conversation_uuid",

@@ -41,10 +41,10 @@ from kite_memory.tools.arguments import (
 )
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
-from kite_memory.tools.conversations import Gate
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.conversations import QualityGate
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import Asked, Found, Store
+from kite_memory.tools.store import FoundNote, NoteQuery, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -76,7 +76,9 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(
+    store: Store, near: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+) -> Mapping[str, Tool]:
     return {
         "search_notes": partial(_search, store, near, age, clock),
         "get_note": partial(_note, store),
@@ -89,11 +91,11 @@ def tools(store: Store, near: Near, *, gate: Gate, age: Age, clock: Callable[[],
     }
 
 
-def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
     project = local_context.project_named(asker, near, arguments[PROJECT])
-    asked = Asked(
+    asked = NoteQuery(
         text=query,
         project=project or asker.project,
         within=bool(project),
@@ -112,8 +114,8 @@ def _search(store: Store, near: Near, age: Age, clock: Callable[[], datetime], a
     return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
 
 
-def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> Json:
-    """Return conversations and events on the same subject, if any were asked for and are to be had here, and all ranks."""
+def _beside(near: LocalContext, asker: Asker, asked: NoteQuery, found: Sequence[FoundNote]) -> Json:
+    """Return conversations and events on the same subject, if they were requested and are available here, and all ranks."""
     if near.passages is None or asked.kinds:
         return {"notes": range(1, len(found) + 1), "events": []}
     return near.passages(
@@ -127,11 +129,11 @@ def _beside(near: Near, asker: Asker, asked: Asked, found: Sequence[Found]) -> J
     )
 
 
-def _passage(told: Json) -> Json:
+def _passage(passage: Json) -> Json:
     """Return an entry of a conversation or an event, without the place of its file."""
-    shown = {name: told[name] for name in _OF_A_PASSAGE if told.get(name) not in ("", None)}
+    shown = {name: passage[name] for name in _OF_A_PASSAGE if passage.get(name) not in ("", None)}
     return {
-        "citation": told["reference"],
+        "citation": passage["reference"],
         **{name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in shown.items()},
     }
 
@@ -154,7 +156,7 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return answer
 
 
-def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
 
     Names that were not found or not visible are listed as missing.
@@ -173,7 +175,7 @@ def _notes(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
-def _conversation(near: Near, asker: Asker, named: str) -> Json | None:
+def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
     """Return a cited conversation: what was asked and how it ended; ``None`` for any other name, or if it is not visible."""
     cited = EvidenceReference.parse(named)
     if cited is None or near.conversation is None or near.timeline is None:
@@ -234,11 +236,11 @@ def _not_found() -> NoteNotFound:
 def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     seen = note_view.as_seen(note, asker.grant, note_view.seen_by(store, asker.grant))
     body = shortened(quoted(seen.body[: 4 * _BODY]), tokens=tokens, characters=_BODY)
-    told = note_view.told(seen, asker.grant)
-    head = " · ".join(filter(None, (told["title"], told["kind"], told["project"], f"{seen.created:%Y-%m-%d}", told["status"])))
+    view = note_view.note_json(seen, asker.grant)
+    head = " · ".join(filter(None, (view["title"], view["kind"], view["project"], f"{seen.created:%Y-%m-%d}", view["status"])))
     evidence = [plain_line(quoted(each)) for each in seen.evidence[:50]]
     return {
-        **told,
+        **view,
         "origin": seen.origin,
         "updated": seen.updated.isoformat(),
         "tags": list(seen.tags[:50]),
@@ -252,18 +254,18 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     }
 
 
-def _recent(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _recent(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
     project, _ = local_context.around(asker, near, arguments)
     limit = arguments[LONG_LIMIT]
     notes, _ = note_view.bounded(
-        [note_view.told(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
+        [note_view.note_json(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
         4 * note_view.LONGEST_TEXT,
     )
     return {"notes": notes}
 
 
-def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Arguments) -> Json:
+def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker, arguments: Arguments) -> Json:
     """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
     text = argument_parsing.clean(arguments[TEXT]).strip()
     title = argument_parsing.clean(arguments[TITLE]).strip()
@@ -285,7 +287,7 @@ def _remember(store: Store, near: Near, gate: Gate, asker: Asker, arguments: Arg
         title=title,
         origin=gate.whose(said, near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)),
     )
-    return {"remembered": True, **note_view.told(note, asker.grant)}
+    return {"remembered": True, **note_view.note_json(note, asker.grant)}
 
 
 def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
@@ -298,7 +300,7 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return {"forgotten": True, "note": plain_line(named)}
 
 
-def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _timeline(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.timeline is None:
         raise _elsewhere()
     limit = arguments[LONG_LIMIT]
@@ -310,21 +312,21 @@ def _timeline(store: Store, near: Near, asker: Asker, arguments: Arguments) -> J
     cited = EvidenceReference.parse(named)
     chosen = _chosen(near.timeline, asker, project, f"{cited.provider}:{cited.session}" if cited else named)
     meant, after = f"{chosen}#{cited.event}" if cited else chosen, arguments[AFTER]
-    with _told_to_agents():
-        told = near.timeline(session=meant, most=limit, after=after, edges=False)
-    if not asker.grant.sees(Scope.PROJECT, told["session"]["project"]):
+    with _errors_for_agents():
+        answer = near.timeline(session=meant, most=limit, after=after, edges=False)
+    if not asker.grant.sees(Scope.PROJECT, answer["session"]["project"]):
         raise _unknown()
-    events, left_out = note_view.bounded([_event(each) for each in told["events"]], note_view.LONGEST_TEXT - 4_000)
-    notes = [note for each in told["notes"][:20] if each["id"] and (note := store.note(asker.grant, each["id"])) is not None]
+    events, left_out = note_view.bounded([_event(each) for each in answer["events"]], note_view.LONGEST_TEXT - 4_000)
+    notes = [note for each in answer["notes"][:20] if each["id"] and (note := store.note(asker.grant, each["id"])) is not None]
     return {
-        "session": _session(told["session"]),
+        "session": _session(answer["session"]),
         "events": events,
         "notes": [{"id": note.id, "title": plain_line(quoted(note.title))} for note in notes],
-        "next": events[-1]["ordinal"] if left_out and events else told["next"],
+        "next": events[-1]["ordinal"] if left_out and events else answer["next"],
     }
 
 
-def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _resume(near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if near.resume is None or near.timeline is None:
         raise _elsewhere()
     named = arguments[ANOTHER_SESSION]
@@ -336,15 +338,15 @@ def _resume(near: Near, asker: Asker, arguments: Arguments) -> Json:
         if (last := next(spoken, None)) is None:
             raise SessionUnknown("no session is known here", hint="timeline lists those there are")
         chosen = f"{last['provider']}:{last['id']}"
-    with _told_to_agents():
-        told = near.resume(session=chosen, tokens=arguments[BRIEF_TOKENS], **within(asker.grant, Scope.PROJECT))
-    text = quoted(told["text"])
+    with _errors_for_agents():
+        brief = near.resume(session=chosen, tokens=arguments[BRIEF_TOKENS], **within(asker.grant, Scope.PROJECT))
+    text = quoted(brief["text"])
     return {
-        "session": _session(told["session"]),
-        "at": told["at"],
+        "session": _session(brief["session"]),
+        "at": brief["at"],
         "text": note_view.framed("where a session stood, quoted from what happened in it", [text]),
         "tokens": estimated_tokens(text),
-        "left_out": told["left_out"],
+        "left_out": brief["left_out"],
     }
 
 
@@ -356,7 +358,7 @@ def _elsewhere() -> EventsElsewhere:
 
 
 @contextmanager
-def _told_to_agents() -> Iterator[None]:
+def _errors_for_agents() -> Iterator[None]:
     """Raise errors with hints that name tools instead of commands."""
     try:
         yield
@@ -401,7 +403,7 @@ def _chosen(timeline: Callable[..., Json], asker: Asker, project: str, named: st
         case []:
             raise _unknown()
         case _:
-            raise UsageError("several sessions begin so", hint="say more of the id")
+            raise UsageError("several sessions begin so", hint="give more of the id")
 
 
 def _session(session: Json) -> Json:
@@ -411,10 +413,10 @@ def _session(session: Json) -> Json:
 
 
 _OF_A_SESSION = ("id", "provider", "project", "branch", "started", "title", "last", "prompts")
-_TOLD = ("id", "ordinal", "at", "role", "type", "tool", "status", "reference")
+_EVENT_FIELDS = ("id", "ordinal", "at", "role", "type", "tool", "status", "reference")
 
 
 def _event(event: Mapping[str, Any]) -> Json:
     long = {name: quoted(str(event[name])[:_EVENT_TEXT]) for name in ("text", "command", "path") if event.get(name)}
-    told = {name: event[name] for name in _TOLD if event.get(name) not in ("", None)}
-    return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in told.items()} | long
+    fields = {name: event[name] for name in _EVENT_FIELDS if event.get(name) not in ("", None)}
+    return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in fields.items()} | long

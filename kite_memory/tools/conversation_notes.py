@@ -13,7 +13,7 @@ from kite_memory.errors import UsageError
 from kite_memory.model.event import EvidenceReference, Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import TURNED_DOWN, Chunk, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
-from kite_memory.tools.store import Conversation
+from kite_memory.tools.store import SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
 from kite_memory.vault.notefile import FOLDERS
@@ -34,18 +34,18 @@ _LENGTHS = ((4_000, 8_000), (600, 2_000), (200, 500), (90, 200))
 _SEPARATOR = " · "
 
 
-def identity(conversation: Conversation, *place: str) -> str:
+def identity(conversation: SavedConversation, *place: str) -> str:
     """Return the id of one of the conversation's notes."""
     whose = (conversation.scope.value, conversation.project, conversation.uuid)
     person = (conversation.person,) if conversation.person and conversation.scope is Scope.GLOBAL else ()
     return note_id(_NO_TIME, "conversation", *whose, *person, *place)
 
 
-def journal_id(conversation: Conversation) -> str:
+def journal_id(conversation: SavedConversation) -> str:
     return identity(conversation, "journal")
 
 
-def item_id(conversation: Conversation, item: RecordItem) -> str:
+def item_id(conversation: SavedConversation, item: RecordItem) -> str:
     return identity(conversation, *name_of(item))
 
 
@@ -65,7 +65,7 @@ def uuids_of(note: Note) -> frozenset[str]:
     return frozenset(uuid for uuid in (note.session, *(each.session for each in references)) if _UUID.fullmatch(uuid))
 
 
-def without(conversation: Conversation, gone: Collection[str]) -> Record:
+def without(conversation: SavedConversation, gone: Collection[str]) -> Record:
     """Return the record without items whose notes have these ids."""
     record = conversation.record
     topics = (
@@ -75,7 +75,7 @@ def without(conversation: Conversation, gone: Collection[str]) -> Record:
     return replace(record, topics=tuple(topics))
 
 
-def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
+def drafts_of(conversation: SavedConversation, *, everywhere: bool) -> list[Draft]:
     """Return a draft for each item. ``everywhere`` allows preferences to apply beyond their project."""
     session = Session(
         id=conversation.uuid, provider=conversation.source, started=conversation.created, project=conversation.project
@@ -84,12 +84,12 @@ def drafts_of(conversation: Conversation, *, everywhere: bool) -> list[Draft]:
     made = draft(record, Chunk(id=conversation.uuid, session=session, events=()))
     ids = {each.note.id: item_id(conversation, item) for each, item in zip(made, record.items(), strict=True)}
 
-    def told(note: Note) -> Note:
+    def in_conversation(note: Note) -> Note:
         scope = Scope.GLOBAL if note.scope is Scope.GLOBAL else conversation.scope
         waits = scope is Scope.GLOBAL and note.status is NoteStatus.ACCEPTED  # not global without review
         return replace(note, id=ids[note.id], scope=scope, status=NoteStatus.PROPOSED if waits else note.status)
 
-    return [replace(each, note=told(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
+    return [replace(each, note=in_conversation(each.note), siblings=tuple(ids[one] for one in each.siblings)) for each in made]
 
 
 def _kept_in(record: Record) -> Record:
@@ -99,7 +99,7 @@ def _kept_in(record: Record) -> Record:
     return replace(record, topics=tuple(replace(topic, items=tuple(map(kept, topic.items))) for topic in record.topics))
 
 
-def journal_of(conversation: Conversation, stems: Sequence[str] = ()) -> Note:
+def journal_of(conversation: SavedConversation, stems: Sequence[str] = ()) -> Note:
     """Return the journal note. ``stems`` are the file names of the notes made from the conversation."""
     topics = conversation.record.topics
     title = title_of(_SEPARATOR.join(topic.name for topic in topics), conversation.overall or "A conversation")
@@ -128,7 +128,7 @@ def related(stems: Sequence[str]) -> str:
     return f"**Related:** {', '.join(map(links.write, stems))}" if stems else ""
 
 
-def journal_body(conversation: Conversation) -> str:
+def journal_body(conversation: SavedConversation) -> str:
     """Return all topics with their items. A long record is shortened item by item, so that no topic is left out."""
     body = ""
     for item, summary in _LENGTHS:
@@ -138,7 +138,7 @@ def journal_body(conversation: Conversation) -> str:
     return tame(body, 2 * _BODY)  # each piece is tame, but its new context may turn it into code
 
 
-def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator[str]:
+def _paragraphs(conversation: SavedConversation, item: int, summary: int) -> Iterator[str]:
     record = conversation.record
     yield shortened(tame(conversation.overall), summary)
     for topic in record.topics:
@@ -146,13 +146,13 @@ def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator
         yield shortened(tame(topic.summary), summary)
         yield _line("Categories", topic.categories)
         yield _list(
-            "Decisions", [_told(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
+            "Decisions", [_item_line(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
         )
         yield _list("Rejected", list(_rejected(topic, item)))
-        yield _list("Insights", [_told(each, item) for each in topic.items if isinstance(each, Insight)])
+        yield _list("Insights", [_item_line(each, item) for each in topic.items if isinstance(each, Insight)])
         others = (each for each in topic.items if not isinstance(each, Decision | Insight | OpenQuestion))
-        yield _list("Noted", [_told(each, item) for each in others])
-        yield _list("Open questions", [_told(each, item) for each in topic.items if isinstance(each, OpenQuestion)])
+        yield _list("Noted", [_item_line(each, item) for each in others])
+        yield _list("Open questions", [_item_line(each, item) for each in topic.items if isinstance(each, OpenQuestion)])
         yield _line("Entities", topic.entities)
     if record.cross_topic_insights:
         yield "## Across topics"
@@ -160,7 +160,7 @@ def _paragraphs(conversation: Conversation, item: int, summary: int) -> Iterator
 
 
 def turned_down(decision: Decision) -> bool:
-    """Return whether the decision only says what was not chosen."""
+    """Return whether the decision only names what was not chosen."""
     return decision.title.startswith(TURNED_DOWN)
 
 
@@ -172,7 +172,7 @@ def _rejected(topic: Topic, length: int) -> Iterator[str]:
                 yield shortened(f"{alternative}: {reason}" if reason else alternative, length)
 
 
-def _told(item: RecordItem, length: int) -> str:
+def _item_line(item: RecordItem, length: int) -> str:
     """Return the item's text, with its title in front unless the body begins with it."""
     title, body = tame_line(item.title), tame(item.body)
     if isinstance(item, Insight) and item.symptom:
@@ -206,7 +206,7 @@ def name_of(item: RecordItem) -> tuple[str, str]:
     return kind_of(item).value, title_key(title_of(item.title, item.body))
 
 
-def opposite(conversation: Conversation, item: RecordItem) -> str:
+def opposite(conversation: SavedConversation, item: RecordItem) -> str:
     """Return the id of the note with the contrary decision (chosen or rejected); empty for other items."""
     return identity(conversation, *_contrary(item)) if isinstance(item, Decision) else ""
 
@@ -217,7 +217,7 @@ def _contrary(item: RecordItem) -> tuple[str, str]:
     return name_of(replace(item, title=title))
 
 
-def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str]) -> None:
+def refuse_elsewhere(old: SavedConversation, new: SavedConversation, named: Collection[str]) -> None:
     """Raise `UsageError` if a field in ``named`` differs from the place where the conversation is kept."""
     if any(getattr(old, name) != getattr(new, name) for name in named):
         where = f"project {old.project!r}" if old.project else "no project"
@@ -227,17 +227,17 @@ def refuse_elsewhere(old: Conversation, new: Conversation, named: Collection[str
         )
 
 
-def merged(old: Conversation, new: Conversation) -> Conversation:
+def merged(old: SavedConversation, new: SavedConversation) -> SavedConversation:
     """Return the conversation after a second save: new words where both have an item, and old items that the new record omits.
 
     Its place, source and creation time stay. An old topic is dropped if all its items have moved to other topics, or if each of the
     two conversations has only one topic.
     """
-    told = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
+    replaced = {name for item in new.record.items() for name in (name_of(item), _contrary(item))}
     old_topics = {title_key(topic.name): topic for topic in old.record.topics}
-    topics = [_joined(old_topics.pop(title_key(topic.name), None), topic, told) for topic in new.record.topics]
+    topics = [_joined(old_topics.pop(title_key(topic.name), None), topic, replaced) for topic in new.record.topics]
     for topic in old_topics.values():
-        left = tuple(item for item in topic.items if name_of(item) not in told)
+        left = tuple(item for item in topic.items if name_of(item) not in replaced)
         if left or not (topic.items or len(old.record.topics) == len(new.record.topics) == 1):
             topics.append(replace(topic, items=left))
     insights = (*new.record.cross_topic_insights, *old.record.cross_topic_insights)
@@ -255,13 +255,13 @@ def merged(old: Conversation, new: Conversation) -> Conversation:
     )
 
 
-def _joined(old: Topic | None, new: Topic, told: set[tuple[str, str]]) -> Topic:
+def _joined(old: Topic | None, new: Topic, replaced: set[tuple[str, str]]) -> Topic:
     if old is None:
         return new
     return replace(
         new,
         summary=new.summary or old.summary,
-        items=(*new.items, *(item for item in old.items if name_of(item) not in told)),
+        items=(*new.items, *(item for item in old.items if name_of(item) not in replaced)),
         categories=new.categories or old.categories,
         entities=tuple(dict.fromkeys((*new.entities, *old.entities))),
     )

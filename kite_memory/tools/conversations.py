@@ -21,10 +21,10 @@ from kite_memory.tools.access import Asker
 from kite_memory.tools.arguments import CONTEXT_TOKENS, PROJECT, QUERY, RECORD_LIMIT, Arguments
 from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import RECORD, name_of
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_view import fitted, pieces
-from kite_memory.tools.record_reading import Given, read_record, source_named
-from kite_memory.tools.store import Asked, Conversation, Found, Place, Store
+from kite_memory.tools.record_reading import ParsedRecord, read_record, source_named
+from kite_memory.tools.store import FoundNote, MemoryPlace, NoteQuery, SavedConversation, Store
 from kite_memory.tools.transcripts import chunk_of
 from kite_memory.vault.wording import shortened
 
@@ -41,7 +41,7 @@ _FROM_A_CONVERSATION = 3
 """Hits requested per record to return, since several may be notes of one conversation."""
 
 
-class Gate(Protocol):
+class QualityGate(Protocol):
     """Quality gate: its methods return why something may not be kept, or an empty string.
 
     ``text`` only checks whether a text is dangerous, not whether it is meaningful.
@@ -70,9 +70,9 @@ def _now() -> datetime:
 
 def tools(
     store: Store,
-    near: Near,
+    near: LocalContext,
     *,
-    gate: Gate,
+    gate: QualityGate,
     decompose: Decompose,
     clock: Callable[[], datetime] = _now,
     new_uuid: Callable[[], UUID] = uuid4,
@@ -89,12 +89,12 @@ def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Arguments) 
     return {"claude_conversation_uuid": str(new_uuid())}
 
 
-def _context(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _context(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
     within = local_context.project_named(asker, near, arguments[PROJECT])
     limit = arguments[RECORD_LIMIT]
-    asked = Asked(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
+    asked = NoteQuery(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
     asked_about = terms(query)
     found = [hit for hit in store.search(asker.grant, asked) if _answers(hit, asked.project, asked_about)]
     made = pieces(store, asker.grant, query, found, limit)
@@ -108,7 +108,7 @@ def _context(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Js
     }
 
 
-def _answers(hit: Found, project: str, asked_about: Sequence[str]) -> bool:
+def _answers(hit: FoundNote, project: str, asked_about: Sequence[str]) -> bool:
     """Return whether the hit scores high enough, or holds every word of the query."""
     note = hit.note
     elsewhere = bool(project and note.project and note.project != project)
@@ -120,49 +120,49 @@ def _answers(hit: Found, project: str, asked_about: Sequence[str]) -> bool:
 
 def _save(
     store: Store,
-    near: Near,
-    gate: Gate,
+    near: LocalContext,
+    gate: QualityGate,
     decompose: Decompose,
     clock: Callable[[], datetime],
     asker: Asker,
     arguments: Arguments,
 ) -> Json:
-    told = read_record(arguments.told)
-    place = _place(asker, near, told)
+    given = read_record(arguments.raw)
+    place = _place(asker, near, given)
     asker.grant.demand(place.scope, place.project)
     now = clock()
-    source = told.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
-    chunk = chunk_of(told.uuid, source, place.project, told.transcript, now)
-    record, remarks = told.record, list(told.remarks)
+    source = given.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
+    chunk = chunk_of(given.uuid, source, place.project, given.transcript, now)
+    record, remarks = given.record, list(given.remarks)
     if not record.topics:
         record, remark = decompose(chunk)
-        record = _nobodys_own_word(record) if record.topics else _opening(chunk, gate)
+        record = _from_agent(record) if record.topics else _opening(chunk, gate)
         remarks += [remark] if remark else []
-    conversation = Conversation(
-        uuid=told.uuid,
+    conversation = SavedConversation(
+        uuid=given.uuid,
         source=source,
         project=place.project,
         record=record,
-        overall=told.overall,
+        overall=given.overall,
         created=now,
         updated=now,
         scope=place.scope,
-        transcript=told.transcript,
-        has_transcript=bool(told.transcript),
+        transcript=given.transcript,
+        has_transcript=bool(given.transcript),
         created_by=argument_parsing.clean(asker.name),
     )
     heard, known = near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)
     passed, refused = _gated(conversation, gate, chunk, heard, known)
-    if not (passed.record.topics or passed.overall) and told.record.topics and told.transcript:
-        own = _nobodys_own_word(decompose(chunk)[0])
+    if not (passed.record.topics or passed.overall) and given.record.topics and given.transcript:
+        own = _from_agent(decompose(chunk)[0])
         passed, more = _gated(replace(conversation, record=own, overall=""), gate, chunk, heard, known)
         refused += more
-    if not (passed.record.topics or passed.overall) and _is_worth_keeping(told.transcript):
+    if not (passed.record.topics or passed.overall) and _is_worth_keeping(given.transcript):
         count = len(chunk.events)
         passed = replace(passed, overall=f"A conversation of {count} turn{'s' if count > 1 else ''}; its transcript is kept.")
     if not (passed.record.topics or passed.overall):
-        return _nothing_saved(told, refused, remarks)
-    named = [name for name, asked in (("scope", told.scope), ("project", told.project)) if asked]
+        return _nothing_saved(given, refused, remarks)
+    named = [name for name, asked in (("scope", given.scope), ("project", given.project)) if asked]
     saved = store.save_conversation(asker.grant, passed, named=named)
     refused += [_Refused(what=what, why=why) for what, why in saved.refused]
     return {
@@ -173,7 +173,7 @@ def _save(
         "scope": saved.scope.value,
         "journal": saved.journal,
         "notes": list(saved.notes),
-        "refused": [each.told() for each in refused],
+        "refused": [each.as_json() for each in refused],
         "remarks": [plain_line(remark, 400) for remark in remarks],
     }
 
@@ -187,20 +187,20 @@ _WORD = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]{2}")
 _WORDS_OF_A_CONVERSATION = 12
 
 
-def _place(asker: Asker, near: Near, told: Given) -> Place:
+def _place(asker: Asker, near: LocalContext, given: ParsedRecord) -> MemoryPlace:
     """Return the project's place if a project is known, else the global one."""
     try:
-        scope = Scope(told.scope) if told.scope else None
+        scope = Scope(given.scope) if given.scope else None
     except ValueError:
-        raise UsageError("scope is none that is known", hint="choose one of: global, project, shared") from None
+        raise UsageError("unknown scope", hint="choose one of: global, project, shared") from None
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
-    project = argument_parsing.line("project", told.project, longest=4_096)
+    project = argument_parsing.line("project", given.project, longest=4_096)
     here = local_context.project_named(asker, near, project) or asker.project
     return local_context.place_in(asker, near, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
 
 
-def _nobodys_own_word(record: Record) -> Record:
+def _from_agent(record: Record) -> Record:
     """Return the record without duplicates, and with the origin ``assistant`` for ``user``, since an agent sent it."""
     seen: set[tuple[str, str]] = set()
 
@@ -213,7 +213,7 @@ def _nobodys_own_word(record: Record) -> Record:
     return replace(record, topics=tuple(replace(topic, items=tuple(kept(topic.items))) for topic in record.topics))
 
 
-def _opening(chunk: Chunk, gate: Gate) -> Record:
+def _opening(chunk: Chunk, gate: QualityGate) -> Record:
     """Return a record of how a transcript without any notes began, past the greetings, so that it can be found."""
     spoken = sorted((event for event in chunk.events if event.text), key=lambda event: (event.role != "user", event.ordinal))
     said = [(shortened(" ".join(event.text.split()), _OPENING), event) for event in spoken[:_GREETINGS]]
@@ -228,13 +228,13 @@ class _Refused:
     what: str
     why: str
 
-    def told(self) -> Json:
+    def as_json(self) -> Json:
         return {"what": plain_line(quoted(plain_line(self.what, 160)), 160), "why": self.why}
 
 
 def _gated(
-    conversation: Conversation, gate: Gate, chunk: Chunk, heard: Sequence[Event], provenance: Provenance | None
-) -> tuple[Conversation, list[_Refused]]:
+    conversation: SavedConversation, gate: QualityGate, chunk: Chunk, heard: Sequence[Event], provenance: Provenance | None
+) -> tuple[SavedConversation, list[_Refused]]:
     """Return what the gate passes and what it refuses; an item that only repeats a tool gets the tool as its origin."""
     refused: list[_Refused] = []
     events = {event.id: event for event in chunk.events}
@@ -248,13 +248,13 @@ def _gated(
     def summing_up(value: str, what: str, *, alone: bool) -> str:
         """Check a summary; ``alone``, for one that stands for a whole record, applies the rules for notes."""
         item = _summing_up(value)
-        if value and (why := gate.item(item, [_telling(item, conversation)]) if alone else gate.says_nothing(value)):
+        if value and (why := gate.item(item, [_report_event(item, conversation)]) if alone else gate.says_nothing(value)):
             refused.append(_Refused(what=what, why=why))
             return ""
         return text(value, what)
 
     def passes(item: RecordItem) -> bool:
-        evidence = [events[id] for id in item.evidence if id in events] or [_telling(item, conversation)]
+        evidence = [events[id] for id in item.evidence if id in events] or [_report_event(item, conversation)]
         if why := gate.item(item, evidence) or gate.text("\n".join(item.entities)):
             refused.append(_Refused(what=item.title, why=why))
             return False
@@ -287,7 +287,7 @@ def _summing_up(text: str) -> Fact:
     return Fact(title="", body=text, evidence=(), importance=2, origin="assistant")
 
 
-def _telling(item: RecordItem, conversation: Conversation) -> Event:
+def _report_event(item: RecordItem, conversation: SavedConversation) -> Event:
     """Return the event on which an agent's item rests: the agent's own report of it."""
     return Event(
         id=RECORD,
@@ -302,14 +302,14 @@ def _telling(item: RecordItem, conversation: Conversation) -> Event:
     )
 
 
-def _nothing_saved(told: Given, refused: Sequence[_Refused], remarks: Sequence[str]) -> Json:
+def _nothing_saved(given: ParsedRecord, refused: Sequence[_Refused], remarks: Sequence[str]) -> Json:
     why = "nothing of it passed the quality gate" if refused else "nothing worth a note was found in it"
     return {
         "saved": False,
         "amended": False,
-        "claude_conversation_uuid": told.uuid,
+        "claude_conversation_uuid": given.uuid,
         "journal": "",
         "notes": [],
-        "refused": [each.told() for each in refused],
+        "refused": [each.as_json() for each in refused],
         "remarks": [why, "give topic, summary and decisions to have it saved as you tell it", *remarks],
     }

@@ -1,4 +1,4 @@
-"""The table of the tools: for each one its name, its words and what it takes."""
+"""The table of the tools: for each one its name, its description and its arguments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from kite_memory.tools.arguments import (
     ARGUMENTS,
     BRIEF_TOKENS,
     CONTEXT,
+    CONTEXT_HIDDEN,
     CONTEXT_SUMMARY,
     CONTEXT_TOKENS,
-    CONTEXT_UNTOLD,
     EXPECTED,
     FROM_SESSION,
     HIT_LIMIT,
@@ -88,39 +88,41 @@ class Declared:
     @property
     def schema(self) -> Schema:
         """The JSON schema of the arguments."""
-        told = {"type": "object", "properties": {each.name: each.schema for each in self.takes if not each.hidden}}
+        schema = {"type": "object", "properties": {each.name: each.schema for each in self.takes if not each.hidden}}
         required = [argument.name for argument in self.takes if argument.needed]
-        return {**told, "required": required} if required else told
+        return {**schema, "required": required} if required else schema
 
     def parsed(self, given: Mapping[str, Any]) -> Arguments:
         """Check and convert what was given. Raises `UsageError` with what is valid."""
-        told = self._completed(self._renamed(given))
+        completed = self._completed(self._renamed(given))
         by_name = {argument.name: argument for argument in self.takes}
-        if not self.open and (unknown := [name for name in told if name not in by_name]):
+        if not self.open and (unknown := [name for name in completed if name not in by_name]):
             raise UsageError(f"{self.name} takes no {unknown[0]!r:.80}", hint=f"it takes: {', '.join(self.known) or 'nothing'}")
-        if missing := [argument for argument in self.takes if argument.needed and argument.name not in told]:
+        if missing := [argument for argument in self.takes if argument.needed and argument.name not in completed]:
             raise UsageError(f"{self.name} needs {missing[0].name!r}", hint=missing[0].hint or f"it takes: {', '.join(self.known)}")
-        parsed = {name: argument.parse(told[name]) if name in told else argument.default for name, argument in by_name.items()}
-        return Arguments(parsed, told)
+        parsed = {
+            name: argument.parse(completed[name]) if name in completed else argument.default for name, argument in by_name.items()
+        }
+        return Arguments(parsed, completed)
 
     def _renamed(self, given: Mapping[str, Any]) -> Json:
         """Return what was given under the arguments' own names, without nulls. If two names are given, the argument's own wins."""
         own = {alias: argument.name for argument in self.takes for alias in argument.aliases}
         nullable = {argument.name for argument in self.takes if argument.nullable}
-        told = {name: value for name, value in given.items() if value is not None or name in nullable}
-        older = {own[name]: value for name, value in told.items() if name in own}
-        return {**older, **{name: value for name, value in told.items() if name not in own}}
+        present = {name: value for name, value in given.items() if value is not None or name in nullable}
+        older = {own[name]: value for name, value in present.items() if name in own}
+        return {**older, **{name: value for name, value in present.items() if name not in own}}
 
-    def _completed(self, told: Json) -> Json:
+    def _completed(self, given: Json) -> Json:
         """Return the arguments with those that are given in ``context``; what remains there is kept beside the value."""
-        context = told.get(CONTEXT.name)
+        context = given.get(CONTEXT.name)
         if not isinstance(context, dict):
-            return told
+            return given
         meant = {name: argument.name for argument in IN_CONTEXT for name in (argument.name, *argument.aliases)}
         taken = {argument.name for argument in self.takes}
         named = {name: value for name, value in context.items() if value is not None and meant.get(name) in taken}
         rest = {name: value for name, value in context.items() if name not in meant}
-        return {**{meant[name]: value for name, value in named.items()}, **told, CONTEXT.name: rest}
+        return {**{meant[name]: value for name, value in named.items()}, **given, CONTEXT.name: rest}
 
 
 _CONVERSATIONS = (
@@ -184,7 +186,7 @@ _MEMORIES = (
             "Read the value under a key, or all that match a pattern or tags. Without a scope the nearest is read: session, "
             "project, shared, global."
         ),
-        takes=(KEY_TO_READ, PATTERN, SCOPE, TAGS, PROJECT, SESSION, CONTEXT_UNTOLD),
+        takes=(KEY_TO_READ, PATTERN, SCOPE, TAGS, PROJECT, SESSION, CONTEXT_HIDDEN),
         reads=True,
         daily=True,
         longest=_WHOLE,
@@ -193,14 +195,14 @@ _MEMORIES = (
         name="list_memories",
         title="List memories",
         description="Which keys there are, newest version and times, and how their values begin; narrowed by pattern or tags.",
-        takes=(PATTERN, TAGS, SCOPE, PROJECT, SESSION, VALUES, LONG_LIMIT, CONTEXT_UNTOLD),
+        takes=(PATTERN, TAGS, SCOPE, PROJECT, SESSION, VALUES, LONG_LIMIT, CONTEXT_HIDDEN),
         reads=True,
     ),
     Declared(
         name="delete_memory",
         title="Delete a memory by key",
         description="Move the memory under exactly this key to the trash of the person's vault.",
-        takes=(KEY, SCOPE, PROJECT, SESSION, CONTEXT_UNTOLD),
+        takes=(KEY, SCOPE, PROJECT, SESSION, CONTEXT_HIDDEN),
         destroys=True,
         repeatable=True,
     ),
@@ -306,7 +308,7 @@ _NOTES = (
         title="Brief of a session, with citations",
         description=(
             "What changed, what failed, what to verify next and the last stable point of one session, each line with a citation. "
-            "Longer and more exact than smart_resume, which also tells of other agents."
+            "Longer and more exact than smart_resume, which also covers other agents."
         ),
         takes=(ANOTHER_SESSION, PROJECT, BRIEF_TOKENS),
         reads=True,
@@ -337,7 +339,7 @@ _NOTES = (
 RECENT_NOTES = Declared(
     name="recent_notes",
     title="Recent notes",
-    description="The latest notes, for a client's list of resources; agents are not told of it.",
+    description="The latest notes, for a client's list of resources; not listed for agents.",
     takes=(PROJECT, SESSION, LONG_LIMIT),
     reads=True,
 )

@@ -11,7 +11,7 @@ from kite_memory.model.provenance import Provenance
 from kite_memory.tools import argument_parsing
 from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.arguments import PROJECT, SESSION, Arguments
-from kite_memory.tools.store import Place, State
+from kite_memory.tools.store import MemoryPlace, State
 
 Json = dict[str, Any]
 
@@ -20,7 +20,7 @@ def _as_it_is(name: str) -> str:
     return name
 
 
-def _nobody(project: str) -> Provenance | None:
+def _unknown(project: str) -> Provenance | None:
     return None
 
 
@@ -29,7 +29,7 @@ def _nothing(project: str) -> Sequence[Event]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
+class LocalContext:
     """Lookups on this machine.
 
     ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
@@ -49,7 +49,7 @@ class Near:
     conversation: Callable[[EvidenceReference], str] | None = None
     working: Callable[..., Sequence[State]] | None = None
     heard: Callable[[str], Sequence[Event]] = _nothing
-    known_of: Callable[[str], Provenance | None] = _nobody
+    known_of: Callable[[str], Provenance | None] = _unknown
 
     def provenance(self, grant: Grant, project: str) -> Provenance | None:
         return self.known_of(project) if grant.sees(Scope.PROJECT, project) else None
@@ -66,10 +66,10 @@ def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
 
 
 NOWHERE = "\x7f"
-"""A value that is no project and no session: `argument_parsing.line` refuses it as input."""
+"""A value that is neither a project nor a session: `argument_parsing.line` refuses it as input."""
 
 
-def project_named(asker: Asker, near: Near, name: str) -> str:
+def project_named(asker: Asker, near: LocalContext, name: str) -> str:
     """Return a project by name or folder. Only the owner of this machine may name a folder."""
     name = argument_parsing.clean(name)
     if not name:
@@ -77,17 +77,17 @@ def project_named(asker: Asker, near: Near, name: str) -> str:
     return near.known_project(name) if asker.grant.whole and not asker.grant.name else name
 
 
-def around(asker: Asker, near: Near, arguments: Arguments) -> tuple[str, str]:
+def around(asker: Asker, near: LocalContext, arguments: Arguments) -> tuple[str, str]:
     """Return the project and session that are named, or else the caller's own."""
     return project_named(asker, near, arguments[PROJECT]) or asker.project, arguments[SESSION] or asker.session
 
 
-def place_of(asker: Asker, near: Near, arguments: Arguments, scope: Scope) -> Place:
+def place_of(asker: Asker, near: LocalContext, arguments: Arguments, scope: Scope) -> MemoryPlace:
     """Return the place that the arguments name, as `place_in` does."""
     return place_in(asker, near, scope, project=arguments[PROJECT], session=arguments[SESSION])
 
 
-def place_in(asker: Asker, near: Near, scope: Scope, *, project: str, session: str = "") -> Place:
+def place_in(asker: Asker, near: LocalContext, scope: Scope, *, project: str, session: str = "") -> MemoryPlace:
     """Return the place of a memory; project and session are the caller's own if they are empty.
 
     A global one has neither project nor session; a shared one has a project only if it is named.
@@ -96,16 +96,16 @@ def place_in(asker: Asker, near: Near, scope: Scope, *, project: str, session: s
     project, session = named or asker.project, session or asker.session
     match scope:
         case Scope.GLOBAL:
-            return Place(scope=scope)
+            return MemoryPlace(scope=scope)
         case Scope.SHARED:
-            return Place(scope=scope, project=named)
+            return MemoryPlace(scope=scope, project=named)
         case Scope.PROJECT:
             if not project:
                 raise UsageError(
                     "it is not known which project this is", hint='give `project`, or use scope "global", "shared" or "session"'
                 )
-            return Place(scope=scope, project=project)
+            return MemoryPlace(scope=scope, project=project)
         case Scope.SESSION:
             if not session:
                 raise UsageError("it is not known which session this is", hint='give `session_id`, or use scope "project"')
-            return Place(scope=scope, project=project, session=session)
+            return MemoryPlace(scope=scope, project=project, session=session)

@@ -39,7 +39,7 @@ from kite_memory.tools.conversation_notes import (
     uuids_of,
     without,
 )
-from kite_memory.tools.store import Conversation, Saved
+from kite_memory.tools.store import Saved, SavedConversation
 from kite_memory.tools.transcripts import chunk_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
@@ -57,7 +57,7 @@ _KINDS: dict[str, Callable[..., RecordItem]] = {
 _NAMES: dict[object, str] = {kind: name for name, kind in _KINDS.items()}
 
 
-def to_json(conversation: Conversation) -> bytes:
+def to_json(conversation: SavedConversation) -> bytes:
     record = conversation.record
     return orjson.dumps(
         {
@@ -86,13 +86,13 @@ def to_json(conversation: Conversation) -> bytes:
     )
 
 
-def from_json(text: bytes) -> Conversation:
+def from_json(text: bytes) -> SavedConversation:
     """Parse a record. Raises `StateDamaged` for anything that `to_json` did not write, and `StateNewer` for a later version."""
     try:
         raw = orjson.loads(text)
         if raw["version"] > _VERSION:
             raise StateNewer("a conversation was saved by a newer Kite Memory", hint="update kite-memory")
-        return Conversation(
+        return SavedConversation(
             uuid=raw["uuid"],
             source=raw["source"],
             project=raw["project"],
@@ -145,7 +145,7 @@ class LocalConversations:
         self._lock = vault.lock
         self._take_up = take_up
 
-    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation, or amend the one with this uuid that the grant sees."""
         grant.demand(conversation.scope, conversation.project)
         with self._lock:
@@ -155,51 +155,53 @@ class LocalConversations:
                 self._take_up(paths)
             return saved
 
-    def _saved(self, grant: Grant, conversation: Conversation, named: Collection[str]) -> tuple[Saved, set[str]]:
+    def _saved(self, grant: Grant, conversation: SavedConversation, named: Collection[str]) -> tuple[Saved, set[str]]:
         old = next(self._kept(grant, conversation.uuid), None)
         if old is not None:
             grant.demand(old.scope, old.project)
             refuse_elsewhere(old, conversation, named)
-        told = merged(old, conversation) if old is not None else conversation
-        told = replace(told, transcript="", has_transcript=told.has_transcript or bool(conversation.transcript))
-        if self._vault.known.is_buried(journal_id(told)):
+        merged_conversation = merged(old, conversation) if old is not None else conversation
+        merged_conversation = replace(
+            merged_conversation, transcript="", has_transcript=merged_conversation.has_transcript or bool(conversation.transcript)
+        )
+        if self._vault.known.is_buried(journal_id(merged_conversation)):
             because = "its owner has deleted this conversation; save what is new under a new id"
             nothing = Saved(
-                uuid=told.uuid,
+                uuid=merged_conversation.uuid,
                 journal="",
                 notes=(),
-                refused=((told.uuid, because),),
+                refused=((merged_conversation.uuid, because),),
                 amended=False,
-                scope=told.scope,
-                project=told.project,
+                scope=merged_conversation.scope,
+                project=merged_conversation.project,
             )
             return nothing, set()
         try:
-            self._keep(told, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
-            notes, refused, paths = self._write_notes(grant, told)
-            told = self._unforgotten(told, grant)
-            self._keep(told, _RECORD, to_json(told))
+            self._keep(merged_conversation, _TRANSCRIPT, conversation.transcript.encode("utf-8", "replace"))
+            notes, refused, paths = self._write_notes(grant, merged_conversation)
+            merged_conversation = self._unforgotten(merged_conversation, grant)
+            self._keep(merged_conversation, _RECORD, to_json(merged_conversation))
         except OSError as error:
             raise StateNotWritten(
                 f"the conversation cannot be kept: {error.strerror}", hint="nothing is lost; free some space, and save it again"
             ) from error
-        paths.add(self._write_journal(told, notes))
+        paths.add(self._write_journal(merged_conversation, notes))
         saved = Saved(
-            uuid=told.uuid,
-            journal=journal_id(told),
+            uuid=merged_conversation.uuid,
+            journal=journal_id(merged_conversation),
             notes=tuple(notes),
             refused=tuple(refused),
             amended=old is not None,
-            scope=told.scope,
-            project=told.project,
+            scope=merged_conversation.scope,
+            project=merged_conversation.project,
         )
         return saved, paths
 
-    def _write_notes(self, grant: Grant, told: Conversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
+    def _write_notes(self, grant: Grant, conversation: SavedConversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
         """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
-        drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
         planned = self._vault.plan(drafts, sees=grant.reads)
-        actions: list[Action] = [*self._changes_of_mind(told, planned), *self._said_anew(drafts)]
+        actions: list[Action] = [*self._changes_of_mind(conversation, planned), *self._said_anew(drafts)]
         outcomes = self._vault.carry_out(actions)
         skipped = {outcome.title: outcome.because for outcome in outcomes if isinstance(outcome, Skipped)}
         notes: list[str] = []
@@ -212,9 +214,13 @@ class LocalConversations:
                 refused.append((draft.note.title, skipped.get(draft.note.title, "it could not be written")))
         return list(dict.fromkeys(notes)), refused, _paths(outcomes)
 
-    def _changes_of_mind(self, told: Conversation, planned: Sequence[Action]) -> Iterator[Action]:
+    def _changes_of_mind(self, conversation: SavedConversation, planned: Sequence[Action]) -> Iterator[Action]:
         """Yield the actions, with decisions that reverse an earlier one replacing its note."""
-        contraries = {item_id(told, item): opposite(told, item) for item in told.record.items() if isinstance(item, Decision)}
+        contraries = {
+            item_id(conversation, item): opposite(conversation, item)
+            for item in conversation.record.items()
+            if isinstance(item, Decision)
+        }
         for action in planned:
             contrary = contraries.get(action.note.id, "") if isinstance(action, Create) else ""
             old = self._vault.known.by_id(contrary) if contrary else None
@@ -236,12 +242,12 @@ class LocalConversations:
             if note is not None and (text := addition(draft, note)):
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
 
-    def _write_journal(self, told: Conversation, notes: list[str]) -> str:
+    def _write_journal(self, conversation: SavedConversation, notes: list[str]) -> str:
         stems = [PurePosixPath(known.path).stem for id in notes if (known := self._vault.known.by_id(id)) is not None]
-        journal = journal_of(told, stems)
+        journal = journal_of(conversation, stems)
         if self._vault.known.by_id(journal.id) is None:
             if self._vault.known.is_buried("", journal.title, journal.project):  # the title of another, deleted conversation
-                journal = replace(journal, title=f"{journal.title} ({told.uuid[:8]})")
+                journal = replace(journal, title=f"{journal.title} ({conversation.uuid[:8]})")
             (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
             if not isinstance(outcome, AlreadyWritten):  # otherwise another process wrote it first
                 return _path_of(outcome)
@@ -253,7 +259,7 @@ class LocalConversations:
         note = self._vault.read(path)
         return note.links if note is not None else ()
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         """Return the conversation without items that no longer hold.
 
         ``None`` if it is not visible, or if a person has rewritten its journal note, which then replaces it.
@@ -279,7 +285,7 @@ class LocalConversations:
         if kept is None:
             return []
         if reference.event == RECORD:
-            told = Event(
+            quoted_event = Event(
                 id=RECORD,
                 session=kept.uuid,
                 provider=kept.source,
@@ -290,7 +296,7 @@ class LocalConversations:
                 text=journal_body(kept),
                 where=Where(file=str(self._file(kept, _RECORD)), start=0, end=len(to_json(kept))),
             )
-            return [told]
+            return [quoted_event]
         chunk = chunk_of(kept.uuid, kept.source, kept.project, self.transcript(OWNER, kept.uuid) or "", kept.created)
         file = str(self._file(kept, _TRANSCRIPT))
         return [replace(event, where=replace(event.where, file=file)) for event in chunk.events if event.id == reference.event]
@@ -314,32 +320,32 @@ class LocalConversations:
         """
         with self._lock:
             for kept in list(self._read(folder)):
-                told = self._unforgotten(kept, OWNER)
-                if told.record == kept.record:
+                lessened = self._unforgotten(kept, OWNER)
+                if lessened.record == kept.record:
                     continue
-                known = [self._vault.known.by_id(item_id(told, item)) for item in told.record.items()]
+                known = [self._vault.known.by_id(item_id(lessened, item)) for item in lessened.record.items()]
                 stems = dict.fromkeys(PurePosixPath(each.path).stem for each in known if each is not None)
-                outcome = self._vault.restate(journal_of(told, list(stems)), addition="")
+                outcome = self._vault.restate(journal_of(lessened, list(stems)), addition="")
                 try:
-                    self._keep(told, _RECORD, to_json(told))
+                    self._keep(lessened, _RECORD, to_json(lessened))
                 except OSError as error:
                     raise StateNotWritten(
-                        f"a conversation still tells what was forgotten: {error.strerror}",
+                        f"a conversation still holds what was forgotten: {error.strerror}",
                         hint="free some space; it is tried again",
                     ) from error
                 if isinstance(outcome, Amended):
                     self._take_up({outcome.path})
 
-    def _unforgotten(self, told: Conversation, grant: Grant) -> Conversation:
+    def _unforgotten(self, conversation: SavedConversation, grant: Grant) -> SavedConversation:
         """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""
-        drafts = drafts_of(told, everywhere=grant.sees(Scope.GLOBAL, ""))
+        drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
         gone = {
             draft.note.id
             for draft in drafts
             if self._vault.known.by_id(draft.note.id) is None
             and self._vault.known.is_buried(draft.note.id, draft.note.title, draft.note.project)
         }
-        return replace(told, record=without(told, gone)) if gone else told
+        return replace(conversation, record=without(conversation, gone)) if gone else conversation
 
     def _sweep(self, folder: Path) -> None:
         with self._lock, contextlib.suppress(FileNotFoundError):
@@ -349,7 +355,7 @@ class LocalConversations:
             if not any(folder.iterdir()):
                 folder.rmdir()
 
-    def _standing(self, kept: Conversation) -> Record:
+    def _standing(self, kept: SavedConversation) -> Record:
         """Return the record without items whose notes were deleted, rejected or replaced since."""
 
         def stands(id: str) -> bool:
@@ -358,7 +364,7 @@ class LocalConversations:
 
         return without(kept, {id for item in kept.record.items() if not stands(id := item_id(kept, item))})
 
-    def _kept(self, grant: Grant, uuid: str) -> Iterator[Conversation]:
+    def _kept(self, grant: Grant, uuid: str) -> Iterator[SavedConversation]:
         """Yield the complete conversations of this uuid that the grant sees, last saved first."""
         if not _UUID.fullmatch(uuid):
             return
@@ -367,7 +373,7 @@ class LocalConversations:
             if self._vault.known.by_id(journal_id(kept)) is not None:
                 yield kept
 
-    def _read(self, folder: Path) -> Iterator[Conversation]:
+    def _read(self, folder: Path) -> Iterator[SavedConversation]:
         for file in sorted(folder.glob(f"*{_RECORD}")):
             try:
                 yield from_json(file.read_bytes())
@@ -380,10 +386,10 @@ class LocalConversations:
         except OSError:
             return []
 
-    def _file(self, conversation: Conversation, ending: str) -> Path:
+    def _file(self, conversation: SavedConversation, ending: str) -> Path:
         return self._folder / conversation.uuid / f"{journal_id(conversation)}{ending}"
 
-    def _keep(self, conversation: Conversation, ending: str, content: bytes) -> None:
+    def _keep(self, conversation: SavedConversation, ending: str, content: bytes) -> None:
         if not content:
             return
         file = self._file(conversation, ending)

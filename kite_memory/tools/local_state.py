@@ -40,7 +40,7 @@ from kite_memory.tools.arguments import (
     Arguments,
 )
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.store import JsonValue, State, Store, Todo
 
 _FIELDS = (TODOS, WORKING_NOTES, CONTEXT_SUMMARY)
@@ -93,7 +93,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {
         "ai_state_save": partial(_save, store, near, clock),
         "ai_state_get": partial(_get, store, near),
@@ -102,7 +102,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     }
 
 
-def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _save(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
@@ -118,18 +118,18 @@ def _save(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker,
     mentioned = {field.name for field in _FIELDS if field in arguments}
     if not mentioned:
         raise UsageError("there is nothing to save", hint="give todos, working_notes or context_summary")
-    return {"saved": True, **told(store.save_state(asker.grant, state, only=mentioned))}
+    return {"saved": True, **state_json(store.save_state(asker.grant, state, only=mentioned))}
 
 
-def _get(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _get(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
     project, session = local_context.around(asker, near, arguments)
     found = _of(states(store, near, asker, session=session, project="" if session else project), ai)
-    return {"found": True, **told(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
+    return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
-def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _transfer(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     ai = _ai(asker, arguments)
     source = arguments[FROM_SESSION]
     target = arguments[TO_SESSION]
@@ -140,24 +140,24 @@ def _transfer(store: Store, near: Near, clock: Callable[[], datetime], asker: As
     if moved is None:
         seen = next(iter(_of(states(store, near, asker, session=source, project=""), ai)), None)
         if seen is None:
-            hint = "nothing was saved by this AI in that session; ai_state_list tells what there is"
+            hint = "nothing was saved by this AI in that session; ai_state_list lists the saved states"
             return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
         moved = replace(seen, ai=ai, session=target, saved=now, transferred_from=source, transferred_at=now)
         store.save_state(asker.grant, moved)
-    return {"transferred": True, **told(moved)}
+    return {"transferred": True, **state_json(moved)}
 
 
-def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[STATE_LIMIT]
     ai = argument_parsing.clean(arguments[AI])
     project = local_context.project_named(asker, near, arguments[PROJECT])
     session = arguments[SESSION]
     there = states(store, near, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there
-    return {"states": [brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
+    return {"states": [state_brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
 
 
-def states(store: Store, near: Near, asker: Asker, *, session: str, project: str) -> list[State]:
+def states(store: Store, near: LocalContext, asker: Asker, *, session: str, project: str) -> list[State]:
     """Return saved states and those seen in transcripts, newest first."""
     saved = store.states(asker.grant, session=session, project=project, limit=argument_parsing.MOST_RESULTS)
     shown: Sequence[State] = ()
@@ -171,7 +171,7 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
     """Combine saved states with those seen in transcripts.
 
     Within a session, a transcript's todos replace the saved ones if they are newer. They are matched with the state saved under the
-    same name, or if there is none, under another name of the same AI.
+    same name, or if none exists, under another name of the same AI.
     """
     left = {(state.session, state.project): state for state in shown}
     own = {(state.session, state.ai.casefold()) for state in saved}
@@ -212,7 +212,7 @@ def _agent(name: str) -> str | None:
 
 
 def _of(states: Iterable[State], ai: str) -> list[State]:
-    """Return this AI's states in order: those saved under this name, or if there are none, under its other names."""
+    """Return this AI's states in order: those saved under this name, or if none exist, under its other names."""
     states = list(states)
     return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
 
@@ -258,7 +258,7 @@ def _todo(value: object) -> Todo:
     plain = status.strip().casefold().replace(" ", "_")
     known = _STATUSES.get(plain, plain)
     if known not in _KNOWN:
-        raise UsageError("a todo's status is none that is known", hint=f"one of: {', '.join(sorted(_KNOWN))}")
+        raise UsageError("a todo's status is unknown", hint=f"one of: {', '.join(sorted(_KNOWN))}")
     return Todo(text=" ".join(argument_parsing.clean(text).split()), status=known, named=named, more=tuple(_more(rest)))
 
 
@@ -277,10 +277,10 @@ def _more(given_with: Mapping[object, object]) -> Iterator[tuple[str, str | int 
             )
 
 
-def told(state: State) -> Json:
+def state_json(state: State) -> Json:
     moved = {"transferred_from": state.transferred_from, "transferred_at": _state_moment(state.transferred_at)}
     return {
-        **brief(state),
+        **state_brief(state),
         "todos": [{todo.named: todo.text, "status": todo.status, **dict(todo.more)} for todo in state.todos],
         "working_notes": state.working_notes,
         "context_summary": state.context_summary,
@@ -288,7 +288,7 @@ def told(state: State) -> Json:
     }
 
 
-def brief(state: State) -> Json:
+def state_brief(state: State) -> Json:
     return {
         "ai_id": state.ai,
         "session_id": state.session,
@@ -436,15 +436,15 @@ class LocalState:
 
     def describe(self, id: str, context: Mapping[str, JsonValue]) -> None:
         """Store what was given beside the memory's value when it was last written."""
-        told = json.dumps(context) if context else ""
+        encoded = json.dumps(context) if context else ""
         with self._lock, self._failing_as_ours():
             row = self._database.execute("SELECT context FROM memories WHERE id = ?", (id,)).fetchone()
-            if (row[0] if row else "") == told:
+            if (row[0] if row else "") == encoded:
                 return
             with self._changing() as database:
                 database.execute(
                     "INSERT INTO memories (id, context) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET context = excluded.context",
-                    (id, told),
+                    (id, encoded),
                 )
 
     def forgot(self, id: str) -> None:
@@ -473,8 +473,8 @@ class LocalState:
                 some = ids[start : start + _AT_ONCE]
                 marks = ", ".join("?" * len(some))
                 query = f"SELECT id, created_by, accessed, reads, context FROM memories WHERE id IN ({marks})"  # noqa: S608 - marks alone
-                told = self._database.execute(query, some)
-                rows |= {id: tuple(rest) for id, *rest in told}
+                part = self._database.execute(query, some)
+                rows |= {id: tuple(rest) for id, *rest in part}
             for id in ids:
                 by, accessed, count, context = rows.get(id, ("", "", 0, ""))
                 more, at = self._read.get(id, (0, None))
@@ -554,7 +554,7 @@ class LocalState:
             ) from error
         except sqlite3.DatabaseError as error:
             raise StateDamaged(
-                f"{self._path} is damaged: {error}", hint="`kmem down`, then `kmem up`: it is laid aside, and begun anew"
+                f"{self._path} is damaged: {error}", hint="`kmem down`, then `kmem up`: it is set aside, and created again"
             ) from error
 
 

@@ -20,21 +20,21 @@ from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import LocalState, Reads
 from kite_memory.tools.store import (
     MOST_TITLED,
-    Asked,
     Conflict,
-    Conversation,
-    Found,
+    FoundNote,
     JsonValue,
     Memory,
-    Place,
+    MemoryPlace,
+    MemoryQuery,
+    MemoryVersion,
+    NoteQuery,
     Saved,
+    SavedConversation,
     State,
-    Version,
-    Wanted,
 )
 from kite_memory.tools.values import beginning, body_of, fits, is_pattern, value_of
 from kite_memory.vault import Vault
-from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
+from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
 log = logging.getLogger("kite_memory.tools.local_store")
@@ -45,9 +45,9 @@ _NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 class Conversations(Protocol):
     """Interface of the store of conversations; see `tools.local_conversations`."""
 
-    def save(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved: ...
+    def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved: ...
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None: ...
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None: ...
 
     def transcript(self, grant: Grant, uuid: str) -> str | None: ...
 
@@ -95,7 +95,7 @@ class LocalStore:
         self._lock = vault.lock
         self._take_up = take_up
         self._let_go = let_go
-        self._told_no_more = forgotten
+        self._after_forgetting = forgotten
         self._clock = clock
 
     @property
@@ -110,7 +110,7 @@ class LocalStore:
         grant: Grant,
         key: str,
         value: JsonValue,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -136,7 +136,7 @@ class LocalStore:
         self,
         key: str,
         text: str,
-        place: Place,
+        place: MemoryPlace,
         *,
         kind: NoteKind = NoteKind.FACT,
         tags: Sequence[str] = (),
@@ -153,7 +153,7 @@ class LocalStore:
         grant: Grant,
         key: str,
         value: JsonValue,
-        place: Place,
+        place: MemoryPlace,
         *,
         kind: NoteKind,
         origin: Origin,
@@ -180,7 +180,7 @@ class LocalStore:
                     expected=expected,
                     overrule=overrule,
                 )
-            except Changed as changed:
+            except KeyConflict as changed:
                 raise Conflict(str(changed), version=changed.version, hint=changed.hint) from changed
             if kept.is_new:
                 with _beside():
@@ -190,9 +190,9 @@ class LocalStore:
             self._take_up({kept.note.path}, meaning=False)
         return self._memories([kept])[0]
 
-    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+    def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         grant = grant.in_a_vault
-        found: list[Kept] = []
+        found: list[KeptNote] = []
         all_there = True
         wanted = mended(wanted)
         left = self._wanted(grant, wanted)
@@ -208,7 +208,7 @@ class LocalStore:
             self._state.touch([name(kept.note) for kept in found], self._clock())
         return self._memories(found)
 
-    def _wanted(self, grant: Grant, wanted: Wanted) -> Iterator[Keyed]:
+    def _wanted(self, grant: Grant, wanted: MemoryQuery) -> Iterator[Keyed]:
         """Yield candidates by their index entries alone: by key, nearest scope first; with ``newest``, newest first."""
         if wanted.newest:
             keys = self._vault.keys.newest(beginning(wanted.pattern), project=wanted.project, session=wanted.session)
@@ -241,7 +241,7 @@ class LocalStore:
     def _is_there(self, keyed: Keyed) -> bool:
         return (self._vault.root / keyed.known.path).exists()
 
-    def _may_be(self, keyed: Keyed, grant: Grant, wanted: Wanted) -> Keyed | None:
+    def _may_be(self, keyed: Keyed, grant: Grant, wanted: MemoryQuery) -> Keyed | None:
         scope = Scope(keyed.scope)
         fitting = (
             grant.sees(scope, keyed.project)
@@ -262,35 +262,35 @@ class LocalStore:
         for place in sorted(places):
             yield places[place]
 
-    def _memories(self, kept: Sequence[Kept]) -> list[Memory]:
+    def _memories(self, kept: Sequence[KeptNote]) -> list[Memory]:
         reads = self._state.reads([name(each.note) for each in kept])
         return [_memory(each, reads[name(each.note)]) for each in kept]
 
-    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+    def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant = grant.in_a_vault
         grant.demand(place.scope, place.project)
         with self._lock:
             kept = self._vault.keys.find(_key_place(key, place))
             if kept is None or not self._forgotten(kept.note):
                 return False
-        self._told_no_more(kept.note)
+        self._after_forgetting(kept.note)
         return True
 
-    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+    def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
         if not grant.in_a_vault.sees(place.scope, place.project):
             return []
         kept = self._vault.keys.find(_key_place(key, place))
         if kept is None:
             return []
         return [
-            Version(version=each.version, at=each.at, by=each.by, value=value_of(each.body))
+            MemoryVersion(version=each.version, at=each.at, by=each.by, value=value_of(each.body))
             for each in self._vault.keys.versions(kept.note)
         ]
 
-    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         return self._conversations.save(grant.in_a_vault, mended(conversation), named=named)
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         return self._conversations.conversation(grant.in_a_vault, uuid)
 
     def transcript(self, grant: Grant, uuid: str) -> str | None:
@@ -300,7 +300,7 @@ class LocalStore:
         """Return the events on which a note of a saved conversation rests, for the vault's owner; empty for any other reference."""
         return self._conversations.evidence(reference)
 
-    def search(self, grant: Grant, asked: Asked) -> list[Found]:
+    def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
         hits = self._recall.search(
             Query(
                 text=asked.text,
@@ -312,7 +312,7 @@ class LocalStore:
                 sight=_sight(grant),
             )
         )
-        return [Found(note=hit.note, score=hit.score, why=hit.why, snippet=hit.snippet) for hit in hits]
+        return [FoundNote(note=hit.note, score=hit.score, why=hit.why, snippet=hit.snippet) for hit in hits]
 
     def note(self, grant: Grant, name: str) -> Note | None:
         grant = grant.in_a_vault
@@ -332,7 +332,7 @@ class LocalStore:
         grant: Grant,
         text: str,
         kind: NoteKind,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -364,7 +364,7 @@ class LocalStore:
             note = self.note(grant, name)
             if note is None or not self._forgotten(note):
                 return False
-        self._told_no_more(note)
+        self._after_forgetting(note)
         return True
 
     def forgot(self, notes: Collection[Note]) -> None:
@@ -431,7 +431,7 @@ def _beside() -> Iterator[None]:
         log.warning("beside the vault: %s", error)
 
 
-def _key_place(key: str, place: Place) -> KeyPlace:
+def _key_place(key: str, place: MemoryPlace) -> KeyPlace:
     return mended(KeyPlace(key=key, scope=place.scope, project=place.project, session=place.session))
 
 
@@ -440,13 +440,13 @@ def _sight(grant: Grant) -> Sight:
     return Sight(scopes=grant.scopes, projects=grant.projects)
 
 
-def _memory(kept: Kept, reads: Reads) -> Memory:
+def _memory(kept: KeptNote, reads: Reads) -> Memory:
     note = kept.note
     return Memory(
         id=name(note),
         key=note.key,
         value=value_of(note.body),
-        place=Place(scope=note.scope, project=note.project, session=note.session),
+        place=MemoryPlace(scope=note.scope, project=note.project, session=note.session),
         version=kept.version,
         created=note.created,
         updated=note.updated,

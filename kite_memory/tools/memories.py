@@ -28,8 +28,8 @@ from kite_memory.tools.arguments import (
     Arguments,
 )
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.store import JsonValue, Memory, Store, Wanted
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import JsonValue, Memory, MemoryQuery, Store
 from kite_memory.tools.values import is_pattern
 
 _PREVIEW = 200
@@ -43,7 +43,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {
         "write_memory": partial(_write, store, near, clock),
         "read_memory": partial(_read, store, near),
@@ -52,7 +52,7 @@ def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> 
     }
 
 
-def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _write(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     memory = store.write_memory(
         asker.grant,
         arguments[KEY],
@@ -67,7 +67,7 @@ def _write(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker
     return {"written": True, **_without_value(memory)}
 
 
-def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _read(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return memories: for a key, the nearest one with that name; for a pattern, or only tags or a scope, all that match."""
     several = KEY_TO_READ not in arguments
     if several and not (arguments[PATTERN] or arguments[TAGS] or arguments[SCOPE]):
@@ -75,7 +75,7 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     pattern = arguments[PATTERN] or "*" if several else arguments[KEY_TO_READ]
     if several or is_pattern(pattern):
         wanted = _wanted(asker, near, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
-        return _told(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
+        return _results_json(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
     wanted = _wanted(asker, near, arguments, pattern, limit=1)
     looked_for = [wanted]
     if wanted.scope is Scope.SHARED and not arguments[PROJECT]:  # the default scope of write_memory comes first
@@ -84,10 +84,10 @@ def _read(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
 
-def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[LONG_LIMIT]
     found = store.memories(asker.grant, _wanted(asker, near, arguments, arguments[PATTERN] or "*", limit=limit + 1))
-    told: list[Json] = []
+    entries: list[Json] = []
     room = _ROOM - _BESIDE
     for memory in found[:limit]:
         beginning = {**_without_value(memory), "preview": preview(memory.value)}
@@ -96,24 +96,24 @@ def _list(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
         room -= len(written(beginning)) + 1
         if room < 0:
             break
-        told.append(beginning)
+        entries.append(beginning)
     hint = {"hint": "there is no room for all of these; narrow it by pattern, scope or tags"} if room < 0 else {}
-    return {"memories": told, "count": len(told), "more": len(found) > len(told), **hint}
+    return {"memories": entries, "count": len(entries), "more": len(found) > len(entries), **hint}
 
 
-def _delete(store: Store, near: Near, asker: Asker, arguments: Arguments) -> Json:
+def _delete(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     key, scope = arguments[KEY], arguments[SCOPE] or Scope.PROJECT
     place = local_context.place_of(asker, near, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
 
 
-def _wanted(asker: Asker, near: Near, arguments: Arguments, pattern: str, *, limit: int) -> Wanted:
+def _wanted(asker: Asker, near: LocalContext, arguments: Arguments, pattern: str, *, limit: int) -> MemoryQuery:
     """Return the query. Memories of a project or session are searched in the caller's own; if that is unknown, none is found."""
     scope = arguments[SCOPE]
     project, session = local_context.around(asker, near, arguments)
     if scope is not None:
         local_context.place_of(asker, near, arguments, scope)  # raises with the missing argument
-    return Wanted(
+    return MemoryQuery(
         pattern=pattern,
         scope=scope,
         project=project or local_context.NOWHERE,
@@ -123,18 +123,18 @@ def _wanted(asker: Asker, near: Near, arguments: Arguments, pattern: str, *, lim
     )
 
 
-def _told(found: list[Memory], most: int) -> Json:
+def _results_json(found: list[Memory], most: int) -> Json:
     """Return as many values as fit; the others are named."""
     room = _ROOM
     memories: list[Json] = []
     left_out: list[str] = []
     for memory in found:
-        told = _with_value(memory)
-        length = len(written(told))
+        entry = _with_value(memory)
+        length = len(written(entry))
         if length > room:
             left_out.append(memory.key)
         else:
-            memories.append(told)
+            memories.append(entry)
             room -= length
     return {
         "found": bool(found),
@@ -151,7 +151,7 @@ def _with_value(memory: Memory) -> Json:
 
 def _without_value(memory: Memory) -> Json:
     place = memory.place
-    told: Json = {
+    entry: Json = {
         "key": memory.key,
         "scope": place.scope.value,
         "project": place.project,
@@ -167,7 +167,7 @@ def _without_value(memory: Memory) -> Json:
         "expires_at": memory.expires.isoformat() if memory.expires else "",
         "context": dict(memory.context),
     }
-    return {name: value for name, value in told.items() if value not in ("", [], {})}
+    return {name: value for name, value in entry.items() if value not in ("", [], {})}
 
 
 def preview(value: JsonValue) -> str:

@@ -18,7 +18,7 @@ from kite_memory.recall.search import name, snippet
 from kite_memory.tools.access import Grant
 from kite_memory.tools.bridge import Json
 from kite_memory.tools.conversation_notes import turned_down, uuid_of
-from kite_memory.tools.store import Conversation, Found, Store
+from kite_memory.tools.store import FoundNote, SavedConversation, Store
 from kite_memory.vault import links
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import entity_key
@@ -32,7 +32,7 @@ _LEAST = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ResultEntry:
     """One record in an answer. ``lines`` are in order of output, as many as fit; all are `quoted`."""
 
     head: str
@@ -40,11 +40,11 @@ class Piece:
     reference: Json
 
 
-def pieces(store: Store, grant: Grant, query: str, hits: Sequence[Found], limit: int) -> list[Piece]:
+def pieces(store: Store, grant: Grant, query: str, hits: Sequence[FoundNote], limit: int) -> list[ResultEntry]:
     """Return the best hits as pieces; each conversation appears once."""
     asked = terms(query)
-    made: list[Piece] = []
-    conversations: dict[str, Conversation | None] = {}
+    made: list[ResultEntry] = []
+    conversations: dict[str, SavedConversation | None] = {}
     for hit in hits:
         if len(made) == limit:
             break
@@ -60,7 +60,7 @@ def pieces(store: Store, grant: Grant, query: str, hits: Sequence[Found], limit:
     return made
 
 
-def fitted(made: Sequence[Piece], tokens: int) -> tuple[str, int, list[Piece]]:
+def fitted(made: Sequence[ResultEntry], tokens: int) -> tuple[str, int, list[ResultEntry]]:
     """Return the block, its tokens, and the records in it. Room that a short record leaves goes to the others."""
     frame = estimated_tokens(framed(_ABOUT, ())) + 1
     costs = [_costs(piece, tokens) for piece in made]
@@ -70,7 +70,7 @@ def fitted(made: Sequence[Piece], tokens: int) -> tuple[str, int, list[Piece]]:
         shares[number] = min(sum(costs[number]), left // (len(made) - place))
         left -= shares[number]
     lines: list[str] = []
-    kept: list[Piece] = []
+    kept: list[ResultEntry] = []
     used = frame
     for piece, cost, share in zip(made, costs, shares, strict=True):
         if shown := _shown(piece, cost, share):
@@ -80,7 +80,7 @@ def fitted(made: Sequence[Piece], tokens: int) -> tuple[str, int, list[Piece]]:
     return (framed(_ABOUT, lines), used, kept) if lines else ("", 0, [])
 
 
-def _costs(piece: Piece, most: int) -> list[int]:
+def _costs(piece: ResultEntry, most: int) -> list[int]:
     """Return the tokens of the lines, the head first, up to ``most`` in total, since counting takes longer than making them."""
     costs: list[int] = []
     for line in (piece.head, *piece.lines):
@@ -90,7 +90,7 @@ def _costs(piece: Piece, most: int) -> list[int]:
     return costs
 
 
-def _shown(piece: Piece, costs: Sequence[int], room: int) -> list[str]:
+def _shown(piece: ResultEntry, costs: Sequence[int], room: int) -> list[str]:
     shown: list[str] = []
     for line, cost in zip((piece.head, *piece.lines), costs, strict=False):
         if cost > room:
@@ -104,11 +104,11 @@ def _shown(piece: Piece, costs: Sequence[int], room: int) -> list[str]:
     return shown
 
 
-def _of_conversation(conversation: Conversation, asked: Sequence[str], score: float) -> Piece:
+def _of_conversation(conversation: SavedConversation, asked: Sequence[str], score: float) -> ResultEntry:
     topics = sorted(conversation.record.topics, key=lambda topic: -_heard(topic, asked))
     title = " · ".join(topic.name for topic in conversation.record.topics)
     where = _where("conversation", conversation.project, conversation.updated.date().isoformat(), conversation.source)
-    return Piece(
+    return ResultEntry(
         head=f"## {_flat(title, 160)} · {where}",
         lines=tuple(_conversation_lines(conversation, topics)),
         reference={
@@ -123,7 +123,7 @@ def _of_conversation(conversation: Conversation, asked: Sequence[str], score: fl
     )
 
 
-def _conversation_lines(conversation: Conversation, topics: Sequence[Topic]) -> Iterator[str]:
+def _conversation_lines(conversation: SavedConversation, topics: Sequence[Topic]) -> Iterator[str]:
     evidence = f"{conversation.source}:{conversation.uuid}"
     yield f"Evidence: {_flat(evidence, 120)}" + (
         " (get_note with transcript=true has all of it)" if conversation.has_transcript else ""
@@ -147,12 +147,12 @@ def _conversation_lines(conversation: Conversation, topics: Sequence[Topic]) -> 
     yield from _listed("Across topics", conversation.record.cross_topic_insights)
 
 
-def _of_note(note: Note, grant: Grant, score: float) -> Piece:
+def _of_note(note: Note, grant: Grant, score: float) -> ResultEntry:
     where = _where(note.kind.value, note.project, note.created.date().isoformat(), note.status.value)
-    return Piece(
+    return ResultEntry(
         head=f"## {_flat(note.title, 160)} · {where}",
         lines=tuple(_note_lines(note)),
-        reference={**told(note, grant), "score": score},
+        reference={**note_json(note, grant), "score": score},
     )
 
 
@@ -247,7 +247,7 @@ def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
     )
 
 
-def told(note: Note, grant: Grant) -> Json:
+def note_json(note: Note, grant: Grant) -> Json:
     """Return a note's entry in a list.
 
     The path is shown only to a whole grant, since a number in the file's name reveals another note with the same name.
@@ -264,13 +264,13 @@ def told(note: Note, grant: Grant) -> Json:
     }
 
 
-def found(hit: Found, grant: Grant, query: str) -> Json:
+def found(hit: FoundNote, grant: Grant, query: str) -> Json:
     note = as_seen(hit.note, grant)
     line, why = hit.snippet, hit.why
     if not grant.whole:  # the words found may be the title of a link's target
         line = snippet(note, terms(query))
         why = ", ".join(part for part in why.split(", ") if not part.startswith("words:"))
-    return {**told(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}
+    return {**note_json(note, grant), "score": hit.score, "why": plain_line(why), "snippet": plain_line(quoted(line), 240)}
 
 
 def framed(about: str, lines: Sequence[str]) -> str:
@@ -290,7 +290,7 @@ def bounded(entries: Sequence[Json], room: int = LONGEST_TEXT) -> tuple[list[Jso
 
 
 def unframed(text: str) -> str:
-    """Return the text of a note from the frame of an answer; empty if there is none."""
+    """Return the text of a note from the frame of an answer; empty if none exists."""
     frame, _, rest = text.partition("\n--- ")
     _, _, body = rest.partition(" ---\n")
     whole = frame.startswith("<vault-context>") and body.endswith("</vault-context>")

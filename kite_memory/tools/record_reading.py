@@ -28,7 +28,7 @@ _SUMMARY = 8_000
 _NAME = 80
 _ITEMS, _NAMES = 60, 40
 _MOST_ITEMS = 200
-_TOLD = 20
+_MOST_REPORTED = 20
 """Number of ignored or omitted things that are named."""
 
 _TOPIC_FIELDS = frozenset({argument.name for argument in OF_A_TOPIC} | {"name", "rejected_decisions", "entities"})
@@ -49,10 +49,10 @@ _DECISION = 'as in: "decisions": [{"decision": "PostgreSQL for the queue", "reas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class ParsedRecord:
     """A parsed record.
 
-    ``remarks`` say what was not taken over as given. If the record is empty, the transcript is to be distilled.
+    ``remarks`` list what was not taken over as given. If the record is empty, the transcript is to be distilled.
     """
 
     uuid: str
@@ -65,7 +65,7 @@ class Given:
     remarks: tuple[str, ...]
 
 
-def read_record(given: Mapping[str, object]) -> Given:
+def read_record(given: Mapping[str, object]) -> ParsedRecord:
     """Parse the arguments. Raises `UsageError` for what cannot be understood."""
     return _Reading().record(given)
 
@@ -94,7 +94,7 @@ class _Reading:
         self._remarks: list[str] = []
         self._seen: set[tuple[str, str]] = set()
 
-    def record(self, given: Mapping[str, object]) -> Given:
+    def record(self, given: Mapping[str, object]) -> ParsedRecord:
         uuid = conversation_uuid(given.get("claude_conversation_uuid"))
         self._ignore(given, _FIELDS, "")
         kind = given.get("conversation_type") or ""
@@ -127,9 +127,9 @@ class _Reading:
         if not topics and not transcript:
             raise UsageError(
                 "there is nothing to save",
-                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it told",
+                hint="give topic, summary and decisions; or topics, for several; or full_transcript alone, to have it distilled",
             )
-        return Given(
+        return ParsedRecord(
             uuid=uuid,
             source=source_named(self._text(given.get("source"), "source", 60)),
             project=self._text(given.get("project"), "project", 500),
@@ -137,7 +137,7 @@ class _Reading:
             record=Record(topics=tuple(topics), cross_topic_insights=insights),
             overall=overall,
             transcript=transcript,
-            remarks=tuple(self._remarks[:_TOLD]),
+            remarks=tuple(self._remarks[:_MOST_REPORTED]),
         )
 
     def _topic(self, given: object, at: str) -> Topic:
@@ -286,9 +286,9 @@ class _Reading:
     ) -> Iterator[str]:
         for place, each in enumerate(self._listed(given, field, at, most)):
             if isinstance(each, Mapping):
-                told = self._first(each, f"{at}{field}[{place}]", *names)
+                first = self._first(each, f"{at}{field}[{place}]", *names)
                 more = self._first(each, f"{at}{field}[{place}]", "explanation", "reasoning", "details", "answer", "context")
-                each = f"{told}: {more}" if told and more else told
+                each = f"{first}: {more}" if first and more else first
             if text := self._text(each, f"{at}{field}[{place}]", length):
                 yield text
 
@@ -309,8 +309,8 @@ class _Reading:
     def _ignore(self, given: Mapping[str, object], known: frozenset[str], at: str) -> None:
         unknown = [plain_line(clean(beginning(str(name), 1_000)), 60) for name in given if name not in known]
         if unknown:
-            more = f" and {len(unknown) - _TOLD} more" if len(unknown) > _TOLD else ""
-            self._remarks.append(f"ignored: {', '.join(f'{at}{name}' for name in unknown[:_TOLD])}{more}")
+            more = f" and {len(unknown) - _MOST_REPORTED} more" if len(unknown) > _MOST_REPORTED else ""
+            self._remarks.append(f"ignored: {', '.join(f'{at}{name}' for name in unknown[:_MOST_REPORTED])}{more}")
 
 
 def _with_reason(what: str, why: str) -> str:

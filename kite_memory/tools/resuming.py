@@ -14,9 +14,9 @@ from kite_memory.tools import local_context, local_state
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.arguments import ANOTHER_SESSION, RESUME_TOKENS, Arguments
 from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.local_context import Near, within
+from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.memories import preview
-from kite_memory.tools.store import JsonValue, Memory, State, Store, Todo, Wanted
+from kite_memory.tools.store import JsonValue, Memory, MemoryQuery, State, Store, Todo
 
 MOST_TOKENS = 500
 _LEAST_TOKENS = 100
@@ -46,7 +46,7 @@ _SAID = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class BriefingPart:
     """Lines under a heading, the weightiest first."""
 
     heading: str
@@ -65,21 +65,21 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: Near, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {"smart_resume": partial(_smart_resume, store, near, clock)}
 
 
-def _smart_resume(store: Store, near: Near, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _smart_resume(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     project, _ = local_context.around(asker, near, arguments)
     session = arguments[ANOTHER_SESSION]
     there = local_state.states(store, near, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
     last = _last_session(near, asker, project, session)
     parts = (
-        Part(heading="Where it stands", lines=tuple(_newest(memories))),
-        Part(heading="To do", lines=tuple(state_lines(there, clock()))),
+        BriefingPart(heading="Where it stands", lines=tuple(_newest(memories))),
+        BriefingPart(heading="To do", lines=tuple(state_lines(there, clock()))),
         last,
-        Part(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
+        BriefingPart(heading="Decided lately", lines=tuple(_decided(store, asker, project))),
     )
     head = f"Resuming {plain_line(quoted(project), 80)}." if project else "Resuming."
     if session and not (there or last.lines):
@@ -97,12 +97,12 @@ def cost(answer: Json) -> int:
 
 def context(memories: Sequence[Memory]) -> Json:
     return {
-        name: {plain_line(quoted(each.key)): _told(each.value) for each in memories if _namespace(each) == name}
+        name: {plain_line(quoted(each.key)): _safe_value(each.value) for each in memories if _namespace(each) == name}
         for name in sorted(_NAMESPACES)
     }
 
 
-def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, tokens: int) -> Briefing:
+def briefing(head: str, parts: Sequence[BriefingPart], memories: Sequence[Memory], *, tokens: int) -> Briefing:
     """Return as much as fits: the weightiest of every part and of the memories first, then the next of each in turn.
 
     The cost is measured on the whole answer as it is sent.
@@ -127,7 +127,7 @@ def briefing(head: str, parts: Sequence[Part], memories: Sequence[Memory], *, to
     return Briefing(text=_text(head, parts, chosen), kept=tuple(kept))
 
 
-def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> str:
+def _text(head: str, parts: Sequence[BriefingPart], chosen: Sequence[Sequence[str]]) -> str:
     lines = [head]
     for part, some in zip(parts, chosen, strict=True):
         if some:
@@ -136,8 +136,8 @@ def _text(head: str, parts: Sequence[Part], chosen: Sequence[Sequence[str]]) -> 
 
 
 def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -> Iterator[str]:
-    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or
-    with nothing left to say, are omitted.
+    """Yield open todos and notes of saved states; those older than two weeks, handed over to another session, or without anything
+    left, are omitted.
     """
     handed_over = {(state.ai, state.transferred_from): state.saved for state in there if state.transferred_from}
     standing = (state for state in there if state.saved > handed_over.get((state.ai, state.session), _NEVER))
@@ -158,7 +158,7 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
             yield f"{who}, noted: {_cut(state.working_notes)}"
 
 
-def left_to_do(store: Store, near: Near, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
+def left_to_do(store: Store, near: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
     """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
     there = local_state.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
     return list(state_lines(there, clock()))
@@ -174,7 +174,7 @@ def _memories(store: Store, asker: Asker, name: str, project: str, session: str)
     """Return the memories under ``name.`` of this project and session and of none, newest first."""
     return store.memories(
         asker.grant,
-        Wanted(
+        MemoryQuery(
             pattern=f"{name}.*",
             project=project or local_context.NOWHERE,
             session=session or local_context.NOWHERE,
@@ -188,7 +188,7 @@ def _namespace(memory: Memory) -> str:
     return memory.key.partition(".")[0]
 
 
-def _told(value: JsonValue) -> JsonValue:
+def _safe_value(value: JsonValue) -> JsonValue:
     """Return the value with its texts quoted, or the beginning of a long one."""
     if not isinstance(value, str) and len(json.dumps(value, ensure_ascii=False)) <= _WHOLE_VALUE:
         return _quoted(value)
@@ -223,8 +223,8 @@ def in_words(value: JsonValue) -> str:
     if task or progress:
         said.append(f"{progress} through {task}" if task and progress else task or f"{progress} done")
     for words, names in (("status", _STATUS), ("next", _NEXT), ("blocked by", _BLOCKED)):
-        if (told := take(names)) is not None:
-            said.append(f"{words}: {_flat(told)}")
+        if (taken := take(names)) is not None:
+            said.append(f"{words}: {_flat(taken)}")
     said += [f"{name.replace('_', ' ')}: {_flat(each)}" for name, each in left.items() if each not in (None, "", [], {})]
     return "; ".join(said)
 
@@ -273,24 +273,24 @@ def _newest(memories: Sequence[Memory]) -> Iterator[str]:
             yield f"{plain_line(quoted(each.key), 60)}, {each.updated:%Y-%m-%d %H:%M}: {_cut(said)}"
 
 
-def _last_session(near: Near, asker: Asker, project: str, session: str) -> Part:
+def _last_session(near: LocalContext, asker: Asker, project: str, session: str) -> BriefingPart:
     """Return the last session as `kmem resume` does, limited to what the caller may see."""
-    nothing = Part(heading="", lines=())
+    nothing = BriefingPart(heading="", lines=())
     if near.resume is None or not (project or session or asker.grant.whole):
         return nothing
     if not session and not asker.grant.sees(Scope.PROJECT, project):
         return nothing
     try:
-        told = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
+        brief = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
     except KiteError:  # no session there, or an unknown project
         return nothing
-    of = told["session"]
+    of = brief["session"]
     if not asker.grant.sees(Scope.PROJECT, of["project"]):
         return nothing
-    by_part = [[line for line in told["lines"] if line["part"] == part] for part in _MATTERS]
+    by_part = [[line for line in brief["lines"] if line["part"] == part] for part in _MATTERS]
     in_turn = [lines[turn] for turn in range(max(map(len, by_part))) for lines in by_part if turn < len(lines)]
-    return Part(
-        heading=f"Last session ({of['provider']}:{of['id'][:8]}, {told['at'][:16].replace('T', ' ')} UTC)",
+    return BriefingPart(
+        heading=f"Last session ({of['provider']}:{of['id'][:8]}, {brief['at'][:16].replace('T', ' ')} UTC)",
         lines=tuple(f"{_SAID[line['part']]}{_cut(line['text'])}" for line in in_turn),
     )
 

@@ -20,7 +20,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 
 class Conflict(KiteError):
-    """Another writer has changed the memory since. ``version`` is the current version, 0 if there is none."""
+    """Another writer has changed the memory since. ``version`` is the current version, 0 if none exists."""
 
     def __init__(self, message: str, *, version: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -32,7 +32,7 @@ class StoreUnavailable(KiteError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MemoryPlace:
     """Where a key is valid: the same key in another scope, project or session is another memory."""
 
     scope: Scope
@@ -51,7 +51,7 @@ class Memory:
     id: str
     key: str
     value: JsonValue
-    place: Place
+    place: MemoryPlace
     version: int
     created: datetime
     updated: datetime
@@ -64,7 +64,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class MemoryVersion:
     version: int
     at: datetime
     by: str
@@ -72,7 +72,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MemoryQuery:
     """A query for memories. ``pattern`` is a key, or contains ``*`` or ``?``. Empty fields do not filter.
 
     ``newest`` sorts by the time of the last write, newest first.
@@ -88,7 +88,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class SavedConversation:
     """A saved conversation: its record, and its transcript if one was given.
 
     ``overall`` summarizes all topics. ``transcript`` is empty if the store keeps it elsewhere; use `Store.transcript`. ``person``
@@ -123,7 +123,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class NoteQuery:
     """A search query.
 
     ``project`` is where the query comes from; with ``within``, only notes of that project or of no project are found.
@@ -138,7 +138,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundNote:
     note: Note
     score: float
     why: str
@@ -202,7 +202,7 @@ class Store(Protocol):
         grant: Grant,
         key: str,
         value: JsonValue,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -216,7 +216,7 @@ class Store(Protocol):
         """
         ...
 
-    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+    def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         """Return memories without expired ones, by key.
 
         Of one key, the nearest scope comes first (session, project, shared, global), and within a scope those of a project before
@@ -224,15 +224,15 @@ class Store(Protocol):
         """
         ...
 
-    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+    def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         """Move the memory to where forgotten notes go. Return whether there was one."""
         ...
 
-    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+    def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
         """Return the versions, newest first."""
         ...
 
-    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation, completely or, if it raises, not at all; one with the same uuid is amended where it is kept.
 
         ``named`` lists which of ``scope`` and ``project`` the caller has set explicitly. Raises `UsageError` if the conversation is
@@ -240,11 +240,11 @@ class Store(Protocol):
         """
         ...
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None: ...
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None: ...
 
     def transcript(self, grant: Grant, uuid: str) -> str | None: ...
 
-    def search(self, grant: Grant, asked: Asked) -> list[Found]: ...
+    def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]: ...
 
     def note(self, grant: Grant, name: str) -> Note | None:
         """Return a note by id or path."""
@@ -263,7 +263,7 @@ class Store(Protocol):
         grant: Grant,
         text: str,
         kind: NoteKind,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),

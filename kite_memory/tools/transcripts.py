@@ -41,15 +41,15 @@ def turns(text: str) -> list[tuple[Role, str]]:
 
 def as_text(messages: Sequence[object]) -> str | None:
     """Return a list of ``{role, content}`` as text that `turns` parses; ``None`` for anything else."""
-    told: list[str] = []
+    turns: list[str] = []
     for message in messages:
         match message:
             case {"role": str(role), "content": content} | {"role": str(role), "text": content}:
                 speaker = role.capitalize() if role.lower() in _SPEAKERS else "Assistant"
-                told.append(f"{speaker}: " + "\n".join(_said(content)))
+                turns.append(f"{speaker}: " + "\n".join(_said(content)))
             case _:
                 return None
-    return "\n\n".join(told)
+    return "\n\n".join(turns)
 
 
 def _said(content: object) -> Iterator[str]:

@@ -28,12 +28,12 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 
-def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
+def request_body(tool: str, arguments: Json, asker: Asker) -> bytes:
     """Return the body of a request. Raises `UsageError` for what JSON cannot express."""
     grant = asker.grant
-    told: Json = {"project": asker.project, "session": asker.session, "ai": asker.ai}
+    identity: Json = {"project": asker.project, "session": asker.session, "ai": asker.ai}
     if grant != OWNER:
-        told["grant"] = {
+        identity["grant"] = {
             "name": grant.name,
             "write": grant.write,
             "scopes": None if grant.scopes is None else sorted(grant.scopes),
@@ -41,7 +41,7 @@ def asked(tool: str, arguments: Json, asker: Asker) -> bytes:
             "person": grant.person or "",
         }
     try:
-        body = json.dumps({"tool": tool, "arguments": arguments, "asker": told}, ensure_ascii=False, allow_nan=False)
+        body = json.dumps({"tool": tool, "arguments": arguments, "asker": identity}, ensure_ascii=False, allow_nan=False)
         if _LONG_NUMBER.search(body):
             json.loads(body, parse_int=_fitting)
         return body.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
@@ -63,7 +63,7 @@ def perform(performs: Perform, tool: str, arguments: Json, asker: Json) -> Json:
     try:
         return {"result": performs(tool, arguments, speaks)}
     except KiteError as error:
-        return {"error": error_told(error)}
+        return {"error": error_json(error)}
 
 
 def result_of(answer: Json) -> Json:
@@ -79,11 +79,11 @@ def result_of(answer: Json) -> Json:
             raise KiteError("the daemon gave no proper answer", hint=_OTHER_VERSION)
 
 
-def error_told(error: KiteError) -> Json:
-    told: Json = {"kind": _kind(error), "message": str(error), "hint": error.hint}
+def error_json(error: KiteError) -> Json:
+    details: Json = {"kind": _kind(error), "message": str(error), "hint": error.hint}
     if isinstance(error, Conflict):
-        told["version"] = error.version
-    return told
+        details["version"] = error.version
+    return details
 
 
 def _kind(error: KiteError) -> str:
@@ -94,17 +94,17 @@ def _kind(error: KiteError) -> str:
     return next((kind for kind, each in _KINDS.items() if isinstance(error, each)), "failed")
 
 
-def _asker(told: Json) -> Asker:
-    match told:
+def _asker(sent: Json) -> Asker:
+    match sent:
         case {"project": str(project), "session": str(session), "ai": str(ai)}:
-            return Asker(grant=_grant(told.get("grant")), project=project, session=redact_id(session), ai=ai)
+            return Asker(grant=_grant(sent.get("grant")), project=project, session=redact_id(session), ai=ai)
         case _:
-            raise UsageError("nobody is said to ask", hint=_OTHER_VERSION)
+            raise UsageError("the request does not say who asks", hint=_OTHER_VERSION)
 
 
-def _grant(told: object) -> Grant:
+def _grant(sent: object) -> Grant:
     """Parse a grant. Raises `UsageError` for what cannot be read, so a grant is never widened."""
-    match told:
+    match sent:
         case None:
             return OWNER
         case {

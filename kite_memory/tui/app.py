@@ -23,7 +23,7 @@ from kite_memory.recall.rendering import plain
 from kite_memory.tui.rows import (
     JUMPS,
     VIEWS,
-    Row,
+    ViewRow,
     following,
     holding,
     in_view,
@@ -55,12 +55,12 @@ _NARROW = 100
 """Columns below which only one side is shown."""
 
 
-def style_of(row: Row) -> Style:
+def style_of(row: ViewRow) -> Style:
     """Return the style of a row by its kind and status."""
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
 
-class Lines(ScrollView, can_focus=True):
+class RowList(ScrollView, can_focus=True):
     """Rows with a cursor, any number of them; only the visible ones are drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -74,23 +74,23 @@ class Lines(ScrollView, can_focus=True):
     ]
 
     class Chosen(Message):
-        def __init__(self, lines: "Lines", row: Row) -> None:
+        def __init__(self, lines: "RowList", row: ViewRow) -> None:
             super().__init__()
             self.lines = lines
             self.row = row
 
         @property
-        def control(self) -> "Lines":
+        def control(self) -> "RowList":
             return self.lines
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.rows: Sequence[Row] = ()
+        self.rows: Sequence[ViewRow] = ()
         self.cursor = 0
 
-    def show(self, told: Sequence[Row], *, cursor: int = 0) -> None:
-        self.rows = told
-        self.virtual_size = Size(min(_WIDEST, max((len(row.text) for row in told), default=0)), len(told))
+    def show(self, rows: Sequence[ViewRow], *, cursor: int = 0) -> None:
+        self.rows = rows
+        self.virtual_size = Size(min(_WIDEST, max((len(row.text) for row in rows), default=0)), len(rows))
         self.put(cursor)
         self.refresh()
 
@@ -100,7 +100,7 @@ class Lines(ScrollView, can_focus=True):
         self.refresh()
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> ViewRow | None:
         return self.rows[self.cursor] if self.rows else None
 
     def render_line(self, y: int) -> Strip:
@@ -207,9 +207,9 @@ class TimelineApp(App[None]):
         with Horizontal():
             with Vertical(id="left"):
                 yield Input(placeholder="filter: words of title, project, agent, date", id="filter", compact=True)
-                yield Lines(id="sessions")
+                yield RowList(id="sessions")
             with Vertical(id="right"):
-                yield Lines(id="timeline")
+                yield RowList(id="timeline")
                 yield Input(placeholder="words in this session", id="search", compact=True)
         yield Footer()
 
@@ -251,8 +251,8 @@ class TimelineApp(App[None]):
             self._read()
 
     @property
-    def timeline(self) -> Lines:
-        return self.query_one("#timeline", Lines)
+    def timeline(self) -> RowList:
+        return self.query_one("#timeline", RowList)
 
     @work(thread=True, group="sessions")
     def _fetch_sessions(self) -> None:
@@ -265,7 +265,7 @@ class TimelineApp(App[None]):
 
     def _show_sessions(self, found: Sequence[Json]) -> None:
         self._sessions = found
-        self.query_one("#sessions", Lines).show([session_row(each) for each in found])
+        self.query_one("#sessions", RowList).show([session_row(each) for each in found])
         if found and not self._named:
             self._open(f"{found[0]['provider']}:{found[0]['id']}")
 
@@ -304,9 +304,9 @@ class TimelineApp(App[None]):
                 self.timeline.focus()
 
     def _draw(self, cursor: int) -> None:
-        told = self._page
+        page = self._page
         width = self.timeline.size.width
-        found = rows(told["events"], told["notes"], told["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
+        found = rows(page["events"], page["notes"], page["session"]["cwd"], self._unfolded, width=width, ids=not self.narrow)
         self.timeline.show(in_view(list(found), VIEWS[self._view]), cursor=cursor)
         self.timeline.border_subtitle = "" if not VIEWS[self._view] else f"only {self._view}"
 
@@ -323,7 +323,7 @@ class TimelineApp(App[None]):
             if self._found:
                 self._go_to_found(self.timeline.cursor - 1)
             return
-        lines = self.query_one("#sessions", Lines)
+        lines = self.query_one("#sessions", RowList)
         before = lines.row.reference if lines.row is not None else ""
         shown = [session_row(each) for each in matching(self._sessions, event.value)]
         place = next((place for place, row in enumerate(shown) if row.reference == before), 0)
@@ -353,7 +353,7 @@ class TimelineApp(App[None]):
     def action_found(self, backwards: bool = False) -> None:
         self._go_to_found(self.timeline.cursor, backwards=backwards)
 
-    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+    def on_row_list_chosen(self, event: RowList.Chosen) -> None:
         if event.control.id == "sessions":
             self._open(event.row.reference)
             self._read()
@@ -383,7 +383,7 @@ class TimelineApp(App[None]):
             self.timeline.put(place or 0)
 
     def action_copy(self) -> None:
-        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", Lines)
+        lines = self.timeline if self.timeline.has_focus else self.query_one("#sessions", RowList)
         if lines.row is not None and lines.row.reference:
             self.copy_to_clipboard(lines.row.reference)
             self.notify(f"copied {lines.row.reference}", markup=False)
@@ -399,11 +399,11 @@ class TimelineApp(App[None]):
     @work(thread=True, group="brief", exclusive=True)
     def _show_brief(self, session: str) -> None:
         try:
-            told = self._brief(session)
+            brief = self._brief(session)
         except KiteError as error:
             self.call_from_thread(self._complain, error)
             return
-        self.call_from_thread(self.push_screen, TextScreen(told["text"]))
+        self.call_from_thread(self.push_screen, TextScreen(brief["text"]))
 
     def action_became(self) -> None:
         row = self.timeline.row
@@ -445,14 +445,14 @@ class TimelineApp(App[None]):
             self.action_jump("notes")
 
     @work(thread=True, group="note", exclusive=True)
-    def _show_note(self, row: Row) -> None:
+    def _show_note(self, row: ViewRow) -> None:
         try:
-            told = self._note(row.note)
+            note = self._note(row.note)
         except KiteError as error:
             self.call_from_thread(self._complain, error)
             return
-        evidence = next((each for each in told["evidence"] if each != row.reference), row.reference)
-        self.call_from_thread(self.push_screen, NoteScreen(told["text"], evidence), self._back_from_note)
+        evidence = next((each for each in note["evidence"] if each != row.reference), row.reference)
+        self.call_from_thread(self.push_screen, NoteScreen(note["text"], evidence), self._back_from_note)
 
     def _back_from_note(self, evidence: str | None) -> None:
         self.timeline.focus()

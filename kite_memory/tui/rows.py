@@ -26,7 +26,7 @@ _MARKS = {
     "resume_point": "-",
 }
 _BY_THEMSELVES = frozenset({"user_message", "assistant_message", "decision", "error", "test_result", "resume_point"})
-_TELLS_MORE = ("tool_call", "command", "tool_result", "file_action")
+_WITH_DETAILS = ("tool_call", "command", "tool_result", "file_action")
 MARKS = {mark.strip(): kind.replace("_", " ") for kind, mark in _MARKS.items()}
 _TALK = frozenset({"user_message", "assistant_message", "decision"})
 _CHECKS = frozenset({"error", "test_result"})
@@ -48,7 +48,7 @@ JUMPS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ViewRow:
     """One line of the view.
 
     ``reference`` is the citation of its event, ``note`` the path of a note that was made from it, if the row is about one.
@@ -72,7 +72,7 @@ def rows(
     *,
     width: int = 0,
     ids: bool = True,
-) -> Iterator[Row]:
+) -> Iterator[ViewRow]:
     """Yield the rows in the events' order.
 
     ``unfolded`` names the rows that are shown in full, wrapped if a width is given. Without ``ids`` a row has no id in it, which
@@ -85,7 +85,7 @@ def rows(
             made.setdefault(reference, []).append(note["path"])
     of_call: dict[str, list[Json]] = {}
     for event in events:
-        if event["call"] and event["type"] in _TELLS_MORE:
+        if event["call"] and event["type"] in _WITH_DETAILS:
             of_call.setdefault(event["call"], []).append(event)
     begun: set[str] = set()
     for event in events:
@@ -104,10 +104,10 @@ def rows(
                 for part in of_call[call]:
                     yield from _whole(part, part["command"] or part["text"], page)
         for path in made.pop(event["reference"], ()):
-            yield Row(kind="note", text=f"{'':{page.indent - 9}}note     {path}", reference=event["reference"], note=path)
+            yield ViewRow(kind="note", text=f"{'':{page.indent - 9}}note     {path}", reference=event["reference"], note=path)
 
 
-def place_of(told: Sequence[Row], cited: str) -> int | None:
+def place_of(rows: Sequence[ViewRow], cited: str) -> int | None:
     """Return the place of an event's row; for a folded event, that of its call.
 
     ``cited`` may name its session by the beginning of its id.
@@ -117,18 +117,18 @@ def place_of(told: Sequence[Row], cited: str) -> int | None:
     def is_it(reference: str) -> bool:
         return reference.startswith(session) and reference.endswith(f"#{event}")
 
-    by_itself = (at for at, row in enumerate(told) if row.reference and is_it(row.reference))
-    folded = (at for at, row in enumerate(told) if any(map(is_it, row.holds)))
+    by_itself = (at for at, row in enumerate(rows) if row.reference and is_it(row.reference))
+    folded = (at for at, row in enumerate(rows) if any(map(is_it, row.holds)))
     return next(by_itself, next(folded, None))
 
 
-def following(told: Sequence[Row], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
+def following(rows: Sequence[ViewRow], at: int, kinds: Collection[str], *, backwards: bool = False) -> int | None:
     """Return the place of the next row of these kinds, or ``None``."""
-    places = range(at - 1, -1, -1) if backwards else range(at + 1, len(told))
-    return next((place for place in places if told[place].kind in kinds), None)
+    places = range(at - 1, -1, -1) if backwards else range(at + 1, len(rows))
+    return next((place for place in places if rows[place].kind in kinds), None)
 
 
-def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> Row:
+def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> ViewRow:
     what = next((part["command"] for part in parts if part["command"]), "") or inside(event["path"], cwd) or event["text"]
     status = next((part["status"] for part in reversed(parts) if part["status"]), "")
     name = cut(event["tool"], _NAME) or event["type"].replace("_", " ")
@@ -136,11 +136,11 @@ def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> Row:
     return replace(row, holds=tuple(dict.fromkeys(part["reference"] for part in parts)))
 
 
-def _row(event: Json, text: str, status: str, page: "_Page", folds: str = "") -> Row:
+def _row(event: Json, text: str, status: str, page: "_Page", folds: str = "") -> ViewRow:
     ended = f"  ({status})" if status not in ("", "ok") and event["type"] != "error" else ""
     at = event["at"][5:16].replace("T", " ")
     name = f"#{event['id'][:8]:8}  " if page.ids else ""
-    return Row(
+    return ViewRow(
         kind=event["type"],
         text=f"{at}  {name}{_MARKS.get(event['type'], ''):8} {text}{ended}",
         status=status,
@@ -153,13 +153,13 @@ def _has_more(text: str) -> bool:
     return "\n" in text.strip() or len(text) > _SHOWN
 
 
-def _whole(event: Json, text: str, page: "_Page") -> Iterator[Row]:
+def _whole(event: Json, text: str, page: "_Page") -> Iterator[ViewRow]:
     lines = [piece for line in text.strip("\n").split("\n") for piece in page.wrapped(line)]
     for line in lines[:_UNFOLDED]:
-        yield Row(kind="more", text=f"{'':{page.indent}}{line}", status=event["status"], reference=event["reference"])
+        yield ViewRow(kind="more", text=f"{'':{page.indent}}{line}", status=event["status"], reference=event["reference"])
     if len(lines) > _UNFOLDED:
         more = f"… {len(lines) - _UNFOLDED} more lines"
-        yield Row(kind="more", text=f"{'':{page.indent}}{more}", reference=event["reference"])
+        yield ViewRow(kind="more", text=f"{'':{page.indent}}{more}", reference=event["reference"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,13 +179,13 @@ class _Page:
 _NARROWEST = 20
 
 
-def in_view(told: Sequence[Row], kinds: Collection[str]) -> list[Row]:
+def in_view(rows: Sequence[ViewRow], kinds: Collection[str]) -> list[ViewRow]:
     """Return the rows of these kinds, with the unfolded ones below them; all rows if no kind is given."""
     if not kinds:
-        return list(told)
-    kept: list[Row] = []
+        return list(rows)
+    kept: list[ViewRow] = []
     shown = False
-    for row in told:
+    for row in rows:
         if row.kind != "more":
             shown = row.kind in kinds or (row.status == "failed" and kinds == _CHECKS)
         if shown:
@@ -203,11 +203,11 @@ def holding(events: Sequence[Json], typed: str) -> frozenset[str]:
     )
 
 
-def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
+def next_holding(rows: Sequence[ViewRow], at: int, references: frozenset[str], *, backwards: bool = False) -> int | None:
     """Return the place of the next row for one of these events, starting again from the other end if needed."""
     places = [
         place
-        for place, row in enumerate(told)
+        for place, row in enumerate(rows)
         if row.kind != "more" and (row.reference in references or not references.isdisjoint(row.holds))
     ]
     if backwards:
@@ -215,13 +215,13 @@ def next_holding(told: Sequence[Row], at: int, references: frozenset[str], *, ba
     return next((place for place in places if place > at), places[0] if places else None)
 
 
-def session_row(each: Json) -> Row:
+def session_row(each: Json) -> ViewRow:
     """Return the row of a session in the list."""
     parts = [f"{each['prompts']:>3}p", f"{each['errors']}e" if each["errors"] else "", f"{each['tests']}t" if each["tests"] else ""]
     counts = " ".join(filter(None, parts))
     text = f"{each['last'][5:16].replace('T', ' ')}  {each['project'] or '-':14.14}  {counts:12}  {name_of(each)}"
     status = "failed" if each["failed_tests"] else ""
-    return Row(kind="session", text=text, status=status, reference=f"{each['provider']}:{each['id']}")
+    return ViewRow(kind="session", text=text, status=status, reference=f"{each['provider']}:{each['id']}")
 
 
 def name_of(each: Json) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from kite_memory.model.note import Entry, Note
 from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import Stamp
-from kite_memory.vault.ledger import Known, Sight
+from kite_memory.vault.ledger import KnownFile, OpenedFile
 from kite_memory.vault.listing import Listing
-from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.notefile import UnreadableNote
 
 _FEW = 10
 _SHARE = 0.3
@@ -41,19 +41,19 @@ class Judgement:
 
     comparison: Comparison
     forgotten: tuple[str, ...]
-    seen: tuple[Sight, ...]
+    seen: tuple[OpenedFile, ...]
     originals: tuple[str, ...]
-    buried: tuple[Known, ...]
+    buried: tuple[KnownFile, ...]
     lifted: tuple[str, ...]
 
 
-def to_read(known: Sequence[Known], found: Listing) -> list[Entry]:
+def to_read(known: Sequence[KnownFile], found: Listing) -> list[Entry]:
     """Return the files that differ from what is known of them."""
     stamps = {one.path: (one.size, one.mtime_ns) for one in known}
     return [entry for entry in found.entries if stamps.get(entry.path) != (entry.size, entry.mtime_ns)]
 
 
-def missing_too_many(known: Sequence[Known], gone: int, found: Listing) -> str:
+def missing_too_many(known: Sequence[KnownFile], gone: int, found: Listing) -> str:
     """Return why this looks like an unmounted disk rather than like deleted notes; empty if it does not."""
     total = sum(not one.twin for one in known)
     if gone and gone == total and (found.bare or not found.marked or total > _A_HANDFUL):
@@ -69,9 +69,9 @@ def missing_some(sample: int, gone: int) -> bool:
 
 
 def judge(
-    known: Sequence[Known],
+    known: Sequence[KnownFile],
     found: Listing,
-    read: Mapping[str, tuple[Note | Unreadable, Stamp]],
+    read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
     *,
     buried_ids: Container[str],
     accept: bool = False,
@@ -87,7 +87,7 @@ def judge(
 
     absent = [one for one in known if one.path not in listed and not found.hides(one.path)]
     renamed: list[tuple[str, str]] = []
-    gone: list[Known] = []
+    gone: list[KnownFile] = []
     nameless = {  # files without an id are followed by size and time, which a rename keeps
         (entry.size, entry.mtime_ns): path
         for path, entry in listed.items()
@@ -106,7 +106,7 @@ def judge(
 
     moved_to = {new for _, new in renamed}
     seen = tuple(
-        Sight(path=path, stamp=stamp, note=note, id=ids[path], twin=path in twins, known=before.get(path))
+        OpenedFile(path=path, stamp=stamp, note=note, id=ids[path], twin=path in twins, known=before.get(path))
         for path, (note, stamp) in read.items()
         if path in listed
     )
@@ -123,7 +123,7 @@ def judge(
         problems=(
             *found.problems,
             *(Problem(file=path, position=0, reason="same id as another note") for path in sorted(twins)),
-            *(Problem(file=one.path, position=0, reason=one.note.reason) for one in seen if isinstance(one.note, Unreadable)),
+            *(Problem(file=one.path, position=0, reason=one.note.reason) for one in seen if isinstance(one.note, UnreadableNote)),
             *(
                 Problem(file=path, position=0, reason=before[path].problem)
                 for path in listed
@@ -142,9 +142,9 @@ def judge(
 
 
 def _identities(
-    before: Mapping[str, Known],
+    before: Mapping[str, KnownFile],
     listed: Mapping[str, Entry],
-    read: Mapping[str, tuple[Note | Unreadable, Stamp]],
+    read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
     found: Listing,
 ) -> tuple[dict[str, str], set[str]]:
     """Return the id of each listed file, and which of them are copies of another."""

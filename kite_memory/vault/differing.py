@@ -91,7 +91,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Assertion:
     """A sentence taken apart. ``words`` has no figure in it; ``pairs`` are words with the one right in front of each.
 
     ``changed`` are the words of a sentence about a change; ``happened`` is whether it is about a past event.
@@ -108,12 +108,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two notes differ where they are most alike; each figure is from 0 to 1.
-
-    ``shared`` is how many words both have, ``value`` whether a figure of one dimension differs, ``choice`` whether each names what
-    the other does not, ``retires`` how much of the older stands in a sentence about a change. The others are counter-evidence:
-    ``another`` is a different word in front of the same word in each, ``other_code`` another file or identifier in each,
-    ``happened`` that the older is about a past event.
+    """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: a note's subject is
+    near its beginning.
     """
 
     shared: float
@@ -125,36 +121,40 @@ class Difference:
     happened: float
 
 
-def claims(title: str, body: str) -> tuple[Claim, ...]:
+def claims(title: str, body: str) -> tuple[Assertion, ...]:
     found = dict.fromkeys([title] if title else [])
     for sentence in _SENTENCE.split(body[:_TEXT]):
         if len(found) == _CLAIMS:
             break
-        if len(told := sentence.strip()) >= _SHORTEST:
-            found.setdefault(told)
+        if len(stripped := sentence.strip()) >= _SHORTEST:
+            found.setdefault(stripped)
     return tuple(map(_claim, found))
 
 
-def difference(newer: Sequence[Claim], older: Sequence[Claim]) -> Difference | None:
+def difference(newer: Sequence[Assertion], older: Sequence[Assertion]) -> Difference | None:
     """Return how two notes differ; ``None`` where they share no word.
 
     Their first claims, the titles, decide which thing each is about.
     """
-    both = [told for one in newer for other in older if (told := _compared(one, other)).shared]
+    both = [compared for one in newer for other in older if (compared := _compared(one, other)).shared]
     if not both:
         return None
     first = _compared(newer[0], older[0])
     return replace(max(both, key=_comparable), another=first.another, other_code=first.other_code, happened=first.happened)
 
 
-def _comparable(told: Difference) -> float:
-    return 3 * told.shared + (0.5 * (told.value + told.choice) if told.shared > _SOME else 0.0) + told.retires
+def _comparable(difference: Difference) -> float:
+    return (
+        3 * difference.shared
+        + (0.5 * (difference.value + difference.choice) if difference.shared > _SOME else 0.0)
+        + difference.retires
+    )
 
 
-def _claim(sentence: str) -> Claim:
+def _claim(sentence: str) -> Assertion:
     text = unicodedata.normalize("NFKC", _MARKS.sub("", sentence))
     telling = frozenset(_significant_words(text))
-    return Claim(
+    return Assertion(
         words=telling,
         pairs=frozenset(_pairs(text)),
         values=frozenset(_values(text)),
@@ -165,7 +165,7 @@ def _claim(sentence: str) -> Claim:
     )
 
 
-def _compared(newer: Claim, older: Claim) -> Difference:
+def _compared(newer: Assertion, older: Assertion) -> Difference:
     return Difference(
         shared=len(newer.words & older.words) / max(1.0, sqrt(len(newer.words) * len(older.words))),
         value=float(_value_differs(newer, older)),
@@ -177,14 +177,14 @@ def _compared(newer: Claim, older: Claim) -> Difference:
     )
 
 
-def _another(newer: Claim, older: Claim) -> bool:
+def _another(newer: Assertion, older: Assertion) -> bool:
     """Return whether a word that both have follows a different word in each: refresh tokens are not access tokens."""
     mine, theirs = newer.words - older.words, older.words - newer.words
     heads = {head for first, head in newer.pairs if first in mine}
     return any(head in heads and first in theirs for first, head in older.pairs)
 
 
-def _value_differs(newer: Claim, older: Claim) -> bool:
+def _value_differs(newer: Assertion, older: Assertion) -> bool:
     """Return whether both have figures of one dimension, and the newer one that the older has not."""
     sorts = {each.dimension for each in older.values}
     return any(each.dimension in sorts for each in newer.values - older.values)

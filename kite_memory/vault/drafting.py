@@ -44,7 +44,7 @@ _DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))
 _CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
 
 
-_TOLD, _MAX_AREAS = 600, 2
+_TAGGED_LENGTH, _MAX_AREAS = 600, 2
 _AREAS = {
     area: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for area, words in {
@@ -157,7 +157,7 @@ def _draft(
             created=at,
             updated=at,
             aliases=(title,),
-            tags=tags or areas_of(f"{title}\n{body[:_TOLD]}"),
+            tags=tags or areas_of(f"{title}\n{body[:_TAGGED_LENGTH]}"),
             triggers=tuple(dict.fromkeys(line for one in item.triggers if (line := tame_name(one))))[:_MAX_TRIGGERS],
             entities=tuple(entity.name for entity in entities),
             scope=Scope.GLOBAL if everywhere else Scope.PROJECT,
@@ -245,7 +245,7 @@ def kind_of(item: RecordItem) -> NoteKind:
 
 
 def title_of(title: str, body: str) -> str:
-    """Return a title of one line; the beginning of the text where there is none."""
+    """Return a title of one line; the beginning of the text where none exists."""
     first = next((line for line in body.splitlines() if line.strip()), "")
     return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
 
@@ -260,8 +260,8 @@ def tags_of(categories: Iterable[str]) -> tuple[str, ...]:
 def areas_of(text: str) -> tuple[str, ...]:
     """Return tags for an untagged text: the areas of work that it mentions most."""
     found = {area: len(pattern.findall(text)) for area, pattern in _AREAS.items()}
-    told = sorted((area for area, count in found.items() if count), key=lambda area: (-found[area], area))
-    return tuple(told[:_MAX_AREAS])
+    areas = sorted((area for area, count in found.items() if count), key=lambda area: (-found[area], area))
+    return tuple(areas[:_MAX_AREAS])
 
 
 def _words(category: str) -> str:

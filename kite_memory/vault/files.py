@@ -93,9 +93,7 @@ class Files:
             return False
         except OSError as error:
             reason = error.strerror or "it does not answer"
-            raise VaultMissing(
-                f"cannot look into the vault at {self.root}: {reason}", hint="see whether its disk is well"
-            ) from error
+            raise VaultMissing(f"cannot look into the vault at {self.root}: {reason}", hint="check its disk") from error
 
     def make_root(self) -> None:
         """Make the vault's folder and its missing parents, accessible to its owner alone."""
@@ -429,7 +427,7 @@ class Files:
 
 
 def no_vault(root: Path) -> VaultMissing:
-    return VaultMissing(f"no vault at {root}", hint="mount the disk it lies on, or run `kmem up` to make one")
+    return VaultMissing(f"no vault at {root}", hint="mount its disk, or run `kmem up` to make one")
 
 
 def _split(path: str) -> tuple[str, str]:

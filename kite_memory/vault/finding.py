@@ -5,7 +5,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.ledger.notes import NoteRows
 from kite_memory.vault.wording import one_line, title_key, words
 
@@ -18,7 +18,7 @@ def is_handle(name: str) -> bool:
     return _HANDLE.fullmatch(name.upper()) is not None
 
 
-def find(notes: NoteRows, name: str) -> Known:
+def find(notes: NoteRows, name: str) -> KnownFile:
     """Return the only note that a name fits.
 
     A name is an id, the end of an id, a path, file name, title or alias, the beginning of one of them, or words of a title in their
@@ -51,7 +51,7 @@ def find(notes: NoteRows, name: str) -> Known:
     raise NoteNotFound(f"no note is called {name!r}", hint=hint)
 
 
-def _holding(notes: NoteRows, name: str) -> list[Known]:
+def _holding(notes: NoteRows, name: str) -> list[KnownFile]:
     """Return the notes whose title holds all the words of a name of two words or more, in their order."""
     asked = title_key(name).split()
     if len(asked) < _FEWEST_WORDS:
@@ -73,7 +73,7 @@ def _near(notes: NoteRows, name: str) -> str:
     return " or ".join(f"“{titles[title]}”" for title in list(dict.fromkeys([*close, *sharing]))[:3])
 
 
-def _listed(candidates: list[Known]) -> str:
+def _listed(candidates: list[KnownFile]) -> str:
     return "say which: " + ", ".join(known.path for known in candidates[:5]) + (", …" if len(candidates) > 5 else "")
 
 

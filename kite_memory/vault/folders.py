@@ -16,7 +16,7 @@ _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FolderPlace:
     """A name in a folder: below an open folder's descriptor, or (without one) a whole path."""
 
     folder: int | None
@@ -28,11 +28,11 @@ class NotSupported(Exception):
 
 
 class Renames(Protocol):
-    def no_clobber(self, source: Place, target: Place) -> None:
+    def no_clobber(self, source: FolderPlace, target: FolderPlace) -> None:
         """Rename, unless ``target`` exists (`FileExistsError`)."""
         ...
 
-    def exchange(self, one: Place, other: Place) -> None:
+    def exchange(self, one: FolderPlace, other: FolderPlace) -> None:
         """Swap two files so that neither name is ever missing. Raises `NotSupported`."""
         ...
 
@@ -45,7 +45,7 @@ class PlainRenames:
     at worst an empty one for a moment, which `Vault` removes after a crash.
     """
 
-    def no_clobber(self, source: Place, target: Place) -> None:
+    def no_clobber(self, source: FolderPlace, target: FolderPlace) -> None:
         try:
             self.link(source, target)
         except NotSupported:
@@ -59,7 +59,7 @@ class PlainRenames:
         else:
             os.unlink(source.name, dir_fd=source.folder)
 
-    def link(self, source: Place, target: Place) -> None:
+    def link(self, source: FolderPlace, target: FolderPlace) -> None:
         """Make a second name for a file, unless it is taken. Raises `NotSupported`."""
         try:
             os.link(source.name, target.name, src_dir_fd=source.folder, dst_dir_fd=target.folder, follow_symlinks=False)
@@ -70,11 +70,11 @@ class PlainRenames:
                 raise NotSupported from error
             raise
 
-    def claim(self, target: Place) -> None:
+    def claim(self, target: FolderPlace) -> None:
         """Make an empty file of that name, unless it is taken."""
         os.close(os.open(target.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600, dir_fd=target.folder))
 
-    def exchange(self, one: Place, other: Place) -> None:
+    def exchange(self, one: FolderPlace, other: FolderPlace) -> None:
         raise NotSupported
 
 
@@ -86,7 +86,7 @@ class KernelRenames(PlainRenames):
     def __init__(self) -> None:
         self._call = _kernel_call()
 
-    def no_clobber(self, source: Place, target: Place) -> None:
+    def no_clobber(self, source: FolderPlace, target: FolderPlace) -> None:
         if sys.platform == "win32":
             Path(source.name).rename(target.name)
             return
@@ -95,10 +95,10 @@ class KernelRenames(PlainRenames):
         except NotSupported:
             super().no_clobber(source, target)
 
-    def exchange(self, one: Place, other: Place) -> None:
+    def exchange(self, one: FolderPlace, other: FolderPlace) -> None:
         self._rename(one, other, self._EXCHANGE)
 
-    def _rename(self, source: Place, target: Place, flags: int) -> None:
+    def _rename(self, source: FolderPlace, target: FolderPlace, flags: int) -> None:
         if self._call is None:
             raise NotSupported
         here = -2 if sys.platform == "darwin" else -100  # AT_FDCWD
@@ -176,7 +176,7 @@ class Folder:
 
     @staticmethod
     def root(path: Path) -> "Folder":
-        """Open the vault's own folder, which may be a link: where the vault lies is its owner's choice."""
+        """Open the vault's own folder, which may be a link: its place is its owner's choice."""
         descriptor = os.open(path, _FOLDER) if _BY_DESCRIPTOR else None
         found = path.stat() if descriptor is None else os.fstat(descriptor)
         if not stat.S_ISDIR(found.st_mode):
@@ -203,8 +203,8 @@ class Folder:
                 give_mode(made.descriptor, self.vault_mode)
         self.sync()
 
-    def at(self, name: str) -> Place:
-        return Place(folder=self.descriptor, name=name if self.descriptor is not None else str(self.path / name))
+    def at(self, name: str) -> FolderPlace:
+        return FolderPlace(folder=self.descriptor, name=name if self.descriptor is not None else str(self.path / name))
 
     def open(self, name: str, flags: int) -> int:
         place = self.at(name)

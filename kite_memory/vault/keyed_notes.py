@@ -12,7 +12,7 @@ from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import Origin
 from kite_memory.vault.files import Files
-from kite_memory.vault.ledger import Keyed, Known, Ledger, Wording, place_digest
+from kite_memory.vault.ledger import Keyed, KnownFile, Ledger, Wording, place_digest
 from kite_memory.vault.notefile import FOLDERS, body_of
 from kite_memory.vault.properties import moment, with_properties
 from kite_memory.vault.reading import NoteReader
@@ -25,7 +25,7 @@ _FIRST_PAGE = 60
 """Most callers need no more."""
 
 
-class Changed(KiteError):
+class KeyConflict(KiteError):
     """Raised when the note of a key has changed since the writer read it. ``version`` is the present one; 0 for none."""
 
     def __init__(self, message: str, *, version: int, hint: str) -> None:
@@ -55,7 +55,7 @@ class KeyPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptNote:
     """A note with a key, as it is now.
 
     ``by`` wrote its present text; empty where that is not known, as for a person in an editor.
@@ -79,21 +79,21 @@ class KeyedNotes:
         self._scanner = scanner
         self._clock = clock
 
-    def find(self, place: KeyPlace) -> Kept | None:
+    def find(self, place: KeyPlace) -> KeptNote | None:
         """Return the note of a key as it is now; ``None`` once it has expired."""
         known = self._known(place)
         kept = self._kept(known) if known is not None else None
         return kept if kept is not None and place.holds(kept.note) and not kept.note.has_expired(self._clock()) else None
 
-    def at(self, told: Sequence[Keyed]) -> list[Kept | None]:
+    def at(self, wanted: Sequence[Keyed]) -> list[KeptNote | None]:
         """Return the notes of these ledger rows; ``None`` for each whose file holds something else by now."""
-        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in told])
-        return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in told]
+        last = self._ledger.keys.last_wordings([keyed.known.id or keyed.known.path for keyed in wanted])
+        return [self._still(keyed, last.get(keyed.known.id or keyed.known.path)) for keyed in wanted]
 
-    def _still(self, keyed: Keyed, last: Wording | None) -> Kept | None:
+    def _still(self, keyed: Keyed, last: Wording | None) -> KeptNote | None:
         note = self._reader.read_again(keyed.known)
         if note is not None and last is not None and last.body == note.body and note.id == keyed.known.id:
-            kept: Kept | None = Kept(note=note, version=last.version, by=last.by)
+            kept: KeptNote | None = KeptNote(note=note, version=last.version, by=last.by)
         else:
             kept = self._kept(keyed.known)
         if kept is None or kept.note.has_expired(self._clock()):
@@ -155,12 +155,12 @@ class KeyedNotes:
         expires: datetime | None = None,
         expected: int | None = None,
         overrule: bool = False,
-    ) -> Kept:
+    ) -> KeptNote:
         """Write ``body`` (made of the present text) as the text of a key; it is on disk when this returns.
 
         With ``expected`` only over that version, 0 being none. Without, it replaces any text but one that the owner has typed,
         unless ``overrule`` is set: replaced texts are kept as versions, but an owner would not look for theirs there. Raises
-        `Changed`.
+        `KeyConflict`.
         """
         with self._scanner.writing() as writer:
             known = self._known(place)
@@ -171,9 +171,9 @@ class KeyedNotes:
             version = standing.version if standing else 0
             if expected is not None and expected != version:
                 there = f"is at version {version}" if version else "is not there"
-                raise Changed(f"{place.key!r} {there}", version=version, hint="read it again, and write over what it says now")
+                raise KeyConflict(f"{place.key!r} {there}", version=version, hint="read it again, and write over what it says now")
             if standing and expected is None and not overrule and not self._is_ours(writer, standing.note):
-                raise Changed(
+                raise KeyConflict(
                     f"{place.key!r} was edited by its owner",
                     version=version,
                     hint=f"read it, and write with expected_version {version} if it shall be replaced",
@@ -195,7 +195,7 @@ class KeyedNotes:
                 )
             return replace(changed, is_new=standing is None)
 
-    def _known(self, place: KeyPlace) -> Known | None:
+    def _known(self, place: KeyPlace) -> KnownFile | None:
         found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         if not found:
             return None
@@ -204,7 +204,7 @@ class KeyedNotes:
             found = self._ledger.keys.keyed(place.key, place.scope.value, place.project, place.session)
         return found[0] if found else None
 
-    def _kept(self, known: Known) -> Kept | None:
+    def _kept(self, known: KnownFile) -> KeptNote | None:
         """Read a note with its version. A body that was not recorded yet is recorded as a new version."""
         read = self._reader.read_as_known(known.path)
         if read is None or not read[0].key:
@@ -222,9 +222,9 @@ class KeyedNotes:
                     self._ledger.notes.see(note, stamp, id=note.id)
             now = self._ledger.keys.wording(note.id or note.path)
             if now is None or now.body != note.body:
-                return Kept(note=note, version=(last.version if last else 0) + 1, by="")
+                return KeptNote(note=note, version=(last.version if last else 0) + 1, by="")
             last = now
-        return Kept(note=note, version=last.version, by=last.by)
+        return KeptNote(note=note, version=last.version, by=last.by)
 
     def _is_ours(self, writer: Writer, note: Note) -> bool:
         try:
@@ -243,7 +243,7 @@ class KeyedNotes:
         origin: Origin,
         by: str,
         expires: datetime | None,
-    ) -> Kept:
+    ) -> KeptNote:
         at = self._clock()
         last = self._ledger.keys.last_version(place.key, place.scope.value, place.project, place.session)
         note = Note(
@@ -273,7 +273,7 @@ class KeyedNotes:
     def _changed(
         self,
         writer: Writer,
-        known: Known,
+        known: KnownFile,
         body: Callable[[str], str],
         *,
         tags: Sequence[str],
@@ -282,7 +282,7 @@ class KeyedNotes:
         expires: datetime | None,
         anew: bool,
         seen: Note,
-    ) -> Kept:
+    ) -> KeptNote:
         def rewritten(text: str, old: Note) -> str | None:
             if (old.key, old.body) != (seen.key, seen.body):
                 raise _EditedMeanwhile
@@ -308,11 +308,11 @@ class KeyedNotes:
             raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
         return self._written(known.path)
 
-    def _written(self, path: str) -> Kept:
+    def _written(self, path: str) -> KeptNote:
         known = self._ledger.notes.at(path)
         kept = self._kept(known) if known is not None else None
         if kept is None:
-            raise KiteError(f"{path} is gone", hint="somebody has just moved or deleted it")
+            raise KiteError(f"{path} is gone", hint="it has just been moved or deleted")
         return kept
 
 

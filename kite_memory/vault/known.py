@@ -7,7 +7,7 @@ from typing import Literal
 from kite_memory.model.note import NoteStatus
 from kite_memory.vault.files import OWN_PREFIX
 from kite_memory.vault.finding import inside
-from kite_memory.vault.ledger import Known, Ledger, link_key
+from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.scanning import Scanner
 from kite_memory.vault.wording import body_key
 
@@ -20,11 +20,11 @@ class KnownNotes:
         self._ledger = ledger
         self._scanner = scanner
 
-    def all(self) -> list[Known]:
+    def all(self) -> list[KnownFile]:
         """Return every note as of the last comparison, unread."""
         return self._ledger.notes.everything()
 
-    def waiting(self) -> list[Known]:
+    def waiting(self) -> list[KnownFile]:
         """Return the notes that may await their owner's decision, as of the last comparison, unread.
 
         Raises `VaultMissing` if all are gone.
@@ -37,7 +37,7 @@ class KnownNotes:
         """Return the paths of the notes that hold only on a branch, as of the last comparison."""
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
-    def to_review(self) -> list[Known]:
+    def to_review(self) -> list[KnownFile]:
         """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
 
         Raises `VaultMissing` as `waiting` does.
@@ -50,7 +50,7 @@ class KnownNotes:
         """Return how many a person is asked about, as of the last comparison; also of a vault that is not mounted."""
         return len(self._ledger.notes.to_review())
 
-    def at(self, paths: Iterable[str]) -> list[Known]:
+    def at(self, paths: Iterable[str]) -> list[KnownFile]:
         """Return what is known of these files, where anything is."""
         return [known for path in paths if (known := self._ledger.notes.at(path)) is not None]
 
@@ -76,11 +76,11 @@ class KnownNotes:
         """Return the paths of the notes whose evidence is in a session."""
         return sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
 
-    def by_id(self, id: str) -> Known | None:
+    def by_id(self, id: str) -> KnownFile | None:
         """Return the note of this id as of the last comparison, or the one that it was merged into; unread."""
         return self._ledger.notes.by_id(id) or self._ledger.notes.by_id(self._ledger.relations.absorbed_by(id))
 
-    def saying(self, text: str) -> Known | None:
+    def saying(self, text: str) -> KnownFile | None:
         """Return an accepted or proposed note with exactly this text, unread."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
@@ -89,19 +89,19 @@ class KnownNotes:
         """Return whether any note, a person's own as well, has this `wording.body_key`."""
         return bool(self._ledger.notes.by_body(key))
 
-    def led_to(self, target: str) -> Known | None:
+    def led_to(self, target: str) -> KnownFile | None:
         """Return the note that a link to ``target`` leads to, unread."""
         return self._ledger.notes.by_stem(link_key(target))
 
-    def linking_to(self, path: str) -> list[Known]:
+    def linking_to(self, path: str) -> list[KnownFile]:
         """Return the notes that link to this one, unread."""
         return [known for known in self._ledger.notes.named("link", link_key(path)) if known.path != path]
 
-    def linked_by(self, path: str) -> list[Known]:
+    def linked_by(self, path: str) -> list[KnownFile]:
         """Return the notes that this one links to, unread."""
         return [known for known in self._ledger.notes.linked_by(path) if known.path != path]
 
-    def most_linked(self, limit: int) -> list[tuple[Known, int]]:
+    def most_linked(self, limit: int) -> list[tuple[KnownFile, int]]:
         """Return the notes that most others link to, unread, and how many do."""
         found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.notes.most_linked(limit)]
         return [(known, links) for known, links in found if known is not None]

@@ -1,4 +1,4 @@
-"""The layout of a new vault."""
+"""Return an accepted or proposed note with exactly this text, unread."""
 
 from pathlib import Path
 

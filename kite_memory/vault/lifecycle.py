@@ -68,19 +68,19 @@ class Likeness:
     """
 
     nearer: float
-    told: Difference
+    difference: Difference
 
     @property
     def likely(self) -> float:
         """Logit of the probability that both are about one thing and the newer contradicts the older."""
-        told = self.told
+        difference = self.difference
         return (
             _NEARER * self.nearer
-            + _VALUE * told.value
-            + _RETIRES * told.retires
-            + _ANOTHER * told.another
-            + _OTHER_CODE * told.other_code
-            + _HAPPENED * told.happened
+            + _VALUE * difference.value
+            + _RETIRES * difference.retires
+            + _ANOTHER * difference.another
+            + _OTHER_CODE * difference.other_code
+            + _HAPPENED * difference.happened
             + _LEVEL
         )
 
@@ -166,10 +166,16 @@ def takes_back(newer: Note, older: Note) -> bool:
         or newer.created <= older.created
     ):
         return False
-    told = differing.difference(_claims(newer), _claims(older))
-    if told is None or told.another or told.other_code or told.happened or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}:
+    difference = differing.difference(_claims(newer), _claims(older))
+    if (
+        difference is None
+        or difference.another
+        or difference.other_code
+        or difference.happened
+        or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}
+    ):
         return False
-    return told.shared >= _SHARED_AT_LEAST and told.retires + told.value >= 1.0
+    return difference.shared >= _SHARED_AT_LEAST and difference.retires + difference.value >= 1.0
 
 
 def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, str]]) -> list[Contest]:
@@ -184,12 +190,12 @@ def contests(draft: Note, around: Surroundings, settled: frozenset[tuple[str, st
 
 def likeness(newer: Note, older: Note, nearer: float) -> Likeness | None:
     """Return how alike two notes are; ``None`` where they have no word in common."""
-    told = differing.difference(_claims(newer), _claims(older))
-    return Likeness(nearer=nearer, told=told) if told is not None else None
+    difference = differing.difference(_claims(newer), _claims(older))
+    return Likeness(nearer=nearer, difference=difference) if difference is not None else None
 
 
 @lru_cache(maxsize=256)
-def _claims(note: Note) -> tuple[differing.Claim, ...]:
+def _claims(note: Note) -> tuple[differing.Assertion, ...]:
     return differing.claims(note.title, text_of(replace(note, title="")))
 
 
@@ -237,14 +243,14 @@ def _sides(text: str) -> frozenset[tuple[str, str]]:
     said = _WORD.findall(text.casefold())
     for place, word in enumerate(said):
         if word in _DIRECTED:
-            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _tells_much(each)), "")
-            after = next((each for each in said[place + 1 : place + 5] if _tells_much(each)), "")
+            before = next((each for each in reversed(said[max(0, place - 4) : place]) if _is_distinctive(each)), "")
+            after = next((each for each in said[place + 1 : place + 5] if _is_distinctive(each)), "")
             if before and after and before != after:
                 found.add((before, after))
     return frozenset(found)
 
 
-def _tells_much(word: str) -> bool:
+def _is_distinctive(word: str) -> bool:
     return (len(word) > 2 or _HAS_DIGIT.search(word) is not None) and not (word in _GRAMMAR or word in _DIRECTED)
 
 
@@ -265,7 +271,7 @@ def _names(text: str) -> frozenset[str]:
 def stems(text: str) -> frozenset[str]:
     """Return the meaningful words, without most of their endings."""
     return frozenset(
-        word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _telling(text) - _GRAMMAR
+        word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _distinctive_words(text) - _GRAMMAR
     )
 
 
@@ -294,7 +300,7 @@ def sessions_of(evidence: Sequence[str]) -> int:
     return len({reference.partition("#")[0] for reference in evidence})
 
 
-def _telling(text: str) -> frozenset[str]:
+def _distinctive_words(text: str) -> frozenset[str]:
     """Return the words without short ones, which are mostly grammatical."""
     return frozenset(word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii())
 

@@ -32,7 +32,7 @@ _MAX_NESTING = 8
 _MAX_SCANNED = 300_000
 
 
-class Standing(str):
+class ExistingText(str):
     """Text that is in the vault already: its links are left as they are where it is moved, broken ones as well."""
 
     __slots__ = ()
@@ -51,13 +51,13 @@ class Link:
 
     @property
     def shown(self) -> str:
-        """The words a reader sees where the link stands."""
+        """The words that a reader sees in place of the link."""
         return self.label or " > ".join(filter(None, (PurePosixPath(self.target).name, self.heading)))
 
 
 def find(text: str) -> Iterator[Link]:
     """Yield every wikilink and embed outside of code, in order. Linear in the length of the text."""
-    for start, end in prose(text):
+    for start, end in note_prose(text):
         for match in _WIKILINK.finditer(text, start, end):
             if match.start() and text[match.start() - 1] == "\\":
                 continue
@@ -79,7 +79,7 @@ def targets(text: str) -> tuple[str, ...]:
 
 
 def target_of(inner: str) -> str:
-    """Return the target in what stands between the brackets."""
+    """Return the target from the text between the brackets."""
     return one_line(inner.partition("|")[0].partition("#")[0])
 
 
@@ -124,14 +124,16 @@ def unlisted(text: str, goes: Callable[[Link], bool]) -> str:
         if len(kept) == len(found):
             return related[0]
         pieces = [related[1][: found[0].start], *(related[1][one.end : other.start] for one, other in pairwise(found))]
-        told = "".join(piece + related[1][link.start : link.end] for piece, link in zip(pieces, found, strict=True) if link in kept)
-        told = f"{told}{related[1][found[-1].end :]}".strip(" ,")
-        return f"{RELATED} {told}{related[2]}" if told else ""
+        kept_links = "".join(
+            piece + related[1][link.start : link.end] for piece, link in zip(pieces, found, strict=True) if link in kept
+        )
+        kept_links = f"{kept_links}{related[1][found[-1].end :]}".strip(" ,")
+        return f"{RELATED} {kept_links}{related[2]}" if kept_links else ""
 
-    told = _LISTED.sub(line, text)
-    if told != text:
-        told = told.rstrip("\n") + text[len(text.rstrip("\n")) :]
-    return unlinked(told, goes)
+    rewritten = _LISTED.sub(line, text)
+    if rewritten != text:
+        rewritten = rewritten.rstrip("\n") + text[len(text.rstrip("\n")) :]
+    return unlinked(rewritten, goes)
 
 
 def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[str]]:
@@ -161,7 +163,7 @@ def name_entities(text: str, pages: Mapping[str, str]) -> tuple[str, frozenset[s
 
 
 def _linkable(text: str) -> Iterator[tuple[int, int]]:
-    for start, end in prose(text):
+    for start, end in note_prose(text):
         at = start
         for taken in _UNLINKABLE.finditer(text, start, end):
             yield at, taken.start()
@@ -169,7 +171,7 @@ def _linkable(text: str) -> Iterator[tuple[int, int]]:
         yield at, end
 
 
-def prose(text: str) -> Iterator[tuple[int, int]]:
+def note_prose(text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a markdown text that are not code: outside of fences and of spans between backticks."""
     fence = ""
     start = at = 0
@@ -239,7 +241,7 @@ class Resolver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """A link that leads nowhere; ``ours`` where the text it stands in is as we wrote it."""
+    """A link without an existing target; ``ours`` if the text around it is as we wrote it."""
 
     path: str
     target: str

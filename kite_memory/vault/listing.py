@@ -80,9 +80,9 @@ _EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
 class Listing:
     """Files found in the vault.
 
-    ``apart`` are markdown files that exist but are not listed as notes; nothing is known of what lies below ``unseen``.
+    ``apart`` are markdown files that exist but are not listed as notes; whatever is below ``unseen`` is unknown.
 
-    ``bare``: the folder holds nothing at all; ``marked``: it has been opened with Obsidian, or laid out for it.
+    ``bare``: the folder is empty; ``marked``: it was opened with Obsidian, or prepared for it.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -227,8 +227,8 @@ def _is_text(name: str) -> bool:
 def _templates_folder(files: Files) -> str:
     """Return the folder that Obsidian's template plugin is set to use."""
     try:
-        told = json.loads(files.read(".obsidian/templates.json").data)
+        settings = json.loads(files.read(".obsidian/templates.json").data)
     except (OSError, CannotRead, ValueError, RecursionError):
         return _TEMPLATES
-    folder = told.get("folder") if isinstance(told, dict) else None
+    folder = settings.get("folder") if isinstance(settings, dict) else None
     return stem_key(folder.strip("/")) if isinstance(folder, str) and folder.strip("/") else _TEMPLATES

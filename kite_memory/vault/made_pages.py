@@ -22,7 +22,7 @@ class MadePages:
         self._writing = writing
 
     def read(self, name: str) -> str:
-        """Return the text of a generated page; empty where there is none. Raises `KiteError` where it is not text."""
+        """Return the text of a generated page; empty where none exists. Raises `KiteError` where it is not text."""
         try:
             return self._files.read(name).data.decode()
         except FileNotFoundError:

@@ -42,7 +42,7 @@ _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class UnreadableNote:
     """A file that we leave exactly as it is. ``body`` is what could be separated from the frontmatter, for display."""
 
     path: str
@@ -50,7 +50,7 @@ class Unreadable:
     body: str = ""
 
 
-def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note | Unreadable:
+def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note | UnreadableNote:
     """Parse a note; ``created`` and ``updated`` are used where it does not give them.
 
     A property with an unexpected value is ignored. Only frontmatter as a whole can be unreadable.
@@ -58,14 +58,14 @@ def parse(text: str, path: str, *, created: datetime, updated: datetime) -> Note
     return (_parsed_lately if len(text) <= _SHORT else _parsed)(text, path, created, updated)
 
 
-def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | Unreadable:
+def _parsed(text: str, path: str, created: datetime, updated: datetime) -> Note | UnreadableNote:
     body = text_block(body_of(text))
     try:
         # Only what begins with a fence: python-frontmatter also accepts one after blank lines, where Obsidian does not.
         fenced = properties.HANDLER.detect(text)
         given = cast(dict[str, Property], frontmatter.parse(text, handler=properties.HANDLER)[0]) if fenced else {}
-    except properties.Refused as refused:
-        return Unreadable(path=path, reason=str(refused), body=body)
+    except properties.InvalidFrontmatter as refused:
+        return UnreadableNote(path=path, reason=str(refused), body=body)
     place = PurePosixPath(path)
     project = _text(given.get("project"))
     identity = _text(given.get("id"))

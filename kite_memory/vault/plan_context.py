@@ -5,15 +5,14 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Near, Surround, Surroundings
+from kite_memory.model.plan import SimilarNote, Surround, Surroundings
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.ledger import Known as LedgerKnown
-from kite_memory.vault.ledger import Ledger
+from kite_memory.vault.ledger import KnownFile, Ledger
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import GENERATED
 from kite_memory.vault.notefile import body_of, with_addition
-from kite_memory.vault.planning import Known, Mention, plain_body, sessions_of
+from kite_memory.vault.planning import EntityMention, PlanContext, plain_body, sessions_of
 from kite_memory.vault.properties import with_properties
 from kite_memory.vault.wording import body_key, page_stem, text_block, title_key
 
@@ -70,7 +69,7 @@ def gather(
     rulings: Rulings | None = None,
     *,
     sees: Callable[[Note], bool] = lambda note: True,
-) -> Known:
+) -> PlanContext:
     """Gather what the vault knows about the drafts.
 
     ``read`` returns a note as it is now, wherever it has been moved to; ``None`` where it cannot be read, or is gone.
@@ -121,7 +120,7 @@ def gather(
                     taken |= ledger.notes.stems_like(page_stem(entity.name)[:_PREFIX])
             if not own.issuperset(speaking.get(entity.key, ())):
                 elsewhere.add(entity.key)
-    return Known(
+    return PlanContext(
         written=written,
         absorbed=absorbed,
         buried_ids=frozenset(buried_ids),
@@ -167,7 +166,9 @@ def around_written(note: Note, ledger: Ledger, read: Callable[[str], Note | None
     return replace(around, near=tuple(_as_they_are(around.near, ledger, read, note.project)))
 
 
-def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Note | None], project: str) -> Iterator[Near]:
+def _as_they_are(
+    near: Sequence[SimilarNote], ledger: Ledger, read: Callable[[str], Note | None], project: str
+) -> Iterator[SimilarNote]:
     for each in near:
         known = ledger.notes.by_id(each.note.id)
         note = read(known.path) if known is not None and known.project == project else None
@@ -175,11 +176,11 @@ def _as_they_are(near: Sequence[Near], ledger: Ledger, read: Callable[[str], Not
             yield replace(each, note=note)
 
 
-def _mention(known: LedgerKnown | None) -> Mention | None:
+def _mention(known: KnownFile | None) -> EntityMention | None:
     """Return how to link to a note; ``None`` for rejected or replaced notes and entity pages."""
     if known is None or known.kind == NoteKind.ENTITY.value or known.status not in _STANDING:
         return None
-    return Mention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
+    return EntityMention(stem=PurePosixPath(known.path).stem, title=known.title, kind=NoteKind(known.kind))
 
 
 def _page_of(name: str, ledger: Ledger) -> str:

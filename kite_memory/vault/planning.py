@@ -42,7 +42,7 @@ _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class EntityMention:
     """A note that names an entity; ``stem`` is the target of a link to it."""
 
     stem: str
@@ -51,7 +51,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PlanContext:
     """What the vault holds that concerns some drafts; `plan_context.gather` makes it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they were merged into, ``pages`` entity keys to link targets,
@@ -68,7 +68,7 @@ class Known:
     buried_titles: frozenset[tuple[str, str]] = frozenset()
     alike: tuple[Note, ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    mentions: Mapping[str, tuple[Mention, ...]] = field(default_factory=dict)
+    mentions: Mapping[str, tuple[EntityMention, ...]] = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     unreadable: Mapping[tuple[str, str], str] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Known:
     changed: Mapping[str, Note] = field(default_factory=dict)
 
 
-def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
+def plan(drafts: Sequence[Draft], known: PlanContext) -> list[Action]:
     """Return the actions in the order in which they can be carried out.
 
     Planning the same drafts again after that yields only `Skip`.
@@ -87,7 +87,7 @@ def plan(drafts: Sequence[Draft], known: Known) -> list[Action]:
 
 
 class _Plan:
-    def __init__(self, drafts: Sequence[Draft], known: Known) -> None:
+    def __init__(self, drafts: Sequence[Draft], known: PlanContext) -> None:
         self._drafts = drafts
         self._known = known
         self._alike = [(one, body_key(one.body)) for one in known.alike]
@@ -273,14 +273,14 @@ class _Plan:
         return stem
 
 
-def _about(entity: Entity, mentions: Sequence[Mention]) -> str:
+def _about(entity: Entity, mentions: Sequence[EntityMention]) -> str:
     """Return the body of an entity's page: links to the notes that define it, decide about it, or mention it.
 
     Empty where no note defines it or decides about it, unless it is a person. No text of a note is copied, so that what is
     forgotten is gone from here, too.
     """
-    told = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
-    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {told}", re.IGNORECASE)
+    verbs = r"(?:is|are|holds|keeps|runs|serves|stores|reads|writes|means)\b"
+    is_it = re.compile(rf"(?:the )?{re.escape(entity.name)} {verbs}", re.IGNORECASE)
     first = [each for each in mentions if is_it.match(each.title)]
     decided = [each for each in mentions if each not in first and each.kind in _SAYS and entity.key in entity_key(each.title)]
     if not entity.person and not first and not decided:

@@ -29,7 +29,7 @@ _FIRST_LINE = re.compile(r"---[ \t]*\r?\n")
 _LAST_LINE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
 
 
-class Refused(ValueError):
+class InvalidFrontmatter(ValueError):
     """Raised for frontmatter that is not parsed; its text is the reason, one of a small set."""
 
 
@@ -44,7 +44,7 @@ class Raw:
 class Sheet:
     """Where the frontmatter of a text is.
 
-    ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where there are none.
+    ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where none exist.
     """
 
     text: str
@@ -97,7 +97,7 @@ def sheet_of(text: str) -> Sheet:
 
 
 def load(front: str, *, loader: Any = _Loader) -> dict[str, Property]:
-    """Parse frontmatter. A property given twice has its last value. Raises `Refused`."""
+    """Parse frontmatter. A property given twice has its last value. Raises `InvalidFrontmatter`."""
     return _walk(front, loader).values
 
 
@@ -139,7 +139,7 @@ def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
     front = sheet.yaml
     try:
         walked = _walk(front)
-    except Refused:
+    except InvalidFrontmatter:
         return None
     if not walked.block:
         return None
@@ -157,7 +157,7 @@ def with_properties(text: str, changes: Mapping[str, object]) -> str | None:
     try:
         if _walk(changed).values != expected:
             return None
-    except Refused:
+    except InvalidFrontmatter:
         return None
     return text[: sheet.front.start] + changed + text[sheet.front.stop :]
 
@@ -219,7 +219,7 @@ class _Open:
             return None
         if self._key is None:
             if isinstance(value, list | dict):
-                raise Refused("frontmatter with a name that is not text")
+                raise InvalidFrontmatter("frontmatter with a name that is not text")
             self._key, self.key_start = value or "", start
             return None
         key, self._key = self._key, None
@@ -229,11 +229,11 @@ class _Open:
 
 def _walk(front: str, loader: Any = _Loader) -> _Walked:
     if len(front) > MAX_BYTES or len(front.encode("utf-8", "replace")) > MAX_BYTES:
-        raise Refused("frontmatter larger than 64 kB")
+        raise InvalidFrontmatter("frontmatter larger than 64 kB")
     try:
         return _walk_events(front, yaml.parse(front, Loader=loader))
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        raise Refused("frontmatter is not YAML") from error
+        raise InvalidFrontmatter("frontmatter is not YAML") from error
 
 
 def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
@@ -245,23 +245,23 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
     for event in events:
         nodes += 1
         if nodes > MAX_NODES:
-            raise Refused("frontmatter with too many values")
+            raise InvalidFrontmatter("frontmatter with too many values")
         value: Property
         match event:
             case yaml.AliasEvent():
-                raise Refused("frontmatter with an alias")
+                raise InvalidFrontmatter("frontmatter with an alias")
             case yaml.ScalarEvent(anchor=str()) | yaml.CollectionStartEvent(anchor=str()):
-                raise Refused("frontmatter with an anchor")
+                raise InvalidFrontmatter("frontmatter with an anchor")
             case yaml.ScalarEvent(tag=str()) | yaml.CollectionStartEvent(tag=str()):
-                raise Refused("frontmatter with a tag")
+                raise InvalidFrontmatter("frontmatter with a tag")
             case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
                 if len(stack) >= MAX_DEPTH:
-                    raise Refused("frontmatter nested too deeply")
+                    raise InvalidFrontmatter("frontmatter nested too deeply")
                 mapping = isinstance(event, yaml.MappingStartEvent)
                 if not stack:
                     roots += 1
                     if not mapping or roots > 1:
-                        raise Refused("frontmatter is not a list of properties")
+                        raise InvalidFrontmatter("frontmatter is not a list of properties")
                     block = not event.flow_style
                 stack.append(_Open((top if not stack else {}) if mapping else []))
                 continue
@@ -274,7 +274,7 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
                 value = None if event.style in (None, "") and event.value in _NULL and not named else str(event.value)
                 end = _index(event.end_mark)
                 if not stack and value is not None:
-                    raise Refused("frontmatter is not a list of properties")
+                    raise InvalidFrontmatter("frontmatter is not a list of properties")
             case _:
                 continue
         if not stack:
@@ -283,7 +283,7 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
         if len(stack) == 1 and key is not None:
             spans[key] = (stack[0].key_start, _end_of_line(front, end))
             if len(top) > MAX_KEYS:
-                raise Refused("frontmatter with more than 200 properties")
+                raise InvalidFrontmatter("frontmatter with more than 200 properties")
     return _Walked(values=top, spans=spans, block=block)
 
 

@@ -9,9 +9,9 @@ from kite_memory.model.note import Note
 from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import CannotRead, Content, Files, Stamp
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.ledger.notes import NoteRows
-from kite_memory.vault.notefile import Unreadable, parse
+from kite_memory.vault.notefile import UnreadableNote, parse
 
 
 class NoteReader:
@@ -48,7 +48,7 @@ class NoteReader:
         if read is None:
             return None
         note, stamp = read
-        if isinstance(note, Unreadable):
+        if isinstance(note, UnreadableNote):
             return None
         known = self._notes.at(path)
         if known is not None and known.twin and note.id == known.id:
@@ -59,10 +59,10 @@ class NoteReader:
             note = replace(note, drifted=since)
         return note, stamp
 
-    def read_again(self, known: Known) -> Note | None:
+    def read_again(self, known: KnownFile) -> Note | None:
         """Read a note just returned by the ledger, which is no copy. From memory where its file has not changed."""
         read = self.open(known.path, self._files.read_again)
-        if read is None or isinstance(read[0], Unreadable):
+        if read is None or isinstance(read[0], UnreadableNote):
             return None
         return read[0] if read[0].id else replace(read[0], id=known.id)
 
@@ -70,10 +70,10 @@ class NoteReader:
         try:
             return self._files.read(path).data.decode()
         except (OSError, CannotRead, UnicodeDecodeError) as error:
-            raise NoteNotFound(f"{path} cannot be read", hint="somebody has just moved or changed it") from error
+            raise NoteNotFound(f"{path} cannot be read", hint="it has just been moved or changed") from error
 
-    def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | Unreadable, Stamp] | None:
-        """Read and parse a file; ``None`` where there is none.
+    def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | UnreadableNote, Stamp] | None:
+        """Read and parse a file; ``None`` where none exists.
 
         A file that cannot be opened gets a stamp that will not match the next time.
         """
@@ -84,13 +84,13 @@ class NoteReader:
             return None
         except CannotRead as error:
             self._unread[path] = str(error)
-            return Unreadable(path=path, reason=str(error)), Stamp(size=-1, mtime_ns=-1)
+            return UnreadableNote(path=path, reason=str(error)), Stamp(size=-1, mtime_ns=-1)
         at = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
         try:
             note = parse(content.data.decode(), path, created=at, updated=at)
         except UnicodeDecodeError:
-            note = Unreadable(path=path, reason="not UTF-8")
-        if isinstance(note, Unreadable):
+            note = UnreadableNote(path=path, reason="not UTF-8")
+        if isinstance(note, UnreadableNote):
             self._unread[path] = note.reason
         else:
             self._unread.pop(path, None)

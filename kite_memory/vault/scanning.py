@@ -12,9 +12,9 @@ from kite_memory.model.note import Note
 from kite_memory.system.locks import WriterLock
 from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
 from kite_memory.vault.files import Files, Stamp, no_vault
-from kite_memory.vault.ledger import Known, Ledger, link_key
+from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.listing import COPY_REASON, Listing, is_copy_of, listing, may_be_of, trashed_notes
-from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.notefile import UnreadableNote
 from kite_memory.vault.reading import NoteReader
 from kite_memory.vault.writing import Writer
 
@@ -137,7 +137,7 @@ class Scanner:
         return dict(json.loads(self._ledger.setting("moved") or "{}"))
 
     def _copies(
-        self, known: Sequence[Known], found: Listing, read: Mapping[str, tuple[Note | Unreadable, Stamp]]
+        self, known: Sequence[KnownFile], found: Listing, read: Mapping[str, tuple[Note | UnreadableNote, Stamp]]
     ) -> frozenset[str]:
         """Return files beside a note that are conflict copies by a sync tool, under a name that a person may give as well."""
         there = {entry.path for entry in found.entries}

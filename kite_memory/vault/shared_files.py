@@ -74,7 +74,7 @@ class SharedFiles:
             return None
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """Return size and modification time of a file; -1 where there is none."""
+        """Return size and modification time of a file; -1 where none exists."""
         try:
             found = self._files.root.joinpath(path).lstat()
         except OSError:

@@ -85,7 +85,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def titled(stem: str, title: str) -> str:
-    """A link that shows a note's title. Without backticks, which would pair with those of what stands beside it."""
+    """A link that shows a note's title. Without backticks, which would pair with those in the text around it."""
     return links.write(stem, tame_line(title.replace("`", "'")))
 
 

@@ -23,7 +23,7 @@ from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.keyed_notes import KeyedNotes
 from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.layout import init_vault
-from kite_memory.vault.ledger import Known, Ledger, link_key
+from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import (
     COPY_REASON,
@@ -43,7 +43,7 @@ from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writ
 class Forgotten:
     """Result of `Vault.forget`.
 
-    ``trashed`` is where the note lies now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
+    ``trashed`` is where the note is now; empty if it was gone already. ``relinked`` are notes that no longer link to it,
     ``linked_from`` those that still do, since a person has edited them.
     """
 
@@ -208,7 +208,7 @@ class Vault:
             raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="mend it in an editor; we leave it as it is")
         return note
 
-    def _find(self, name: str) -> Known:
+    def _find(self, name: str) -> KnownFile:
         name = finding.as_text(name)
         try:
             known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
@@ -408,7 +408,7 @@ class Vault:
                 self._ledger.relations.absorb(also_known_as, written.id)
         return self._note_at(path)
 
-    def _remembered_before(self, asked: Note) -> Known | None:
+    def _remembered_before(self, asked: Note) -> KnownFile | None:
         alike = self._ledger.notes.by_body(body_key(asked.body))
         same = (asked.kind.value, asked.project)
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
@@ -529,5 +529,5 @@ class Vault:
     def _note_at(self, path: str) -> Note:
         note = self.read(path)
         if note is None:
-            raise NoteNotFound(f"{path} is gone", hint="somebody has just moved or deleted it")
+            raise NoteNotFound(f"{path} is gone", hint="it has just been moved or deleted")
         return note

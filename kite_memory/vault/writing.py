@@ -19,10 +19,10 @@ from kite_memory.model.plan import Amend, Supersede
 from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
-from kite_memory.vault.ledger import Intent, Known, Ledger, link_key
+from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
-from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
+from kite_memory.vault.notefile import UnreadableNote, body_of, parse, render, with_addition
 from kite_memory.vault.properties import Raw, moment, with_properties
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
@@ -138,8 +138,8 @@ class Writer:
     def _publish(self, note: Note, by: str) -> bool:
         """Write a new note; return whether its name was free."""
         text = render(note)
-        if isinstance(unreadable := _parsed_or_not(text, note.path, 0), Unreadable) or len(text) > MAX_NOTE_BYTES // 4:
-            reason = unreadable.reason if isinstance(unreadable, Unreadable) else "too large"
+        if isinstance(unreadable := _parsed_or_not(text, note.path, 0), UnreadableNote) or len(text) > MAX_NOTE_BYTES // 4:
+            reason = unreadable.reason if isinstance(unreadable, UnreadableNote) else "too large"
             raise KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
         filled = self._files.fill(note.path, text.encode())
         intent = Intent(
@@ -282,7 +282,7 @@ class Writer:
         edited = [self.edit(one, not_replacing), self.edit(other, not_replaced)]
         return [outcome.path for outcome in edited if isinstance(outcome, Amended)]
 
-    def remember_again(self, known: Known, note: Note) -> Amended | AlreadyWritten | LeftAlone:
+    def remember_again(self, known: KnownFile, note: Note) -> Amended | AlreadyWritten | LeftAlone:
         """Update the tags and expiry of a note whose words are remembered again.
 
         An expired note stands again; a note that has not expired keeps its expiry unless another is given.
@@ -298,10 +298,10 @@ class Writer:
 
         return self.edit(known, again)
 
-    def set_properties(self, known: Known, changes: Mapping[str, object]) -> Amended | AlreadyWritten | LeftAlone:
+    def set_properties(self, known: KnownFile, changes: Mapping[str, object]) -> Amended | AlreadyWritten | LeftAlone:
         return self.edit(known, lambda text, note: with_properties(text, changes))
 
-    def edit(self, known: Known, edit: Edit, *, by: str = "", ours: bool = False) -> Amended | AlreadyWritten | LeftAlone:
+    def edit(self, known: KnownFile, edit: Edit, *, by: str = "", ours: bool = False) -> Amended | AlreadyWritten | LeftAlone:
         """Change an existing note, unless another program is changing it. A body that counted as ours still does.
 
         With ``ours``, any body counts as ours afterwards, since all of it is written anew. ``by`` is the author of the change.
@@ -313,7 +313,7 @@ class Writer:
             except (FileNotFoundError, CannotRead, UnicodeDecodeError):
                 return LeftAlone(id=known.id, path=known.path, because="it cannot be read")
             note = _parsed_or_not(text, known.path, content.stamp.mtime_ns)
-            if isinstance(note, Unreadable):
+            if isinstance(note, UnreadableNote):
                 return LeftAlone(id=known.id, path=known.path, because=note.reason)
             if note.id not in ("", known.id) or not text.strip():  # another note by now, or caught while being saved
                 return LeftAlone(id=known.id, path=known.path, because="it has just been changed")
@@ -339,7 +339,7 @@ class Writer:
         """Return whether the body in this text is one that we wrote."""
         return self._ledger.bodies.is_ours(id, digest(body_of(text)))
 
-    def forget(self, known: Known) -> tuple[str, list[str]]:
+    def forget(self, known: KnownFile) -> tuple[str, list[str]]:
         """Move a note to the trash, never to be written again; return its path there, and the notes that lost their links to it.
 
         Links are removed from our own notes only. A copy of a note is moved alone: the note stays, and may be written to.
@@ -374,7 +374,7 @@ class Writer:
                 titles = (intent.title, *(self._ledger.notes.titles_of(known) if known else ()))
                 self._ledger.tombstones.bury(intent.id, titles, intent.project, at=self._clock(), because="forgotten")
             self._ledger.notes.drop(intent.path)
-            self._ledger.set("unmended", "yes")  # should it end before the links are mended, whoever compares mends them
+            self._ledger.set("unmended", "yes")  # after a crash before the links are mended, the next comparison mends them
             self._ledger.done(intent.id)
         return trashed
 
@@ -430,7 +430,7 @@ class Writer:
 
     def leading_somewhere(self, text: str) -> str:
         """Return the text without broken links; a link by a note's title leads to its file instead."""
-        if isinstance(text, links.Standing):
+        if isinstance(text, links.ExistingText):
             return text
 
         def by_title(link: links.Link) -> str | None:
@@ -469,11 +469,11 @@ class Writer:
             note = _parsed_or_not(content.data.decode(), path, content.stamp.mtime_ns)
         except (FileNotFoundError, CannotRead, OutsideVault, UnicodeDecodeError):
             return None
-        return None if isinstance(note, Unreadable) else (note, content)
+        return None if isinstance(note, UnreadableNote) else (note, content)
 
 
-def _absent(intent: Intent) -> Known:
-    return Known(
+def _absent(intent: Intent) -> KnownFile:
+    return KnownFile(
         path=intent.path,
         id=intent.id,
         twin=False,
@@ -486,13 +486,13 @@ def _absent(intent: Intent) -> Known:
     )
 
 
-def _parsed_or_not(text: str, path: str, mtime_ns: int) -> Note | Unreadable:
+def _parsed_or_not(text: str, path: str, mtime_ns: int) -> Note | UnreadableNote:
     at = datetime.fromtimestamp(mtime_ns / 1e9, UTC)
     return parse(text, path, created=at, updated=at)
 
 
 def _parsed(text: str, path: str, mtime_ns: int) -> Note:
     note = _parsed_or_not(text, path, mtime_ns)
-    if isinstance(note, Unreadable):
+    if isinstance(note, UnreadableNote):
         raise AssertionError(f"we wrote what we cannot read: {note.reason}")
     return note

@@ -30,7 +30,7 @@ _DONE = {
 
 
 class Actions:
-    """Handlers of POST requests. Each returns to a page that says what has been done."""
+    """Handlers of POST requests. Each returns to a page that shows what has been done."""
 
     def __init__(self, ask: Ask, renderer: Renderer) -> None:
         self._ask = ask
@@ -57,27 +57,27 @@ class Actions:
         return handle
 
     def forget(self, form: Form) -> Response:
-        told = self._ask("forget", note=_named(form))
-        titles = ", ".join(f"“{each['title']}”" for each in told["notes"])
-        said = f"Forgotten: {titles or 'what was named'}. It lies in the vault's trash."
-        return self._renderer.then(self._renderer.address("notes"), " ".join([said, *told["problems"]]))
+        answer = self._ask("forget", note=_named(form))
+        titles = ", ".join(f"“{each['title']}”" for each in answer["notes"])
+        said = f"Forgotten: {titles or 'what was named'}. It is in the vault's trash."
+        return self._renderer.then(self._renderer.address("notes"), " ".join([said, *answer["problems"]]))
 
     def mute(self, form: Form) -> Response:
         undo = form.get("undo", "") == "yes"
-        told = self._ask("mute", note=_named(form), undo=undo)
-        said = f"“{told['title']}” " + (
+        answer = self._ask("mute", note=_named(form), undo=undo)
+        said = f"“{answer['title']}” " + (
             "is given to agents again." if undo else "is never given to an agent again. Search finds it."
         )
         back = form.get("back", "")
-        name = told["id"] or told["path"]
+        name = answer["id"] or answer["path"]
         return self._renderer.then(self._renderer.address("said") if back == "said" else self._note(name), said)
 
     def edit(self, form: Form) -> Response:
-        told = self._ask("edit", note=_named(form), body=form.get("body", ""), seen=form.get("seen", ""))
+        answer = self._ask("edit", note=_named(form), body=form.get("body", ""), seen=form.get("seen", ""))
         said = "Saved. From now on this text is yours, and only you change it."
-        if told["left_out"]:
+        if answer["left_out"]:
             said += " A secret or a private part was left out."
-        return self._renderer.then(self._note(told["id"] or told["path"]), said)
+        return self._renderer.then(self._note(answer["id"] or answer["path"]), said)
 
     def judge(self, form: Form) -> Response:
         verdict = form.get("verdict", "")
@@ -88,8 +88,8 @@ class Actions:
         into = form.get("into", "").strip()
         if not into:
             raise UsageError("no other note is named", hint="give its title, its id or its path")
-        told = self._ask("sort", note=_named(form), verdict="merge", into=into)
-        return self._renderer.then(self._note(told["id"] or told["path"]), "Merged: what the other note said stands here now.")
+        answer = self._ask("sort", note=_named(form), verdict="merge", into=into)
+        return self._renderer.then(self._note(answer["id"] or answer["path"]), "Merged: what the other note said stands here now.")
 
     def question(self, form: Form) -> Response:
         question = form.get("question", "").strip()

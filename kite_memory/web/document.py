@@ -21,7 +21,7 @@ _SESSIONS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class ExportedPage:
     """The file, how many notes are in it, and how many were left out."""
 
     data: bytes
@@ -29,7 +29,7 @@ class Document:
     left_out: int
 
 
-def document(notes: Sequence[Json], *, sessions: Sequence[Json], around: Json, now: datetime) -> Document:
+def document(notes: Sequence[Json], *, sessions: Sequence[Json], around: Json, now: datetime) -> ExportedPage:
     """Return the newest notes as a page, as many as fit, with the sessions and the most linked notes."""
     kept: list[Json] = []
     room = _LONGEST
@@ -56,7 +56,7 @@ def document(notes: Sequence[Json], *, sessions: Sequence[Json], around: Json, n
         picture=drawing.overview(hubs) if hubs["notes"] else None,
         now=now.isoformat(),
     )
-    return Document(data=text.encode(), notes=len(kept), left_out=len(notes) - len(kept))
+    return ExportedPage(data=text.encode(), notes=len(kept), left_out=len(notes) - len(kept))
 
 
 def _stem(path: str) -> str:

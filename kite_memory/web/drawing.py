@@ -18,7 +18,7 @@ _COLOURS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class SessionBar:
     """A session. ``colour`` is a number of its project's colour."""
 
     x: float
@@ -33,7 +33,7 @@ class Lane:
     name: str
     y: float
     height: float
-    bars: Sequence[Bar]
+    bars: Sequence[SessionBar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Lanes:
 
 
 def lanes(sessions: Sequence[Json], *, start: datetime, end: datetime) -> Lanes:
-    """Lay out the sessions that lie in the span. Those at the same time get rows of their own in their agent's lane."""
+    """Lay out the sessions within the span. Those at the same time get rows of their own in their agent's lane."""
     within = [each for each in sessions if _at(each["last"]) >= start and _at(each["started"]) <= end]
     projects = {name: place % _COLOURS for place, name in enumerate(sorted({each["project"] for each in within}))}
     seconds = max(1.0, (end - start).total_seconds())
@@ -69,14 +69,14 @@ def lanes(sessions: Sequence[Json], *, start: datetime, end: datetime) -> Lanes:
     y = float(_HEAD)
     for provider in sorted({each["provider"] for each in within}):
         rows: list[float] = []
-        bars: list[Bar] = []
+        bars: list[SessionBar] = []
         for each in sorted((each for each in within if each["provider"] == provider), key=lambda each: str(each["started"])):
             x = across(_at(each["started"]))
             width = max(_LEAST_BAR, across(_at(each["last"])) - x)
             x = min(x, WIDTH - width)
             row = next((place for place, ends in enumerate(rows) if ends + 1.5 <= x), len(rows))
             rows[row:] = [x + width, *rows[row + 1 :]]
-            bars.append(Bar(x=x, y=y + row * _ROW, width=width, colour=projects[each["project"]], session=each))
+            bars.append(SessionBar(x=x, y=y + row * _ROW, width=width, colour=projects[each["project"]], session=each))
         height = len(rows) * _ROW
         made.append(Lane(name=provider, y=y, height=height, bars=bars))
         y += height + _GAP
@@ -106,7 +106,7 @@ def _ticks(start: datetime, end: datetime, across: Any) -> list[Tick]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A note in a picture. ``side`` says where its label goes: left, right, below or, for the centre, none of these."""
+    """A note in a picture. ``side`` is where its label goes: left, right, below or, for the centre, none of these."""
 
     x: float
     y: float
@@ -185,7 +185,7 @@ _LABEL_WIDE, _LABEL_HIGH = 170.0, 44.0
 def overview(around: Json) -> Picture:
     """Lay out the most linked notes by forces (Fruchterman and Reingold, 1991): links draw together, what is near pushes apart.
 
-    The beginning is a spiral in the order given, so the same notes always lie at the same places.
+    The beginning is a spiral in the order given, so the same notes are always at the same places.
     """
     notes = around["notes"]
     place = {note["path"]: number for number, note in enumerate(notes)}
@@ -228,7 +228,7 @@ def _move(points: list[list[float]], links: Sequence[tuple[int, int]], *, most: 
 
 
 def _fitted(points: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the points stretched over the picture, then apart until no label lies on another, as far as there is room."""
+    """Return the points stretched over the picture, then apart until no label covers another, as far as there is room."""
     spans = [(min(values), max(values)) for values in zip(*points, strict=True)] if points else []
     room = ((90.0, WIDTH - 90.0), (24.0, _TALL - 40.0))
     fitted = [
@@ -276,9 +276,9 @@ class Plot:
 _PLOT_WIDTH, _PLOT_HEIGHT, _PLOT_BASE = 420.0, 132.0, 112.0
 
 
-def weeks(told: Sequence[Json]) -> Plot:
+def weeks(counted: Sequence[Json]) -> Plot:
     """Lay out the weeks, oldest first, as bars of what was used, passed over, and not known."""
-    ordered = list(reversed(told))
+    ordered = list(reversed(counted))
     most = max((each["shown"] for each in ordered), default=0)
     step = _PLOT_WIDTH / max(1, len(ordered))
     stacks: list[Stack] = []

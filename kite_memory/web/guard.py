@@ -1,7 +1,7 @@
-"""Admission of requests to the page: the owner's browser, and nobody else on this machine or behind a web page.
+"""Admission of requests to the page: only from the owner's browser, not from others on this machine or a web page.
 
 Every request must name this server's address in `Host`, which defeats DNS rebinding, and carry the cookie that the printed link
-sets. Cookies do not distinguish ports, so all of the page lies below a random path: no server on another port is sent the cookie.
+sets. Cookies do not distinguish ports, so all of the page is below a random path: no server on another port is sent the cookie.
 """
 
 import hmac

@@ -143,28 +143,28 @@ class Pages:
         query = request.query_params
         after = _number(query.get("after", ""), -1)
         only = query.get("only", "") if query.get("only", "") in ("prompts", "failures", "decisions") else ""
-        told = self._ask("timeline", session=query.get("name", ""), after=after, most=_EVENTS, edges=False)
-        failures = [each for each in told["events"] if _failed(each)]
+        answer = self._ask("timeline", session=query.get("name", ""), after=after, most=_EVENTS, edges=False)
+        failures = [each for each in answer["events"] if _failed(each)]
         fixes = {each["id"]: self._ask("became", citation=each["reference"])["became"] for each in failures[:_FIXES_ASKED]}
         return self._renderer.page(
             "session.html",
             here="timeline",
-            session=told["session"],
-            events=[each for each in told["events"] if _is_among(each, only)],
+            session=answer["session"],
+            events=[each for each in answer["events"] if _is_among(each, only)],
             fixes=fixes,
-            notes=_by_evidence(told["notes"]),
-            made=told["notes"],
-            next=told["next"],
+            notes=_by_evidence(answer["notes"]),
+            made=answer["notes"],
+            next=answer["next"],
             after=after,
             only=only,
-            name=f"{told['session']['provider']}:{told['session']['id']}",
+            name=f"{answer['session']['provider']}:{answer['session']['id']}",
             failed=_failed,
         )
 
     def threads(self, request: Request) -> Response:
         project = request.query_params.get("project", "")
-        told = self._ask("threads", project=project, limit=200)
-        return self._renderer.page("threads.html", here="timeline", threads=told["threads"][:100], told=told, project=project)
+        answer = self._ask("threads", project=project, limit=200)
+        return self._renderer.page("threads.html", here="timeline", threads=answer["threads"][:100], answer=answer, project=project)
 
     def graph(self, request: Request) -> Response:
         name = request.query_params.get("name", "")

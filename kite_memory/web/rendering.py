@@ -21,7 +21,7 @@ _LONGEST_LINK = 300
 
 
 class Renderer:
-    """``base`` is the path below which the page lies, ``form`` the value that every form carries.
+    """``base`` is the path of the page, ``form`` the value that every form carries.
 
     The renderer of a single file has neither; its links to notes lead to places in the file.
     """
@@ -107,7 +107,7 @@ def parsed(text: str) -> datetime:
 
 
 def when(text: str) -> Markup:
-    """Return a time as people say it, with the whole of it as its title."""
+    """Return a time in short form, with the full time as its title."""
     at, today = parsed(text), datetime.now().astimezone().date()
     days = (today - at.date()).days
     if days == 0:

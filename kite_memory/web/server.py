@@ -25,11 +25,11 @@ Report = Callable[[BaseException], None]
 
 
 def application(ask: Ask, access: Access, *, report: Report) -> App:
-    """Return the ASGI application. ``ask`` performs an operation by its name; ``report`` is told of our own bugs."""
+    """Return the ASGI application. ``ask`` performs an operation by its name; ``report`` is called with our own bugs."""
     renderer = Renderer(base=access.prefix, form=access.form)
     pages, actions = Pages(ask, renderer), Actions(ask, renderer)
 
-    def told(request: Request, error: Exception) -> Response:
+    def error_page(request: Request, error: Exception) -> Response:
         match error:
             case KiteError():
                 status = 404 if isinstance(error, NotFound) else 503 if isinstance(error, DaemonUnreachable) else 400
@@ -45,7 +45,7 @@ def application(ask: Ask, access: Access, *, report: Report) -> App:
         *(Route(path, handler, methods=["POST"]) for path, handler in actions.routes().items()),
         Mount("/static", StaticFiles(directory=_STATIC)),
     ]
-    handlers = {KiteError: told, HTTPException: told, Exception: told}
+    handlers = {KiteError: error_page, HTTPException: error_page, Exception: error_page}
     return Guard(_quiet(Starlette(routes=[Mount(access.prefix, routes=routes)], exception_handlers=handlers)), access)
 
 
@@ -55,7 +55,7 @@ def _quiet(app: Starlette) -> App:
     async def answering(scope: dict[str, object], receive: object, send: object) -> None:
         try:
             await app(scope, receive, send)  # type: ignore[arg-type]
-        except Exception:  # noqa: BLE001 - `told` has reported it; Starlette raises it again for the server to log
+        except Exception:  # noqa: BLE001 - `error_page` has reported it; Starlette raises it again for the server to log
             return
 
     return answering  # type: ignore[return-value]

@@ -33,7 +33,7 @@ from kite_memory.wiring.services import open_services, report_error
 
 if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
-    from kite_memory.daemon.protocol import Held, Reply, Request
+    from kite_memory.daemon.protocol import HeldReply, Reply, Request
     from kite_memory.daemon.service_units import Manager, Service
 
 log = logging.getLogger("kite_memory")
@@ -47,7 +47,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
     share_heaps()
     _log_to(daemon_log(config), config.daemon.log_level)
     for name in broken(config.state):
-        log.warning("%s is not what it was when it was closed, and nobody wrote to it: see `kmem verify`", name)
+        log.warning("%s has changed since it was closed, although nothing was written to it: see `kmem verify`", name)
     since = datetime.now(UTC).isoformat()
 
     def running() -> dict[str, Any]:
@@ -118,14 +118,14 @@ def _store_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | Held":
-    from kite_memory.daemon.protocol import Held, Ok
+def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
+    from kite_memory.daemon.protocol import HeldReply, Ok
 
     match request.name:
         case "hook":
             said, delivery = hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
-            return Held(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
+            return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
             figures = replace(operations.figures(session), took_ms=hooks.took_ms(session))
@@ -144,19 +144,19 @@ def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", reques
 
 def _arguments(body: bytes) -> dict[str, Any]:
     try:
-        told = orjson.loads(body or b"{}")
+        arguments = orjson.loads(body or b"{}")
     except orjson.JSONDecodeError as error:
         raise UsageError(f"not JSON: {error}") from error
-    if not isinstance(told, dict):
+    if not isinstance(arguments, dict):
         raise UsageError("arguments are a JSON object")
-    return told
+    return arguments
 
 
-def _json(told: Any) -> bytes:
+def _json(value: Any) -> bytes:
     try:
-        return orjson.dumps(told)
+        return orjson.dumps(value)
     except TypeError:  # a path that is not valid text: the slower writer escapes it
-        return json.dumps(told).encode("ascii")
+        return json.dumps(value).encode("ascii")
 
 
 def daemon_log(config: Config) -> Path:

@@ -154,7 +154,7 @@ def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
 
 
 def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:
-    """Return the team's recall; ``None`` unless the team is to be asked at prompts and there is a token for it."""
+    """Return the team's recall; ``None`` unless the team is to be queried at prompts and there is a token for it."""
     if config.team.ask != "prompt" or not config.team.bridge:
         return None
     token = kept.find("team-token")

@@ -57,7 +57,7 @@ from kite_memory.text.ages import age
 from kite_memory.timeline.event_embeddings import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore
@@ -313,7 +313,7 @@ def _meaning(embedder: Embedder) -> Meaning:
     )
 
 
-def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> Near:
+def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> LocalContext:
     searching = Searching(
         timeline=stores.timeline,
         vault=stores.vault,
@@ -322,7 +322,7 @@ def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, 
         note_view=NoteView(vault=stores.vault, clock=_now),
         clock=_now,
     )
-    return Near(
+    return LocalContext(
         project_of=project_of,
         known_project=partial(known_project, stores.vault),
         timeline=history.timeline,
@@ -341,7 +341,7 @@ def _open_hooks(
     indexer: NoteIndexer,
     judge: Judge | None,
     store: LocalStore,
-    near: Near,
+    near: LocalContext,
     closing: ExitStack,
     *,
     in_background: bool,

@@ -17,7 +17,7 @@ from kite_memory.text.ages import age
 from kite_memory.tools import wire
 from kite_memory.tools.access import Asker
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
 from kite_memory.tools.store import StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
@@ -53,7 +53,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
     trail: AuditTrail = postgres.AuditTrail(store.record)
-    bridge = Bridge(tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age))
+    bridge = Bridge(tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age))
 
     def close() -> None:
         keeping.close()
@@ -89,7 +89,7 @@ def team_store(config: Config, store_url: str) -> "PostgresStore":
 
 def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
     """Return the operation with each call noted in the audit: who and what, never what was said."""
-    from kite_memory.team.postgres import Entry
+    from kite_memory.team.postgres import AuditEntry
 
     def performed(tool: str, arguments: "Json", asker: Asker) -> "Json":
         at, began, outcome, result = datetime.now(UTC), time.perf_counter(), "failed: a bug", {}
@@ -98,11 +98,11 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_told(error)["kind"])
+            outcome = str(wire.error_json(error)["kind"])
             raise
         finally:
             trail.note(
-                Entry(
+                AuditEntry(
                     at=at,
                     person=asker.grant.person or "",
                     token=asker.grant.name,
@@ -120,8 +120,8 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
 
 def _key_of(arguments: "Json", result: "Json") -> str:
     """Return what a call was about, by its name alone: a memory's key, a note's name, or the id of what it made."""
-    told = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
-    return next((each for each in told if isinstance(each, str)), "")
+    names = (arguments.get("key"), arguments.get("note"), result.get("id"), result.get("claude_conversation_uuid"))
+    return next((each for each in names if isinstance(each, str)), "")
 
 
 @contextmanager
@@ -152,8 +152,8 @@ def _postgres() -> "ModuleType":
         raise UsageError("a team's store needs more packages", hint="install `kite-memory[team]`") from error
 
 
-def _store_url(config: Config, told: str) -> str:
-    url = config.team.store if told == "team" else told
+def _store_url(config: Config, named: str) -> str:
+    url = config.team.store if named == "team" else named
     scheme, is_url, _ = url.partition("://")
     if not is_url:
         raise UsageError("a team's store is named by a URL", hint="as postgresql://user@host/database, or `team` as [team] says")

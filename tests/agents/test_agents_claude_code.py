@@ -71,7 +71,7 @@ SETTINGS = st.builds(
 
 @st.composite
 def written_settings(draw: st.DrawFn) -> str:
-    """As people, tools and Claude Code itself write them, and some as nobody does."""
+    """As people, tools and Claude Code itself write them, and some as no one does."""
     settings = draw(SETTINGS)
     indent = draw(st.sampled_from([None, 0, 1, 2, 3, 4, 8, "\t"]))
     separators = draw(st.sampled_from([None, (",", ":")])) if indent is None else None
@@ -241,11 +241,11 @@ def test_without_hooks_of_ours_uninstall_has_nothing_to_do(text: str | None) -> 
 def test_status_says_what_is_wired_and_what_is_missing() -> None:
     text = as_claude_code_writes({"disableAllHooks": True, "hooks": {"SessionStart": [THEIRS, OURS]}})
 
-    told = status(text)
+    report = status(text)
 
-    assert [(hook.event, hook.command) for hook in told.hooks] == [("SessionStart", COMMAND)]
-    assert told.missing == ("UserPromptSubmit", "PostToolBatch")
-    assert told.disabled
+    assert [(hook.event, hook.command) for hook in report.hooks] == [("SessionStart", COMMAND)]
+    assert report.missing == ("UserPromptSubmit", "PostToolBatch")
+    assert report.disabled
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands of ours in an agent's folder: known for ours while nobody has touched them, and a person's own from then on."""
+"""Commands of ours in an agent's folder: known for ours while no one has touched them, and a person's own from then on."""
 
 import re
 import tomllib
@@ -64,10 +64,10 @@ def test_each_is_what_its_agent_can_read_and_says_what_it_is_for(agent: str, fil
     text = said(file)
 
     if file.place.endswith(".toml"):
-        told = tomllib.loads(text)
-        assert set(told) == {"description", "prompt"}
-        assert "{{args}}" in told["prompt"]
-        assert "kmem " in told["prompt"]
+        content = tomllib.loads(text)
+        assert set(content) == {"description", "prompt"}
+        assert "{{args}}" in content["prompt"]
+        assert "kmem " in content["prompt"]
     else:
         front = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
         assert front is not None

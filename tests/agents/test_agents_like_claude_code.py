@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.like_claude_code import Dialect
+from kite_memory.agents.like_claude_code import HookDialect
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"
@@ -22,7 +22,7 @@ THEIRS = """{
 """
 
 
-def installed(hooks: Dialect, text: str | None) -> str:
+def installed(hooks: HookDialect, text: str | None) -> str:
     plan = hooks.plan_install(text, COMMAND)
     assert isinstance(plan, Edit)
     assert plan.before == text
@@ -31,15 +31,15 @@ def installed(hooks: Dialect, text: str | None) -> str:
 
 
 @BOTH
-def test_each_event_runs_our_command_in_the_agents_own_name_and_unit(hooks: Dialect) -> None:
-    told = json.loads(installed(hooks, None))
+def test_each_event_runs_our_command_in_the_agents_own_name_and_unit(hooks: HookDialect) -> None:
+    content = json.loads(installed(hooks, None))
 
     expected = {"type": "command", "command": f"{COMMAND} --agent {hooks.name}", "timeout": hooks.timeout}
-    assert told == {"hooks": {event: [{"hooks": [expected]}] for event in hooks.events}}
+    assert content == {"hooks": {event: [{"hooks": [expected]}] for event in hooks.events}}
 
 
 @BOTH
-def test_what_a_person_wrote_stays_to_the_byte(hooks: Dialect) -> None:
+def test_what_a_person_wrote_stays_to_the_byte(hooks: HookDialect) -> None:
     text = installed(hooks, THEIRS)
 
     plan = hooks.plan_uninstall(text)
@@ -81,7 +81,7 @@ def test_codex_reads_none() -> None:
 
 @BOTH
 @pytest.mark.parametrize("before", [None, "", "{}", THEIRS])
-def test_with_its_backup_a_file_becomes_what_it_was(hooks: Dialect, before: str | None) -> None:
+def test_with_its_backup_a_file_becomes_what_it_was(hooks: HookDialect, before: str | None) -> None:
     text = installed(hooks, before)
 
     plan = hooks.plan_uninstall(text, [before])
@@ -91,7 +91,7 @@ def test_with_its_backup_a_file_becomes_what_it_was(hooks: Dialect, before: str 
 
 
 @BOTH
-def test_a_second_time_there_is_nothing_to_do(hooks: Dialect) -> None:
+def test_a_second_time_there_is_nothing_to_do(hooks: HookDialect) -> None:
     text = installed(hooks, THEIRS)
 
     assert isinstance(hooks.plan_install(text, COMMAND), Nothing)
@@ -100,7 +100,7 @@ def test_a_second_time_there_is_nothing_to_do(hooks: Dialect) -> None:
 
 
 @BOTH
-def test_an_older_command_and_a_wrong_limit_are_brought_up_to_date(hooks: Dialect) -> None:
+def test_an_older_command_and_a_wrong_limit_are_brought_up_to_date(hooks: HookDialect) -> None:
     text = installed(hooks, None)
     old = text.replace("/opt/kite_memory", "/old/kite_memory").replace(f'"timeout": {hooks.timeout}', '"timeout": 7')
 
@@ -108,7 +108,7 @@ def test_an_older_command_and_a_wrong_limit_are_brought_up_to_date(hooks: Dialec
 
 
 @BOTH
-def test_without_our_hooks_there_is_nothing_to_take_out(hooks: Dialect) -> None:
+def test_without_our_hooks_there_is_nothing_to_take_out(hooks: HookDialect) -> None:
     assert isinstance(hooks.plan_uninstall(None), Nothing)
     assert isinstance(hooks.plan_uninstall(THEIRS), Nothing)
     assert hooks.status(THEIRS).missing == hooks.events
@@ -116,7 +116,7 @@ def test_without_our_hooks_there_is_nothing_to_take_out(hooks: Dialect) -> None:
 
 @BOTH
 @pytest.mark.parametrize("text", ["{", "[]", '{"hooks": 7}', '{"hooks": {"AfterTool": 7, "PostToolUse": 7}}'])
-def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: Dialect, text: str) -> None:
+def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: HookDialect, text: str) -> None:
     with pytest.raises(SettingsUnreadable) as raised:
         hooks.plan_install(text, COMMAND)
 
@@ -125,6 +125,6 @@ def test_what_is_not_understood_is_refused_in_the_agents_name(hooks: Dialect, te
     assert hooks.file in raised.value.hint
 
 
-def test_gemini_is_told_nothing_as_a_session_starts() -> None:
+def test_gemini_gets_nothing_as_a_session_starts() -> None:
     """What its start hook says goes in front of the first prompt, which a resumed client then takes for no prompt."""
     assert "SessionStart" not in registry.GEMINI_HOOKS.events

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.agents import instruction_lines
-from kite_memory.agents.connections import Connection, Places, connection, connections
-from kite_memory.agents.mcp_entry import Dialect, Server, is_ours
+from kite_memory.agents.connections import AgentFolders, Connection, connection, connections
+from kite_memory.agents.mcp_entry import McpDialect, ServerCommand, is_ours
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 from kite_memory.errors import UsageError
 
 HOME = Path("/home/ada")
-PLACES = Places(
+PLACES = AgentFolders(
     home=HOME,
     claude=HOME / ".claude",
     claude_apart=False,
@@ -28,7 +28,9 @@ PLACES = Places(
     vscode=HOME / ".config/Code/User",
     environment={},
 )
-SERVER = Server(command="/opt/kite/bin/python", args=("-P", "/opt/kite_memory/__main__.py", "mcp"), environment={"KMEM_HOME": "/k"})
+SERVER = ServerCommand(
+    command="/opt/kite/bin/python", args=("-P", "/opt/kite_memory/__main__.py", "mcp"), environment={"KMEM_HOME": "/k"}
+)
 ALL = pytest.mark.parametrize("agent", connections(PLACES), ids=lambda agent: agent.name)
 JSONS = [agent for agent in connections(PLACES) if agent.dialect.language == "json"]
 REMARKED = [agent for agent in connections(PLACES) if agent.dialect.language == "jsonc"]
@@ -64,11 +66,11 @@ trust_level = "trusted"
 """
 
 
-def theirs(dialect: Dialect) -> str:
+def theirs(dialect: McpDialect) -> str:
     return THEIR_TOML if dialect.language == "toml" else THEIR_JSON % dialect.key
 
 
-def read(dialect: Dialect, text: str) -> Any:
+def read(dialect: McpDialect, text: str) -> Any:
     return tomllib.loads(text) if dialect.language == "toml" else json.loads(text)
 
 
@@ -80,10 +82,10 @@ def after(plan: Plan) -> str:
 
 @ALL
 def test_the_entry_stands_where_the_agent_reads_it_and_starts_us(agent: Connection) -> None:
-    told = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
+    record = read(agent.dialect, after(agent.dialect.plan_add(None, SERVER)))
 
-    entry = told[agent.dialect.key]["kite-memory"]
-    assert set(told) == {agent.dialect.key} and set(told[agent.dialect.key]) == {"kite-memory"}
+    entry = record[agent.dialect.key]["kite-memory"]
+    assert set(record) == {agent.dialect.key} and set(record[agent.dialect.key]) == {"kite-memory"}
     words = entry["command"] if agent.dialect.whole_command else [entry["command"], *entry["args"]]
     assert words == ["/opt/kite/bin/python", "-P", "/opt/kite_memory/__main__.py", "mcp"]
     assert entry["environment" if agent.name == "opencode" else "env"] == {"KMEM_HOME": "/k"}
@@ -131,7 +133,7 @@ def test_with_its_backup_a_file_becomes_what_it_was(agent: Connection, before: s
 
 @ALL
 def test_again_does_nothing_and_an_older_entry_is_brought_up_to_date(agent: Connection) -> None:
-    older = Server(command="/old/python", args=("-P", "/old/kite_memory/__main__.py", "mcp"))
+    older = ServerCommand(command="/old/python", args=("-P", "/old/kite_memory/__main__.py", "mcp"))
     text = after(agent.dialect.plan_add(theirs(agent.dialect), older))
 
     now = after(agent.dialect.plan_add(text, SERVER))
@@ -153,10 +155,10 @@ def test_what_a_person_has_said_in_our_entry_stays_in_it(agent: Connection) -> N
         said: dict[str, Any] = {"startup_timeout_sec": 2.5, "enabled": False, "tools": {"search notes": {"ask": True}}}
     else:
         said = {"disabled": True, "timeout": 60, "autoApprove": ["search_notes"], "cwd": None}
-        told = json.loads(connected)
-        told[dialect.key]["kite-memory"] |= said
-        chosen = json.dumps(told, indent=4)
-    moved = Server(command="/elsewhere/python", args=SERVER.args)
+        content = json.loads(connected)
+        content[dialect.key]["kite-memory"] |= said
+        chosen = json.dumps(content, indent=4)
+    moved = ServerCommand(command="/elsewhere/python", args=SERVER.args)
 
     again = dialect.plan_add(chosen, SERVER)
     newer = after(dialect.plan_add(chosen, moved))
@@ -237,9 +239,9 @@ def test_toml_in_every_style_keeps_its_meaning(text: str) -> None:
     now = after(dialect.plan_add(text, SERVER))
     removed = after(dialect.plan_remove(now))
 
-    told = tomllib.loads(now)
-    assert told["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
-    assert told == tomllib.loads(text) == tomllib.loads(removed)
+    content = tomllib.loads(now)
+    assert content["mcp_servers"].pop("kite-memory")["command"] == "/opt/kite/bin/python"
+    assert content == tomllib.loads(text) == tomllib.loads(removed)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_an_extension_is_met_where_it_has_been(tmp_path: Path) -> None:
     assert agent.settings == older / "settings" / "cline_mcp_settings.json"
 
 
-def test_an_unknown_agent_is_told_which_there_are() -> None:
+def test_an_unknown_agent_learns_which_there_are() -> None:
     with pytest.raises(UsageError) as raised:
         connection("clippy", PLACES)
 

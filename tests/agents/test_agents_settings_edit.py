@@ -190,8 +190,8 @@ def test_the_command_names_an_interpreter_that_is_neither_a_shim_nor_a_launcher_
     interpreter, *options, client = shlex.split(fast_command())
 
     asked = [interpreter, "-c", "import sys; print(sys.prefix == sys.base_prefix)"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True)
-    assert told.stdout == "True\n"
+    result = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert result.stdout == "True\n"
     assert options == ["-I", "-S"]
     assert Path(client).is_file()
     assert Path(interpreter) != Path(sys.executable) or sys.prefix == sys.base_prefix
@@ -208,7 +208,7 @@ def test_a_path_with_a_line_break_is_refused_everywhere() -> None:
         shell_line(("/a\nb",), windows=False)
 
 
-def test_an_unknown_agent_is_told_which_ones_are_known(tmp_path: Path) -> None:
+def test_an_unknown_agent_learns_which_ones_are_known(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown agent 'cursor'") as refusal:
         registry.agent("cursor", claude_root=tmp_path)
 

@@ -45,7 +45,7 @@ def event(text: str = "", *, path: str = "") -> Event:
 
 def made(
     work: Path,
-    told: Event,
+    event: Event,
     *,
     branch: str = "",
     body: str = "It runs at forty bar.",
@@ -53,8 +53,8 @@ def made(
     now: datetime = NOW,
 ) -> Note:
     session = Session(id="s1", provider="claude-code", started=NOW, project="orchard", cwd=str(work), branch=branch)
-    chunk = Chunk(id="c1", session=session, events=(told,))
-    item = kind(title="The press", body=body, evidence=(told.id,), importance=2, origin="user")
+    chunk = Chunk(id="c1", session=session, events=(event,))
+    item = kind(title="The press", body=body, evidence=(event.id,), importance=2, origin="user")
     record = Record(topics=(Topic(name="the press", summary="", items=(item,)),))
     (drafted,) = anchored(draft(record, chunk), chunk, now)
     return drafted.note
@@ -81,7 +81,7 @@ def test_what_lies_elsewhere_or_is_no_file_is_no_anchor(work: Path, path: str) -
     assert made(work, event(path=path)).anchors == ()
 
 
-def test_of_an_old_session_nobody_knows_what_the_files_said(work: Path) -> None:
+def test_of_an_old_session_no_one_knows_what_the_files_said(work: Path) -> None:
     assert made(work, event(path=str(work / "other.py")), now=NOW + timedelta(days=2)).anchors == ()
 
 
@@ -253,7 +253,7 @@ def test_a_note_that_an_earlier_version_called_drifted_is_put_right(rounds: Roun
     assert 'drifted: ""' in (rounds.vault.root / rounds.vault.find(id).path).read_text()
 
 
-def test_nobody_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:
+def test_no_one_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:
     rounds.write(made(work, event(path=str(work / "other.py"))))
     (work / "other.py").write_text("y\n")
 
@@ -297,7 +297,7 @@ def repository(work: Path) -> Path:
     return work
 
 
-def test_a_branch_is_told_without_asking_git(repository: Path) -> None:
+def test_a_branch_is_reported_without_asking_git(repository: Path) -> None:
     assert branch_of(str(repository / "press")) == "fix/press"
     git(repository, "worktree", "add", str(repository.parent / "tree"), "main")
     assert branch_of(str(repository.parent / "tree")) == "main"

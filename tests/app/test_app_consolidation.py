@@ -120,9 +120,9 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(home: Home) -> None:
     everything(home)
     before = home.files()
 
-    told = home.consolidating.consolidate(dry_run=True)
+    report = home.consolidating.consolidate(dry_run=True)
 
-    assert sorted(step["doing"] for step in told["steps"]) == ["fold", "fold", "mention", "merge", "split"]
+    assert sorted(step["doing"] for step in report["steps"]) == ["fold", "fold", "mention", "merge", "split"]
     assert home.files() == before
     assert home.consolidating.undo()["undone"] == 0
 
@@ -225,10 +225,10 @@ def test_a_step_whose_note_was_edited_since_is_not_taken_back(home: Home) -> Non
     file = home.vault.root / older.path
     file.write_text(file.read_text() + "\nMine.\n")
 
-    told = home.consolidating.undo()
+    report = home.consolidating.undo()
 
-    assert told["undone"] == 4
-    assert sorted(told["left_alone"]) == ["projects/pears-on-quince.md", "projects/quince-stock.md"]
+    assert report["undone"] == 4
+    assert sorted(report["left_alone"]) == ["projects/pears-on-quince.md", "projects/quince-stock.md"]
     assert file.read_text().endswith("\nMine.\n")
     assert home.vault.find("projects/quince-stock.md").status is NoteStatus.SUPERSEDED
 
@@ -297,10 +297,10 @@ def test_a_consolidation_that_was_cut_off_is_taken_back_as_far_as_it_came(tmp_pa
     lines = journal.read_bytes().split(b"\n")
     journal.write_bytes(b"\n".join(lines[:3]) + b'\n{"place": 2, "pai')
 
-    told = home.consolidating.undo()
+    report = home.consolidating.undo()
     home.close()
 
-    assert told["undone"] == 2
+    assert report["undone"] == 2
     assert before.keys() <= home.files().keys()
 
 
@@ -496,6 +496,6 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
         file.write("And mine.\n")
     home.vault.compare()
 
-    told = home.consolidating.consolidate()
+    report = home.consolidating.consolidate()
 
-    assert (told["steps"], told["left_alone"]) == ([], [])
+    assert (report["steps"], report["left_alone"]) == ([], [])

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.app.question_answering import Evidence, QuestionAnswering, answers, extract, rulings_in, settled_in, told_of
+from kite_memory.app.question_answering import (
+    Evidence,
+    QuestionAnswering,
+    answers,
+    extract,
+    rulings_in,
+    sentences_of_evidence,
+    settled_in,
+)
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
@@ -61,10 +69,10 @@ def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own
 def test_a_pointed_at_conversation_opens_by_its_citation(voices: ConversationVoices) -> None:
     (pointer, *_), _ = voices.opening(REPORT, project="orchard", session="now")
 
-    told = voices.told(pointer.id)
+    result = voices.conversation_text(pointer.id)
 
-    assert told is not None and SETTLED in told
-    assert voices.told(evidence_reference("claude-code", "s9", "ffffffff")) is None
+    assert result is not None and SETTLED in result
+    assert voices.conversation_text(evidence_reference("claude-code", "s9", "ffffffff")) is None
 
 
 def piece(text: str, *, by_agent: bool) -> Evidence:
@@ -83,7 +91,10 @@ def test_an_answer_is_what_a_person_said_last_and_the_recap_after_it_not_an_offe
     found = settled_in(talk, 0, len(talk), None)
 
     assert found is not None
-    assert [sentence.text for sentence in told_of([found], talk)] == [f"On 2026-03-02: “{SETTLED}”", "Set to an hour."]
+    assert [sentence.text for sentence in sentences_of_evidence([found], talk)] == [
+        f"On 2026-03-02: “{SETTLED}”",
+        "Set to an hour.",
+    ]
 
 
 def said(number: int, text: str, *, role: Literal["user", "assistant"]) -> Event:
@@ -118,7 +129,7 @@ def test_a_nearer_conversation_is_no_less_likely_and_one_that_settled_something_
 
 
 def toward(text: str) -> list[float]:
-    """A vector that only tells whether a text is about the sluice, a little less with a child, and whether about the boat."""
+    """A vector that only shows whether a text is about the sluice, a little less with a child, and whether about the boat."""
     about = 0.9 if "child" in text else 1.0
     return [about * ("sluice" in text or "smith" in text), float("boat" in text)]
 

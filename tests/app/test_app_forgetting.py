@@ -1,4 +1,4 @@
-"""What a forgotten note rested on is offered to nobody any more, and erased where a person wants that."""
+"""What a forgotten note rested on is offered to no one any more, and erased where a person wants that."""
 
 import json
 import sqlite3
@@ -67,7 +67,7 @@ def cited(text: str) -> str:
 
 
 def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
-    told = [
+    listed = [
         "---",
         f"id: {name}",
         f"kind: {kind}",
@@ -75,9 +75,9 @@ def write(house: Services, folder: str, name: str, body: str, *evidence: str, ki
         "project: orchard",
         "created: 2026-03-01T10:00:00Z",
     ]
-    told += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
+    listed += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
     (house.vault.root / "projects").mkdir(exist_ok=True)
-    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(told))
+    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(listed))
 
 
 def holding(house: Services, words: bytes) -> set[str]:
@@ -85,8 +85,8 @@ def holding(house: Services, words: bytes) -> set[str]:
 
 
 def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
-    return told
+    content: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+    return content
 
 
 def found(house: Services, query: str) -> list[str]:
@@ -152,22 +152,22 @@ class TestForgetting:
         assert GATE in texts(house)
 
     def test_what_another_note_rests_on_is_still_offered(self, house: Services) -> None:
-        told = perform(house, "forget", note="gate")
+        answer = perform(house, "forget", note="gate")
 
-        assert [(line["lets_go"], line["others"]) for line in told["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
+        assert [(line["lets_go"], line["others"]) for line in answer["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
         assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
 
     def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
-        told = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
+        answer = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
 
-        assert [(line["text"], line["blank"]) for line in told["evidence"]] == [(GATE, True), (SHARED, True)]
+        assert [(line["text"], line["blank"]) for line in answer["evidence"]] == [(GATE, True), (SHARED, True)]
         assert GATE in texts(house)
         assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
 
     def test_a_citation_lets_a_line_go_without_a_note(self, house: Services) -> None:
-        told = perform(house, "forget", note=cited(OTHER))
+        answer = perform(house, "forget", note=cited(OTHER))
 
-        assert told["notes"] == []
+        assert answer["notes"] == []
         assert found(house, "pump oil") == []
 
     def test_no_note_is_made_of_it_later(self, house: Services) -> None:
@@ -205,12 +205,12 @@ class TestErasing:
             page = house.vault.pages.read("MEMORY.md")
             (house.config.state / "consolidated.json").write_text(page)
             before = holding(house, b"zanzib")
-            told = self.erased(house)
+            erased = self.erased(house)
             at_once = holding(house, b"zanzib")
 
         assert {"vault.sqlite-wal", "consolidated.json"} <= before
         assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
-        assert told["problems"] == []
+        assert erased["problems"] == []
         assert at_once == set()
 
     def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: Services) -> None:
@@ -230,13 +230,13 @@ class TestErasing:
         perform(house, "synthesize")
         (house.vault.root / "MEMORY.md").unlink()
 
-        told = self.erased(house)
+        erased = self.erased(house)
 
-        assert told["problems"] == []
+        assert erased["problems"] == []
         assert not (house.vault.root / "MEMORY.md").exists()
         assert holding(house, b"zanzib") == set()
 
-    def test_nobody_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_one_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
         house.pipeline.compare_vault()
         perform(house, "synthesize")
@@ -309,11 +309,11 @@ class TestErasing:
 
         with closing(Timeline(file)) as anew:
             anew.commit([worked().look()], SESSION.provider)
-            told = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
+            texts = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
             offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
 
-        assert GATE not in told and tombstones.BLANK in told
-        assert SHARED in told and SHARED not in offered
+        assert GATE not in texts and tombstones.BLANK in texts
+        assert SHARED in texts and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
     def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: Services) -> None:
@@ -328,10 +328,10 @@ class TestErasing:
         perform(house, "forget", note=cited(GATE))
         perform(house, "forget", note=cited(GATE), with_evidence=True)
 
-        told = self.erased(house)
+        erased = self.erased(house)
 
         assert GATE not in texts(house)
-        assert [note["id"] for note in told["notes"]] == ["gate"]
+        assert [note["id"] for note in erased["notes"]] == ["gate"]
 
     def test_the_failure_that_it_was_is_forgotten_by_its_signature(self, tmp_path: Path) -> None:
         failed = Work().asked("Run it").ran("make deploy", "Error: the depot at Zanzibar is closed to you", "failed")
@@ -395,11 +395,11 @@ class TestLeavingNothing:
         self.filled(house)
         before = holding(house, b"zanzib")
 
-        told = perform(house, "forget", note="gate", with_evidence=True)
+        answer = perform(house, "forget", note="gate", with_evidence=True)
 
         assert {"outbox.sqlite-wal", "shown.sqlite-wal", "timeline.sqlite-wal"} <= before
         assert holding(house, b"zanzib") == set()
-        assert told["problems"] == []
+        assert answer["problems"] == []
 
     def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: Services) -> None:
         self.filled(house)
@@ -415,9 +415,9 @@ class TestLeavingNothing:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM occasion").fetchall()
 
-            told = perform(house, "forget", note="gate", with_evidence=True)
+            answer = perform(house, "forget", note="gate", with_evidence=True)
 
-        assert [remark.partition(":")[0] for remark in told["problems"]] == ["index may still hold it"]
+        assert [remark.partition(":")[0] for remark in answer["problems"]] == ["index may still hold it"]
 
     def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: Services, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
@@ -440,25 +440,25 @@ class TestLeavingNothing:
 class TestIds:
     def test_every_id_that_a_search_prints_can_be_forgotten(self, house: Services) -> None:
         for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
-            told = perform(house, "search", query=query)
-            ids = [each["id"] for each in (*told["hits"], *told["events"])]
-            ids += [each[name] for each in told["events"] for name in ("session", "reference")]
+            answer = perform(house, "search", query=query)
+            ids = [each["id"] for each in (*answer["hits"], *answer["events"])]
+            ids += [each[name] for each in answer["events"] for name in ("session", "reference")]
 
             for id in ids:
                 rehearsed = perform(house, "forget", note=id, dry_run=True)
                 assert rehearsed["notes"] or rehearsed["evidence"], id
 
     def test_an_events_id_lets_its_line_go(self, house: Services) -> None:
-        told = perform(house, "forget", note=event(OTHER).id)
+        answer = perform(house, "forget", note=event(OTHER).id)
 
-        assert [line["text"] for line in told["evidence"]] == [OTHER]
+        assert [line["text"] for line in answer["evidence"]] == [OTHER]
         assert found(house, "pump oil") == []
 
     def test_a_sessions_id_is_the_sweep_of_it(self, house: Services) -> None:
-        told = perform(house, "forget", note=SESSION.id, dry_run=True)
+        answer = perform(house, "forget", note=SESSION.id, dry_run=True)
 
-        assert {each["id"] for each in told["notes"]} == {"gate", "quinces"}
-        assert told["session"] == SESSION.id
+        assert {each["id"] for each in answer["notes"]} == {"gate", "quinces"}
+        assert answer["session"] == SESSION.id
 
     def test_what_is_no_id_is_not_found(self, house: Services) -> None:
         with pytest.raises(NoteNotFound):

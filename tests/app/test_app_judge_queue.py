@@ -99,7 +99,7 @@ def test_a_ruling_that_was_put_back_is_handed_out_again_unless_there_is_a_newer_
     assert newer is not None and newer.question.prompt == "newer"
 
 
-def test_nobody_waits_who_did_not_choose_to(judge: SlowJudge, reported: list[BaseException]) -> None:
+def test_no_one_waits_who_did_not_choose_to(judge: SlowJudge, reported: list[BaseException]) -> None:
     desk = desk_of(judge, reported)
     desk.ask(question())
 
@@ -133,7 +133,7 @@ def test_a_newer_question_takes_the_place_of_an_older_one_that_is_being_read(
     assert ruling.question.prompt == "newer"
 
 
-def test_an_older_question_that_nobody_has_read_yet_is_never_read(judge: SlowJudge, reported: list[BaseException]) -> None:
+def test_an_older_question_that_no_one_has_read_yet_is_never_read(judge: SlowJudge, reported: list[BaseException]) -> None:
     desk = desk_of(judge, reported, threads=1)
     desk.ask(question("other"))
     assert judge.began.acquire(timeout=PATIENT)
@@ -158,7 +158,7 @@ def test_what_is_withdrawn_is_not_handed_out(judge: SlowJudge, reported: list[Ba
     assert desk.collect("s") is None
 
 
-def test_whoever_waits_is_let_go_when_the_question_is_withdrawn(judge: SlowJudge, reported: list[BaseException]) -> None:
+def test_anyone_who_waits_is_let_go_when_the_question_is_withdrawn(judge: SlowJudge, reported: list[BaseException]) -> None:
     desk = desk_of(judge, reported)
     desk.ask(question())
     got: list[object] = []
@@ -258,7 +258,7 @@ def test_a_judge_that_breaks_is_reported_and_the_next_question_is_asked(judge: S
     assert [str(error) for error in reported] == ["invented"]
 
 
-def test_closing_waits_for_nobody_and_ends_whoever_waits(judge: SlowJudge, reported: list[BaseException]) -> None:
+def test_closing_waits_for_no_one_and_ends_no_matter_who_waits(judge: SlowJudge, reported: list[BaseException]) -> None:
     def breaks(question: Question) -> Judged:
         raise ValueError("the house is closed")
 

@@ -16,8 +16,8 @@ PROMPT = event(1, "Move the job queue to PostgreSQL")
 def ran(number: int, command: str, status: Status) -> list[Event]:
     call = f"call-{number}"
     asked = replace(event(number, command, EventType.COMMAND, command=command), call=call)
-    told = replace(event(number + 1, "what it printed", EventType.TOOL_RESULT, status=status), call=call)
-    return [asked, told]
+    changed = replace(event(number + 1, "what it printed", EventType.TOOL_RESULT, status=status), call=call)
+    return [asked, changed]
 
 
 def changed(number: int, path: str) -> Event:
@@ -32,7 +32,7 @@ def failed(events: list[Event]) -> list[str]:
     return [line for line in lines(events) if "failed" in line]
 
 
-def test_the_last_prompt_the_files_and_the_open_failure_are_told() -> None:
+def test_the_last_prompt_the_files_and_the_open_failure_are_reported() -> None:
     events = [PROMPT, changed(2, "/home/ada/orchard/orchard/queue.py"), *ran(3, "make check", "failed")]
 
     assert lines(events) == (
@@ -42,23 +42,23 @@ def test_the_last_prompt_the_files_and_the_open_failure_are_told() -> None:
     )
 
 
-def test_of_nothing_nothing_is_told() -> None:
+def test_of_nothing_nothing_is_reported() -> None:
     assert lines([], None) == ()
 
 
-@pytest.mark.parametrize(("age", "told"), [(timedelta(days=13), True), (timedelta(days=15), False)])
-def test_what_is_two_weeks_old_is_not_told(age: timedelta, told: bool) -> None:
-    assert bool(last_work(SESSION, [PROMPT], PROMPT, START + age)) is told
+@pytest.mark.parametrize(("age", "expected"), [(timedelta(days=13), True), (timedelta(days=15), False)])
+def test_what_is_two_weeks_old_is_not_reported(age: timedelta, expected: bool) -> None:
+    assert bool(last_work(SESSION, [PROMPT], PROMPT, START + age)) is expected
 
 
-def test_files_are_told_once_the_newest_first_and_only_a_few() -> None:
+def test_files_are_reported_once_the_newest_first_and_only_a_few() -> None:
     events = [changed(number, f"/home/ada/orchard/f{number % 6}.py") for number in range(12)]
 
     assert lines(events, None) == ("Files changed last: f5.py, f4.py, f3.py, f2.py",)
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/home/ada/orchard/a/b.py", "a/b.py"),
         ("/home/ada/orchard-2/b.py", "b.py"),
@@ -66,12 +66,12 @@ def test_files_are_told_once_the_newest_first_and_only_a_few() -> None:
         (r"C:\work\b.py", "b.py"),
     ],
 )
-def test_a_file_is_named_from_where_the_session_ran(path: str, told: str) -> None:
-    assert lines([changed(1, path)], None) == (f"Files changed last: {told}",)
+def test_a_file_is_named_from_where_the_session_ran(path: str, expected: str) -> None:
+    assert lines([changed(1, path)], None) == (f"Files changed last: {expected}",)
 
 
 @pytest.mark.parametrize("later", ["make check", "cd src && make check -k", "make check | tail -3"])
-def test_a_failure_that_was_mended_since_is_not_told(later: str) -> None:
+def test_a_failure_that_was_mended_since_is_not_reported(later: str) -> None:
     assert failed([*ran(1, "make check", "failed"), *ran(3, later, "ok")]) == []
 
 
@@ -103,17 +103,17 @@ def test_every_line_is_short_whatever_was_typed() -> None:
     assert all(len(line) < 400 or line.startswith("Files") for line in lines(events, prompt))
 
 
-def test_the_last_passing_tests_and_the_agents_question_are_told_too() -> None:
+def test_the_last_passing_tests_and_the_agents_question_are_reported_too() -> None:
     passed = replace(event(5, "4 passed", EventType.TEST_RESULT, command="pytest", status="ok"), call="call-3")
     asks = event(7, "All green. Shall I push it?", EventType.ASSISTANT_MESSAGE)
 
-    told = lines([PROMPT, *ran(3, "pytest", "ok"), passed, changed(6, "/home/ada/orchard/a.py"), asks])
+    result = lines([PROMPT, *ran(3, "pytest", "ok"), passed, changed(6, "/home/ada/orchard/a.py"), asks])
 
-    assert told[2:] == (
+    assert result[2:] == (
         "Last stable: 2026-03-01 09:00: `pytest` passed (4 passed), since then a.py",
         'Open: the agent asks: "Shall I push it?"',
     )
 
 
-def test_a_prompt_that_waits_is_told_once() -> None:
+def test_a_prompt_that_waits_is_reported_once() -> None:
     assert len([line for line in lines([PROMPT]) if "job queue" in line]) == 1

@@ -1,4 +1,4 @@
-"""Very many transcripts: looked up in batches, and told of without looking at each."""
+"""Very many transcripts: looked up in batches, and counted without reading each."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,16 +27,16 @@ def house(home: Path) -> Iterator[FakeHouse]:
 
 
 def write(home: Path, number: int) -> Path:
-    told = Transcript(f"5e551011-0000-4000-8000-{number:012d}", first=1 + 10 * number)
-    told.user(f"Prune tree {number}, because its crown shades the young plums below it all summer long.")
-    told.assistant("Pruned.")
+    transcript = Transcript(f"5e551011-0000-4000-8000-{number:012d}", first=1 + 10 * number)
+    transcript.user(f"Prune tree {number}, because its crown shades the young plums below it all summer long.")
+    transcript.assistant("Pruned.")
     path = home / "claude" / "projects" / "-orchard" / f"5e551011-0000-4000-8000-{number:012d}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(told.bytes)
+    path.write_bytes(transcript.bytes)
     return path
 
 
-def told(house: FakeHouse) -> tuple[int, int, int]:
+def survey_counts(house: FakeHouse) -> tuple[int, int, int]:
     survey, provider = house.pipeline.survey.now(), house.source.provider
     return survey.found[provider], survey.unread[provider], survey.behind[provider]
 
@@ -81,30 +81,30 @@ def test_without_a_daemon_only_so_many_files_are_compared(house: FakeHouse) -> N
     assert (all.found[provider], all.more) == (MANY, set())
 
 
-def test_a_kept_survey_is_told_without_looking_at_any_transcript(
+def test_a_kept_survey_is_reported_without_looking_at_any_transcript(
     home: Path, house: FakeHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.pipeline.survey.keep()
     unread = house.pipeline.unread()
-    before = told(house)
+    before = survey_counts(house)
     monkeypatch.setattr(house.source, "transcripts", lambda: pytest.fail("looked at every transcript"))
 
     for source, path, behind in unread:
         house.pipeline.keep_up(source, path, behind, stop=lambda: False)
-    after = told(house)
+    after = survey_counts(house)
     house.pipeline.keep_up(house.source, write(home, MANY), None, stop=lambda: False)
     house.pipeline.keep_up(house.source, write(home, MANY), None, stop=lambda: False)
 
     size = sum(path.stat().st_size for _, path, _ in unread)
-    assert (before, after, told(house)) == ((MANY, MANY, size), (MANY, 0, 0), (MANY + 1, 0, 0))
+    assert (before, after, survey_counts(house)) == ((MANY, MANY, size), (MANY, 0, 0), (MANY + 1, 0, 0))
 
 
 def test_without_a_kept_survey_everything_is_compared_each_time(home: Path, house: FakeHouse) -> None:
-    first = told(house)
+    first = survey_counts(house)
     house.walk()
     write(home, MANY)
 
-    assert (first[:2], told(house)[:2]) == ((MANY, MANY), (MANY + 1, 1))
+    assert (first[:2], survey_counts(house)[:2]) == ((MANY, MANY), (MANY + 1, 1))
 
 
 def test_open_sessions_are_counted_without_the_timeline(house: FakeHouse, monkeypatch: pytest.MonkeyPatch) -> None:

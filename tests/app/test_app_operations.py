@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kite_memory.app.agent_hooks import kept_head
 from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.config import Config, Dial, EmbedderConfig, ExtractorConfig, RecallConfig
-from kite_memory.distill.scheduler import Asked
+from kite_memory.distill.scheduler import ChunkHandled
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EventType
 from kite_memory.recall.gate import shipped
@@ -69,13 +69,13 @@ def distil_everything(house: Services) -> None:
     house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
     house.pipeline.open_sessions()
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
 
 def hook(house: Services, event: str = "UserPromptSubmit", **fields: Any) -> str:
-    told = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
-    return house.hooks.answer(json.dumps(told).encode())
+    result = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
+    return house.hooks.answer(json.dumps(result).encode())
 
 
 def prompts(house: Services) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ class TestHook:
 
 
 class TestPromptLog:
-    def test_it_tells_what_was_given_and_why_the_latest_first(self, house: Services) -> None:
+    def test_it_shows_what_was_given_and_why_the_latest_first(self, house: Services) -> None:
         hook(house, prompt=ASKS)
         hook(house, prompt="write a haiku about the sea")
 
@@ -307,11 +307,11 @@ class TestPerform:
         self, house: Services, op: str, arguments: dict[str, Any]
     ) -> None:
         try:
-            told = house.operations.perform(op, arguments)
+            answer = house.operations.perform(op, arguments)
         except KiteError as refused:
             assert str(refused)
         else:
-            json.dumps(told)
+            json.dumps(answer)
 
     @pytest.mark.parametrize("limit", [-5, 0, 1, 10**9])
     def test_limits_are_kept_within_reason(self, house: Services, limit: int) -> None:
@@ -328,7 +328,7 @@ class TestSearch:
         assert {hit["kind"] for hit in everything} > {"insight"}
         assert {hit["kind"] for hit in insights} == {"insight"}
 
-    def test_a_project_that_nobody_knows_is_told_as_such(self, house: Services) -> None:
+    def test_a_project_that_no_one_knows_is_reported_as_such(self, house: Services) -> None:
         unknown = house.operations.search(query="job queue", project="nope")
         known = house.operations.search(query="job queue", project="mycelia")
 
@@ -342,18 +342,18 @@ class TestSearch:
         assert house.operations.search(query="decision: zebra crossing")["hits"] == []
 
     def test_a_kind_alone_lists_its_newest_notes(self, house: Services) -> None:
-        told = house.operations.search(query="decision:")
+        found = house.operations.search(query="decision:")
         later = house.operations.search(query="insight:", since="2026-03-04")
 
-        assert [hit["kind"] for hit in told["hits"]] == ["decision"]
-        assert {event["type"] for event in told["events"]} <= {"decision"}
+        assert [hit["kind"] for hit in found["hits"]] == ["decision"]
+        assert {event["type"] for event in found["events"]} <= {"decision"}
         assert later["hits"] == []
 
     def test_notes_are_not_searched_by_session_and_that_is_said(self, house: Services) -> None:
-        told = house.operations.search(query="insight: session:d3300000 pool")
+        found = house.operations.search(query="insight: session:d3300000 pool")
 
-        assert (told["hits"], told["events"]) == ([], [])
-        assert told["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
+        assert (found["hits"], found["events"]) == ([], [])
+        assert found["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
 
     def test_several_prefixes_add_up(self, house: Services) -> None:
         hits = house.operations.search(query="insight: decision:linter workers pool queue")["hits"]
@@ -376,10 +376,10 @@ class TestSearch:
 
         assert [hit["path"] for hit in hits] == ["own.md"]
 
-    def test_an_event_is_told_with_its_evidence(self, house: Services) -> None:
-        told = house.operations.search(query="session:d3300000 find out why")
+    def test_an_event_is_reported_with_its_evidence(self, house: Services) -> None:
+        found = house.operations.search(query="session:d3300000 find out why")
 
-        (asked, *_) = told["events"]
+        (asked, *_) = found["events"]
         assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
         assert asked["snippet"] == "The worker tests hang in CI. Find out why."
         file, _, span = asked["where"].rpartition(":")
@@ -387,21 +387,21 @@ class TestSearch:
         assert "The worker tests hang in CI." in Path(file).read_bytes()[start:end].decode()
         assert asked["reference"].endswith(f"{asked['session']}#{asked['id'][:8]}")
 
-    def test_what_a_note_says_already_is_not_told_again_as_its_event(self, house: Services) -> None:
-        told = house.operations.search(query="connection pool size")
+    def test_what_a_note_says_already_is_not_reported_again_as_its_event(self, house: Services) -> None:
+        found = house.operations.search(query="connection pool size")
 
-        rests_on = {reference for hit in told["hits"] for reference in hit["evidence"]}
+        rests_on = {reference for hit in found["hits"] for reference in hit["evidence"]}
         assert rests_on
-        assert rests_on.isdisjoint(event["reference"] for event in told["events"])
+        assert rests_on.isdisjoint(event["reference"] for event in found["events"])
 
     def test_a_prefix_of_events_finds_events_alone(self, house: Services) -> None:
-        told = house.operations.search(query="session:d3300000 pool")
+        found = house.operations.search(query="session:d3300000 pool")
 
-        assert told["hits"] == []
-        assert {event["session"] for event in told["events"]} == {"d3300000-0000-4000-8000-000000000002"}
+        assert found["hits"] == []
+        assert {event["session"] for event in found["events"]} == {"d3300000-0000-4000-8000-000000000002"}
 
     @pytest.mark.parametrize("query", ["insight: pool", "error: pool", "session:beef pool"])
-    def test_no_event_is_told_that_was_not_asked_for(self, house: Services, query: str) -> None:
+    def test_no_event_is_reported_that_was_not_asked_for(self, house: Services, query: str) -> None:
         assert house.operations.search(query=query)["events"] == []
 
     def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: Services) -> None:
@@ -419,38 +419,38 @@ class TestSearch:
 
 class TestRecall:
     def test_it_is_what_the_hook_gives(self, house: Services) -> None:
-        told = house.operations.recall(prompt=ASKS, cwd=str(house.config.vault.parent / "mycelia"))
+        answer = house.operations.recall(prompt=ASKS, cwd=str(house.config.vault.parent / "mycelia"))
 
-        assert told["block"] == hook(house, prompt=ASKS)
-        assert told["for_the_judge"] == 0
+        assert answer["block"] == hook(house, prompt=ASKS)
+        assert answer["for_the_judge"] == 0
 
     def test_it_is_explained_part_by_part(self, house: Services) -> None:
-        told = house.operations.recall(prompt=ASKS, explain=True)
+        answer = house.operations.recall(prompt=ASKS, explain=True)
 
-        explained = told["explained"]["candidates"]
-        assert [each["id"] for each in explained] == [each["id"] for each in told["candidates"]]
-        for candidate, each in zip(told["candidates"], explained, strict=True):
+        explained = answer["explained"]["candidates"]
+        assert [each["id"] for each in explained] == [each["id"] for each in answer["candidates"]]
+        for candidate, each in zip(answer["candidates"], explained, strict=True):
             assert candidate["score"] == pytest.approx(1 / (1 + math.exp(-sum(each["parts"].values()))), abs=1e-3)
             assert each["figures"]["margin"] <= explained[0]["figures"]["margin"]
-        assert told["explained"]["query"]["prompt"] == ASKS
+        assert answer["explained"]["query"]["prompt"] == ASKS
 
     def test_a_session_is_what_the_timeline_has_of_it(self, house: Services) -> None:
         (session, *_) = house.timeline.sessions_named("")
         last = [event for event in house.timeline.events(session.provider, session.id) if event.type is EventType.USER_MESSAGE][-1]
 
-        told = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
+        answer = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
 
-        surroundings = told["explained"]["query"]["surroundings"]
+        surroundings = answer["explained"]["query"]["surroundings"]
         assert surroundings["prompts"][0] == last.text[:400]
         assert surroundings["exchange"]
         assert surroundings["position"] >= 1
 
     @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
-    def test_a_session_never_seen_or_not_told_from_another_says_nothing(self, house: Services, session: str) -> None:
-        told = house.operations.recall(prompt=ASKS, session=session, explain=True)
+    def test_a_session_never_seen_or_not_distinguished_from_another_says_nothing(self, house: Services, session: str) -> None:
+        answer = house.operations.recall(prompt=ASKS, session=session, explain=True)
 
-        assert not told["silent"]
-        assert told["explained"]["query"]["surroundings"]["position"] == 0
+        assert not answer["silent"]
+        assert answer["explained"]["query"]["surroundings"]["position"] == 0
 
     def test_what_the_session_was_shown_is_left_out(self, house: Services) -> None:
         (session, *_) = house.timeline.sessions_named("")
@@ -469,18 +469,18 @@ class TestRecall:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
         config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
         with open_services(config) as house:
-            told = house.operations.recall(prompt=ASKS, explain=True)
+            answer = house.operations.recall(prompt=ASKS, explain=True)
 
-        assert told["threshold"] == pytest.approx(shipped().thresholds[dial])
-        assert told["threshold"] > least
+        assert answer["threshold"] == pytest.approx(shipped().thresholds[dial])
+        assert answer["threshold"] > least
 
 
 class TestKeys:
     def test_a_key_is_kept_as_agents_keep_theirs(self, house: Services) -> None:
         for text in ("Port 80", "Port 443"):
-            told = house.operations.remember(text=text, key="deploy.port", project="mycelia")
+            answer = house.operations.remember(text=text, key="deploy.port", project="mycelia")
 
-        shown = house.operations.show(note=told["id"], history=True)
+        shown = house.operations.show(note=answer["id"], history=True)
 
         assert [(each["version"], each["text"], each["by"]) for each in shown["versions"]] == [
             (2, "Port 443", "you"),
@@ -503,14 +503,14 @@ class TestKeys:
         assert not any("80" in hit["title"] for hit in house.operations.search(query="port 80")["hits"])
 
     def test_a_note_without_a_key_has_no_versions(self, house: Services) -> None:
-        told = house.operations.remember(text="The walnut tree is old")
+        answer = house.operations.remember(text="The walnut tree is old")
 
-        assert house.operations.show(note=told["id"], history=True)["versions"] == []
+        assert house.operations.show(note=answer["id"], history=True)["versions"] == []
 
     def test_forgotten_it_is_gone_for_agents_too(self, house: Services) -> None:
-        told = house.operations.remember(text="Port 80", key="deploy.port", project="mycelia")
+        answer = house.operations.remember(text="Port 80", key="deploy.port", project="mycelia")
 
-        house.operations.forget(note=told["id"])
+        house.operations.forget(note=answer["id"])
 
         assert house.vault.keys.count() == 0
         assert house.vault.keys.called("deploy.port") == []
@@ -524,22 +524,22 @@ class TestKeys:
 
 class TestExpiry:
     def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, house: Services) -> None:
-        told = house.operations.remember(text="The walnut tree sleeps", ttl="1s", project="mycelia")
-        file = house.config.vault / told["path"]
+        answer = house.operations.remember(text="The walnut tree sleeps", ttl="1s", project="mycelia")
+        file = house.config.vault / answer["path"]
         lines = [
             line if not line.startswith("expires:") else "expires: 2026-01-01T00:00:00Z" for line in file.read_text().splitlines()
         ]
         file.write_text("\n".join(lines) + "\n")
         house.pipeline.compare_vault()
 
-        for op, arguments in (("show", {"note": told["id"]}), ("why", {"note": told["id"]})):
+        for op, arguments in (("show", {"note": answer["id"]}), ("why", {"note": answer["id"]})):
             with pytest.raises(NoteNotFound) as refused:
                 house.operations.perform(op, arguments)
             assert "expired" in str(refused.value) and refused.value.hint
         assert house.operations.search(query="walnut")["hits"] == []
-        assert told["id"] not in [each["id"] for each in house.operations.status()["last_notes"]]
-        assert house.operations.show(note=told["id"], expired=True)["file"] == str(file)
-        assert house.operations.forget(note=told["id"])["notes"]
+        assert answer["id"] not in [each["id"] for each in house.operations.status()["last_notes"]]
+        assert house.operations.show(note=answer["id"], expired=True)["file"] == str(file)
+        assert house.operations.forget(note=answer["id"])["notes"]
 
 
 class TestRemember:
@@ -581,9 +581,9 @@ class TestForget:
     def test_a_dry_run_moves_nothing(self, house: Services) -> None:
         before = len(list(house.vault.entries()))
 
-        told = house.operations.forget(matching="linter", dry_run=True)["notes"]
+        notes = house.operations.forget(matching="linter", dry_run=True)["notes"]
 
-        assert [note["path"].split("/")[0] for note in told] == ["people"]
+        assert [note["path"].split("/")[0] for note in notes] == ["people"]
         assert len(list(house.vault.entries())) == before
 
     def test_a_session_is_swept_with_all_that_rests_on_it(self, house: Services) -> None:
@@ -614,9 +614,9 @@ class TestForget:
 
 class TestWhy:
     def test_evidence_is_the_very_line(self, house: Services) -> None:
-        told = house.operations.why(note="postgresql")
+        report = house.operations.why(note="postgresql")
 
-        (piece, *_) = told["evidence"]
+        (piece, *_) = report["evidence"]
         (event, *_) = piece["events"]
         file, _, span = event["where"].rpartition(":")
         start, end = map(int, span.split("-"))
@@ -633,12 +633,12 @@ class TestWhy:
         }
         said = "User: we decided to prune the quinces in February, because their buds open early in this valley."
         mine: dict[str, Any] = {"project": "orchard", "session": "", "ai": "codex"}
-        told, turns = (
+        result, turns = (
             house.operations.perform("bridge", {"tool": "save-conversation", "arguments": each, "asker": mine})["result"]
             for each in (record, {"claude_conversation_uuid": uuid.replace("0", "1"), "full_transcript": said})
         )
 
-        for id in (told["journal"], *told["notes"]):
+        for id in (result["journal"], *result["notes"]):
             (piece,) = house.operations.why(note=id)["evidence"]
             (event,) = piece["events"]
             file, _, span = event["where"].rpartition(":")
@@ -652,13 +652,13 @@ class TestWhy:
             '---\nevidence: ["nonsense", "claude-code:x#", "a:b#c"]\n---\nThe walnut tree is old.\n'
         )
 
-        told = house.operations.why(note="own")
+        report = house.operations.why(note="own")
 
-        assert [piece["events"] for piece in told["evidence"]] == [[], [], []]
+        assert [piece["events"] for piece in report["evidence"]] == [[], [], []]
 
 
 class TestSources:
-    def test_status_tells_of_each_provider_what_was_found_and_read(self, tmp_path: Path) -> None:
+    def test_status_shows_for_each_provider_what_was_found_and_read(self, tmp_path: Path) -> None:
         config = dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())
         with open_services(config) as house:
             path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
@@ -670,7 +670,7 @@ class TestSources:
 
         assert list(before) == ["aider", "claude-code", "copilot-cli"]
         assert [before[name]["there"] for name in before] == [False, False, True]
-        assert [(told["copilot-cli"]["found"], told["copilot-cli"]["read"]) for told in (before, after)] == [(1, 0), (1, 1)]
+        assert [(result["copilot-cli"]["found"], result["copilot-cli"]["read"]) for result in (before, after)] == [(1, 0), (1, 1)]
         assert (after["copilot-cli"]["skipped"], after["copilot-cli"]["events"]) == (1, 11)
 
     def test_aider_is_looked_for_where_other_agents_have_worked(self, tmp_path: Path) -> None:
@@ -689,7 +689,7 @@ class TestSources:
 
 
 class TestVault:
-    def test_status_tells_of_the_vault_as_it_is_now(self, house: Services) -> None:
+    def test_status_shows_for_the_vault_as_it_is_now(self, house: Services) -> None:
         away = house.config.vault.with_name("elsewhere")
         house.config.vault.rename(away)
         house.operations.status()
@@ -697,10 +697,10 @@ class TestVault:
         frozen = house.vault.frozen
         away.rename(house.config.vault)
         (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
-        told = house.operations.status()
+        report = house.operations.status()
 
         assert str(house.config.vault) in frozen
-        assert (house.vault.frozen, told["problems"], told["notes"]["total"]) == ("", [], 4)
+        assert (house.vault.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
 
     def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
@@ -725,7 +725,7 @@ class TestVault:
         assert bare.operations.status()["problems"] == []
         assert bare.operations.search(query="anything")["problems"] == [f"there is no vault at {bare.config.vault}"]
 
-    def test_a_vault_that_is_away_is_told_from_a_note_that_is_not_there(self, house: Services) -> None:
+    def test_a_vault_that_is_away_is_distinguished_from_a_note_that_is_not_there(self, house: Services) -> None:
         with pytest.raises(NoteNotFound):
             house.operations.show(note="walnut")
         house.config.vault.rename(house.config.vault.with_name("elsewhere"))

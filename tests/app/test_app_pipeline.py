@@ -15,7 +15,7 @@ import pytest
 from kite_memory.app.forgetting import Forgetting, Ground
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.model.record import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
@@ -74,15 +74,15 @@ def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, 
     assert [hit.note.id for hit in house.recall.answer(asked).hits] == [note.id]
 
 
-def test_a_long_transcript_keeps_nobody_from_stopping(home: Path, house: FakeHouse) -> None:
+def test_a_long_transcript_keeps_no_one_from_stopping(home: Path, house: FakeHouse) -> None:
     file = transcript(home, *(f"{number} {'pears and plums ' * 4_000}" for number in range(50)))
 
-    told = house.pipeline.ingest(house.source, file, stop=lambda: True)
+    count = house.pipeline.ingest(house.source, file, stop=lambda: True)
     unread = [path for _, path, _ in house.pipeline.unread()]
     more = house.pipeline.ingest(house.source, file)
 
     assert unread == [file]
-    assert told + more == house.timeline.counts()[0].events
+    assert count + more == house.timeline.counts()[0].events
     assert more > 0
     assert house.pipeline.unread() == []
 
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at
     assert counts == [2, 2, 2]
 
 
-def test_a_second_walk_adds_nothing_and_asks_nobody(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+def test_a_second_walk_adds_nothing_and_asks_no_one(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
     house.walk()
     before, asked = bytes_of(home / "vault"), list(extractor.asked)
@@ -149,7 +149,7 @@ def test_a_second_walk_adds_nothing_and_asks_nobody(home: Path, house: FakeHouse
     assert house.pipeline.unread() == []
 
 
-def test_reading_everything_anew_from_a_lost_timeline_asks_nobody(home: Path, extractor: ScriptedExtractor) -> None:
+def test_reading_everything_anew_from_a_lost_timeline_asks_no_one(home: Path, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
     with fake_house(home, extractor) as first:
         first.walk()
@@ -428,7 +428,7 @@ def test_a_read_only_vault_waits(home: Path, house: FakeHouse) -> None:
     assert len(notes(house)) == 1
 
 
-def test_a_full_disk_waits_and_asks_nobody_meanwhile(home: Path, extractor: ScriptedExtractor) -> None:
+def test_a_full_disk_waits_and_asks_no_one_meanwhile(home: Path, extractor: ScriptedExtractor) -> None:
     full = True
 
     def step(doing: str) -> None:
@@ -469,7 +469,7 @@ def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, hous
 
     house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
     assert extractor.asked == []
@@ -482,7 +482,7 @@ def read_all(house: FakeHouse) -> None:
 
 def distil_all(house: FakeHouse) -> None:
     house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), Asked):
+    while isinstance(house.pipeline.distil(), ChunkHandled):
         pass
 
 
@@ -524,7 +524,7 @@ def test_a_session_that_went_on_after_it_was_passed_over_is_taken_up_by_what_was
     assert house.pipeline.passed_over() == []
 
 
-def test_only_what_went_on_since_then_and_of_the_agent_named_is_told_as_passed_over(home: Path, house: FakeHouse) -> None:
+def test_only_what_went_on_since_then_and_of_the_agent_named_is_reported_as_passed_over(home: Path, house: FakeHouse) -> None:
     transcript(home, SAID)
     read_all(house)
     house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="codex")

@@ -89,7 +89,7 @@ def test_what_is_asked_to_be_kept_is_a_note_and_found(house: FakeHouse, saying: 
     assert errors == []
 
 
-def test_a_rule_is_a_preference_and_everywhere_is_nobodys_project(house: FakeHouse, saying: PromptCapture) -> None:
+def test_a_rule_is_a_preference_and_everywhere_is_no_ones_project(house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, "From now on use tabs in all my projects.")
 
     (note,) = notes(house)
@@ -236,7 +236,7 @@ def test_another_thought_on_the_same_line_is_a_note_of_its_own(home: Path, sayin
     assert {note.title for note in notes(house)} == {KEPT, "New labels for the pear rows"}
 
 
-def test_a_vault_that_is_not_there_is_told_of_and_the_next_prompt_is_heard(
+def test_a_vault_that_is_not_there_is_reported_and_the_next_prompt_is_heard(
     house: FakeHouse, saying: PromptCapture, errors: list[BaseException]
 ) -> None:
     away = house.vault.root.with_name("away")
@@ -284,7 +284,7 @@ PROMPT = {"session_id": SESSION, "cwd": CWD, "prompt": SAID}
 
 
 @pytest.mark.parametrize(
-    ("agent", "told", "heard"),
+    ("agent", "expected", "heard"),
     [
         ("claude-code", {"hook_event_name": "UserPromptSubmit", **PROMPT}, [SAID]),
         ("codex", {"hook_event_name": "UserPromptSubmit", **PROMPT}, [SAID]),
@@ -299,8 +299,8 @@ PROMPT = {"session_id": SESSION, "cwd": CWD, "prompt": SAID}
         ("claude-code", {"hook_event_name": "PostToolUse", **PROMPT, "tool_name": "Bash"}, []),
     ],
 )
-def test_only_a_persons_own_prompt_is_heard_whoever_the_agent_is(
-    house: FakeHouse, agent: str, told: dict[str, str], heard: list[str]
+def test_only_a_persons_own_prompt_is_heard_no_matter_who_the_agent_is(
+    house: FakeHouse, agent: str, expected: dict[str, str], heard: list[str]
 ) -> None:
     ears: list[str] = []
 
@@ -309,7 +309,7 @@ def test_only_a_persons_own_prompt_is_heard_whoever_the_agent_is(
         assert (session, project) == (SESSION, PROJECT)
 
     moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, capture=capture)
-    moments.answer(json.dumps(told).encode(), agent)
+    moments.answer(json.dumps(expected).encode(), agent)
     moments.close()
 
     assert ears == heard

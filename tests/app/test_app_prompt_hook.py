@@ -25,8 +25,8 @@ FIELDS = ("hook_event_name", "session_id", "cwd", "prompt", "source", "agent_id"
 TOOL = {"hook_event_name": "PostToolUse", "session_id": "s", "cwd": "/home/ada/orchard", "tool_name": "Bash"}
 
 
-def read(told: object) -> HookInput | None:
-    return read_hook_input(json.dumps(told).encode())
+def read(value: object) -> HookInput | None:
+    return read_hook_input(json.dumps(value).encode())
 
 
 def test_a_prompt_is_read_and_what_we_do_not_know_is_passed_over() -> None:
@@ -45,7 +45,7 @@ def test_a_session_says_why_it_starts() -> None:
     assert started == HookInput(event="SessionStart", name="SessionStart", session="s", source="compact")
 
 
-def test_a_sub_agent_is_told_from_a_person() -> None:
+def test_a_sub_agent_is_distinguished_from_a_person() -> None:
     asked = read({**PROMPT, "agent_id": "a1", "agent_type": "Explore"})
 
     assert asked is not None
@@ -90,10 +90,10 @@ def test_an_odd_value_costs_its_field_and_no_more(field: str, value: Any) -> Non
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), ANYTHING))
-def test_any_json_is_read_without_a_word(told: dict[str, Any]) -> None:
-    asked = read(told)
+def test_any_json_is_read_without_a_word(content: dict[str, Any]) -> None:
+    asked = read(content)
 
-    assert (asked is not None) == isinstance(told.get("hook_event_name"), str)
+    assert (asked is not None) == isinstance(content.get("hook_event_name"), str)
 
 
 @given(st.binary())
@@ -191,18 +191,24 @@ def test_of_many_calls_some_are_read() -> None:
 @pytest.mark.parametrize("event", sorted(TOOL_EVENTS))
 @pytest.mark.parametrize("cut", [600_000, 1_000_000, None])
 def test_of_a_long_input_the_head_is_enough(event: str, cut: int | None) -> None:
-    told = {"session_id": "s", "cwd": "/home/ada", "hook_event_name": event, "tool_name": "Read", "tool_response": "x" * 1_000_000}
+    fields = {
+        "session_id": "s",
+        "cwd": "/home/ada",
+        "hook_event_name": event,
+        "tool_name": "Read",
+        "tool_response": "x" * 1_000_000,
+    }
 
-    asked = read_hook_input(json.dumps(told).encode()[:cut])
+    asked = read_hook_input(json.dumps(fields).encode()[:cut])
 
     assert asked == HookInput(event=event, name=event, session="s", cwd="/home/ada")
 
 
 def test_a_long_inputs_content_cannot_speak_for_the_agent() -> None:
     planted = {"session_id": "another", "hook_event_name": "UserPromptSubmit", "content": "x" * 1_000_000}
-    told = {"session_id": "s", "agent_id": "a1", "hook_event_name": "PreToolUse", "tool_input": planted}
+    fields = {"session_id": "s", "agent_id": "a1", "hook_event_name": "PreToolUse", "tool_input": planted}
 
-    asked = read_hook_input(json.dumps(told).encode())
+    asked = read_hook_input(json.dumps(fields).encode())
 
     assert asked == HookInput(event="PreToolUse", name="PreToolUse", session="s", is_subagent=True)
 
@@ -233,9 +239,9 @@ GEMINI = "Output: make: no rule\nError: (none)\nExit Code: {}\nProcess Group PGI
     ],
 )
 def test_a_failed_command_is_known_by_what_its_agent_says_of_it(response: Any, failed: bool) -> None:
-    told = {"hook_event_name": "AfterTool", "tool_name": "run_shell_command", "tool_input": {"command": "make"}}
+    fields = {"hook_event_name": "AfterTool", "tool_name": "run_shell_command", "tool_input": {"command": "make"}}
 
-    asked = read_hook_input(json.dumps({**told, "tool_response": response}).encode())
+    asked = read_hook_input(json.dumps({**fields, "tool_response": response}).encode())
 
     assert asked is not None
     assert [bool(call.error) for call in asked.calls] == [failed]

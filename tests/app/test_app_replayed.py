@@ -20,13 +20,13 @@ LONG_AFTER = 10_000.0
 
 def session() -> Transcript:
     """Eight turns; in each the agent says what it found, is silent for longer than a rest, goes on, and sums up."""
-    told = Transcript()
+    transcript = Transcript()
     at = BEGIN
 
     def said(row: str, *words: str, after: float) -> None:
         nonlocal at
         at += timedelta(seconds=after)
-        (told.user if row == "user" else told.assistant)(*words, timestamp=at.isoformat())
+        (transcript.user if row == "user" else transcript.assistant)(*words, timestamp=at.isoformat())
 
     for number, tree in enumerate(TREES):
         said("user", f"Why does the {tree} wilt? From now on always water the {tree} before noon.", after=40)
@@ -36,11 +36,11 @@ def session() -> Transcript:
             after=2,
         )
         at += timedelta(seconds=6)
-        told.call("Bash", f"toolu_{number}", command=f"prune --tree {tree}")
-        told.rows[-1]["timestamp"] = at.isoformat()
-        told.result(f"toolu_{number}", "pruned", timestamp=(at + timedelta(seconds=1)).isoformat())
+        transcript.call("Bash", f"toolu_{number}", command=f"prune --tree {tree}")
+        transcript.rows[-1]["timestamp"] = at.isoformat()
+        transcript.result(f"toolu_{number}", "pruned", timestamp=(at + timedelta(seconds=1)).isoformat())
         said("assistant", f"Decision: we wrap the {tree} in jute instead of plastic, since plastic rots bark{number}.", after=2)
-    return told
+    return transcript
 
 
 class Clock:
@@ -66,11 +66,11 @@ def file_of(home: Path) -> Path:
     return folder / f"{SESSION}.jsonl"
 
 
-def at_once(home: Path, told: Transcript) -> dict[str, str]:
+def at_once(home: Path, transcript: Transcript) -> dict[str, str]:
     clock = Clock()
     with fake_house(home, OfflineExtractor(), policy=FREE, clock=clock) as house:
         path = file_of(home)
-        path.write_bytes(told.bytes)
+        path.write_bytes(transcript.bytes)
         clock.now += LONG_AFTER
         house.pipeline.ingest(house.source, path)
         clock.now += LONG_AFTER
@@ -78,12 +78,12 @@ def at_once(home: Path, told: Transcript) -> dict[str, str]:
         return notes(house)
 
 
-def line_by_line(home: Path, told: Transcript, looks_at: tuple[float, ...]) -> dict[str, str]:
+def line_by_line(home: Path, transcript: Transcript, looks_at: tuple[float, ...]) -> dict[str, str]:
     clock = Clock()
-    times = [datetime.fromisoformat(row["timestamp"]).timestamp() for row in told.rows]
+    times = [datetime.fromisoformat(row["timestamp"]).timestamp() for row in transcript.rows]
     with fake_house(home, OfflineExtractor(), policy=FREE, clock=clock) as house:
         path = file_of(home)
-        for row, at, following in zip(told.rows, times, [*times[1:], times[-1] + LONG_AFTER], strict=True):
+        for row, at, following in zip(transcript.rows, times, [*times[1:], times[-1] + LONG_AFTER], strict=True):
             clock.now = at
             with path.open("ab") as file:
                 file.write(json.dumps(row).encode() + b"\n")

@@ -10,7 +10,7 @@ import pytest
 
 from kite_memory.app import review as reviewing_module
 from kite_memory.app.consolidation import Consolidation
-from kite_memory.app.review import Changed, Review
+from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
@@ -336,10 +336,10 @@ def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing:
     standing = remember(house, STANDING)
     (note,) = propose(house, fact("Staging server memory", DOUBTFUL))
 
-    told = reviewing.review()
+    report = reviewing.review()
 
-    (each,) = told["notes"]
-    assert told["waiting"] == 1
+    (each,) = report["notes"]
+    assert report["waiting"] == 1
     assert (each["id"], each["origin"], each["status"]) == (note.id, "tool", "proposed")
     assert each["choices"] == ["accept", "merge", "reject"]
     assert each["nearest"]["id"] == standing.id
@@ -349,10 +349,10 @@ def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing:
 def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse, reviewing: Review) -> None:
     (note,) = propose(house, fact("Staging memory", DOUBTFUL))
 
-    with pytest.raises(Changed):
+    with pytest.raises(NoteChanged):
         reviewing.judge(note=note.id, verdict="accept", seen="0123456789abcdef")
-    (told,) = reviewing.review()["notes"]
-    judged = reviewing.judge(note=note.id, verdict="accept", seen=told["version"])
+    (result,) = reviewing.review()["notes"]
+    judged = reviewing.judge(note=note.id, verdict="accept", seen=result["version"])
 
     assert judged["verdict"] == "accept"
     assert status(house, note) is NoteStatus.ACCEPTED
@@ -465,14 +465,14 @@ def long_note(house: FakeHouse, *, headings: bool = True) -> Note:
 
 def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(house: FakeHouse, reviewing: Review) -> None:
     note = long_note(house)
-    (told,) = reviewing.review()["notes"]
+    (result,) = reviewing.review()["notes"]
     reviewing.keep_page()
     shown = page(house).read_text(encoding="utf-8")
     tick(house, "make a note of each")
 
     look(house, reviewing)
 
-    assert told["choices"] == ["divide", "whole"]
+    assert result["choices"] == ["divide", "whole"]
     assert "could be 3 notes: Where the pears stand · What the gate needs · Who prunes in March" in shown
     parts = [each for each in notes(house) if each.id != note.id]
     assert sorted(part.title for part in parts) == ["What the gate needs", "Where the pears stand", "Who prunes in March"]
@@ -500,13 +500,13 @@ def consolidating(reviewing: Review) -> Consolidation:
     return found
 
 
-def test_where_there_is_nothing_to_divide_it_at_a_person_is_told_what_to_do(house: FakeHouse, reviewing: Review) -> None:
+def test_where_there_is_nothing_to_divide_it_at_a_person_learns_what_to_do(house: FakeHouse, reviewing: Review) -> None:
     long_note(house, headings=False)
 
-    (told,) = reviewing.review()["notes"]
+    (result,) = reviewing.review()["notes"]
     reviewing.keep_page()
 
-    assert told["choices"] == ["whole"]
+    assert result["choices"] == ["whole"]
     assert "without headings: put one above each matter (`## …`)" in page(house).read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a search asks for, told by its prefixes."""
+"""What a search asks for, shown by its prefixes."""
 
 import pytest
 

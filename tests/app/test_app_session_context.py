@@ -1,4 +1,4 @@
-"""What the timeline tells recall."""
+"""What the timeline shows recall."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -22,10 +22,10 @@ def said(title: str, body: str, *rejected: str) -> "Answering":
 
 class Answering:
     def __init__(self, title: str, body: str, rejected: Sequence[str]) -> None:
-        self._told = (title, body, rejected)
+        self._reported = (title, body, rejected)
 
     def __call__(self, chunk: Chunk) -> Answer:
-        title, body, rejected = self._told
+        title, body, rejected = self._reported
         decision = Decision(
             title=title,
             body=body,
@@ -89,13 +89,13 @@ def test_what_a_person_lets_stand_again_is_said_again(tmp_path: Path) -> None:
 def changing(title: str, body: str, does: Literal["replaces", "amends"], *, origin: Origin = "user") -> Callable[[Chunk], Answer]:
     """What a model makes of a chunk, where it says what that does to the first note it was shown."""
 
-    def told(chunk: Chunk) -> Answer:
+    def answer_to(chunk: Chunk) -> Answer:
         change = Change(note=chunk.remembered[0].id, does=does, because="row locks are needed now")
         item = Decision(title=title, body=body, evidence=(chunk.events[0].id,), importance=2, origin=origin, change=change)
         weighed = tuple(note.id for note in chunk.remembered)
         return Answer(record=Record(topics=(Topic(name="the queue", summary="", items=(item,)),), weighed=weighed), usage=Usage())
 
-    return told
+    return answer_to
 
 
 def test_a_note_is_offered_to_a_later_session_and_replaced_by_what_is_said_there(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_persons_rule_is_not_changed_on_anybody_elses_word(tmp_path: Path) -> 
     assert new.conflicts == (Path(old.path).stem,)
 
 
-def test_of_two_notes_that_a_model_read_and_let_stand_nobody_is_asked(tmp_path: Path) -> None:
+def test_of_two_notes_that_a_model_read_and_let_stand_no_one_is_asked(tmp_path: Path) -> None:
     def beside(chunk: Chunk) -> Answer:
         answer = VAGUE(chunk)
         return replace(answer, record=replace(answer.record, weighed=tuple(note.id for note in chunk.remembered)))

@@ -64,11 +64,11 @@ class Listening(TeamRecall):
 
     def ask(self, query: str, project: str, *, until: float) -> TeamQuery | None:
         self.asked.append((query, project, until))
-        told = self
+        result = self
 
         class Known(TeamQuery):
             def hits(self) -> tuple[Hit, ...]:
-                told.looked.append(told.clock())
+                result.looked.append(result.clock())
                 return super().hits()
 
         telling = Known(until=until, clock=self.clock)
@@ -147,12 +147,12 @@ def test_a_note_of_the_team_s_is_shown_as_the_team_s(rooms: Rooms) -> None:
 @pytest.mark.parametrize(
     "prompt", ["", "yes", "ok, go ahead", "/compact", "/review the queue", "thanks!", "<private>geese guard it</private>"]
 )
-def test_a_prompt_that_needs_nothing_asks_nobody(rooms: Rooms, prompt: str) -> None:
+def test_a_prompt_that_needs_nothing_asks_no_one(rooms: Rooms, prompt: str) -> None:
     assert rooms.prompted(prompt) == ""
     assert rooms.listening.asked == []
 
 
-def test_what_no_person_said_asks_nobody(rooms: Rooms) -> None:
+def test_what_no_person_said_asks_no_one(rooms: Rooms) -> None:
     rooms.prompted("<task-notification>the job queue's database has ended</task-notification>")
     rooms.prompted(agent_id="a1")
     rooms.prompted(cwd="")
@@ -197,7 +197,7 @@ def test_one_s_own_come_first_and_the_team_fills_what_is_left_of_two(rooms: Room
     assert len(printed) <= 9_500
 
 
-def test_with_two_of_one_s_own_nobody_waits_for_the_team(rooms: Rooms) -> None:
+def test_with_two_of_one_s_own_no_one_waits_for_the_team(rooms: Rooms) -> None:
     rooms.recall.own = own(2)
 
     assert "team" not in rooms.prompted()
@@ -265,13 +265,13 @@ def test_it_is_logged_and_counted_as_any_note_that_was_shown(rooms: Rooms) -> No
     rooms.prompted()
 
     (occasion,) = rooms.recall.occasions(5)
-    told = occasion_json(occasion, {})
+    result = occasion_json(occasion, {})
     counted = helping(rooms.recall.memory, (), NOW)
 
-    assert told["moment"] == "team"
-    assert told["reason"] == "1 of the team's: best 0.80"
-    assert told["prompt"] == ASKS
-    assert [(note["id"], note["title"], note["score"]) for note in told["notes"]] == [("team:q1", "(the team's)", 0.8)]
+    assert result["moment"] == "team"
+    assert result["reason"] == "1 of the team's: best 0.80"
+    assert result["prompt"] == ASKS
+    assert [(note["id"], note["title"], note["score"]) for note in result["notes"]] == [("team:q1", "(the team's)", 0.8)]
     assert counted["shown"] == 1
     assert counted["weeks"][0]["by_moment"]["team"]["shown"] == 1
 
@@ -292,7 +292,7 @@ def test_who_did_not_choose_it_has_no_colleagues(tmp_path: Path, monkeypatch: py
     assert colleagues(tmp_path, **team) is None
 
 
-def test_without_a_token_there_are_none_and_with_one_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_token_none_exists_and_with_one_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KMEM_TEAM_TOKEN", raising=False)
     assert colleagues(tmp_path, ask="prompt") is None
 

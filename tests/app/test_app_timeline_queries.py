@@ -58,8 +58,8 @@ def worked(house: Services) -> Services:
 
 
 def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
-    return told
+    content: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+    return content
 
 
 def with_model(house: Services, *answers: str | Callable[[Inquiry], Ending], dollars: float = 1) -> QuestionAnswering:
@@ -83,10 +83,10 @@ def polishing(**better: str) -> Callable[[Inquiry], Ending]:
 
     def answer(inquiry: Inquiry) -> Ending:
         lines = re.findall(r"^(\d+)\. (.*)$", inquiry.user, re.MULTILINE)
-        told = [
+        rows = [
             {"n": int(number), "text": text} for number, line in lines for word, text in better.items() if line.startswith(word)
         ]
-        return Reply(text=json.dumps({"lines": told}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.001))
+        return Reply(text=json.dumps({"lines": rows}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.001))
 
     return answer
 
@@ -105,12 +105,12 @@ class TestTimeline:
         ]
 
     def test_a_session_is_named_by_a_beginning_that_no_other_has(self, worked: Services) -> None:
-        told = perform(worked, "timeline", session=OTHER.id[:6])
+        answer = perform(worked, "timeline", session=OTHER.id[:6])
 
-        assert told["session"]["id"] == OTHER.id
-        assert [event["ordinal"] for event in told["events"]] == sorted(event["ordinal"] for event in told["events"])
-        assert {"next", "touches_file", "runs_command"} <= {edge["kind"] for edge in told["edges"]}
-        assert told["next"] is None
+        assert answer["session"]["id"] == OTHER.id
+        assert [event["ordinal"] for event in answer["events"]] == sorted(event["ordinal"] for event in answer["events"])
+        assert {"next", "touches_file", "runs_command"} <= {edge["kind"] for edge in answer["edges"]}
+        assert answer["next"] is None
 
     def test_the_agent_may_be_named_too(self, worked: Services) -> None:
         assert perform(worked, "timeline", session=f"codex:{OTHER.id}")["session"]["provider"] == "codex"
@@ -142,10 +142,10 @@ class TestTimeline:
         events = perform(worked, "timeline", session=OTHER.id)["events"]
         cited = next(event for event in events if event["type"] == "test_result")
 
-        told = perform(worked, "timeline", session=cited["reference"])
+        answer = perform(worked, "timeline", session=cited["reference"])
 
-        assert cited["id"] in [event["id"] for event in told["events"]]
-        assert len(told["events"]) <= 2 * timeline_queries._AROUND + 20
+        assert cited["id"] in [event["id"] for event in answer["events"]]
+        assert len(answer["events"]) <= 2 * timeline_queries._AROUND + 20
 
     def test_a_long_session_comes_in_pieces_that_are_the_whole(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         work = Work()
@@ -154,54 +154,54 @@ class TestTimeline:
         house.timeline.commit([work.look()], SESSION.provider)
         monkeypatch.setattr(timeline_queries, "_PAGE_CHARACTERS", 1_500)
 
-        told: list[str] = []
+        lines: list[str] = []
         after: int | None = -1
         while after is not None:
             piece = perform(house, "timeline", session=SESSION.id, after=after)
-            told += [event["id"] for event in piece["events"]]
+            lines += [event["id"] for event in piece["events"]]
             after = piece["next"]
 
-        assert told == [event.id for event in work.events]
+        assert lines == [event.id for event in work.events]
 
     def test_notes_made_from_a_session_are_named(self, worked: Services) -> None:
         assert perform(worked, "timeline", session=OTHER.id)["notes"] == []
 
 
 class TestResume:
-    def test_the_last_session_of_the_project_is_told(self, worked: Services) -> None:
-        told = perform(worked, "resume", cwd=HOME)
+    def test_the_last_session_of_the_project_is_reported(self, worked: Services) -> None:
+        answer = perform(worked, "resume", cwd=HOME)
 
-        assert told["session"]["id"] == OTHER.id
-        assert "Shall I also log the lease?" in told["text"]
-        assert told["stable"]["command"] == "pytest"
-        assert told["files"][0]["path"] == "sweeper.py"
+        assert answer["session"]["id"] == OTHER.id
+        assert "Shall I also log the lease?" in answer["text"]
+        assert answer["stable"]["command"] == "pytest"
+        assert answer["files"][0]["path"] == "sweeper.py"
 
     def test_a_session_can_be_named(self, worked: Services) -> None:
-        told = perform(worked, "resume", session=SESSION.id[:8])
+        answer = perform(worked, "resume", session=SESSION.id[:8])
 
-        assert "`pytest` failed" in told["text"]
+        assert "`pytest` failed" in answer["text"]
 
     def test_every_line_of_the_text_ends_with_a_citation_that_leads_to_its_event(self, worked: Services) -> None:
-        told = perform(worked, "resume", cwd=HOME)
+        answer = perform(worked, "resume", cwd=HOME)
 
-        lines = [line for line in told["text"].splitlines() if line.startswith("- ")]
+        lines = [line for line in answer["text"].splitlines() if line.startswith("- ")]
         assert lines
         for line in lines:
             reference = EvidenceReference.parse(line.rpartition(" [")[2].removesuffix("]"))
             assert reference is not None and worked.timeline.evidence(reference), line
-        for line in told["lines"]:
+        for line in answer["lines"]:
             for cited in line["evidence"]:
                 reference = EvidenceReference.parse(cited)
                 assert reference is not None and worked.timeline.evidence(reference)
 
     @pytest.mark.parametrize("tokens", [60, 120, 200, 500, 4_000])
     def test_it_is_no_longer_than_asked(self, worked: Services, tokens: int) -> None:
-        told = perform(worked, "resume", cwd=HOME, tokens=tokens)
+        answer = perform(worked, "resume", cwd=HOME, tokens=tokens)
 
-        assert told["tokens"] <= tokens
-        assert told["left_out"] + sum(line.startswith("- ") for line in told["text"].splitlines()) == len(told["lines"])
+        assert answer["tokens"] <= tokens
+        assert answer["left_out"] + sum(line.startswith("- ") for line in answer["text"].splitlines()) == len(answer["lines"])
 
-    def test_a_project_without_sessions_is_not_told_of_another(self, worked: Services) -> None:
+    def test_a_project_without_sessions_gets_no_other_projects_session(self, worked: Services) -> None:
         with pytest.raises(SessionNotFound, match="no session of 'meadow' is known"):
             perform(worked, "resume", cwd="/home/ada/meadow")
 
@@ -222,34 +222,34 @@ class TestPolishing:
     def test_a_line_is_said_better_and_keeps_its_citations(self, worked: Services) -> None:
         plain = perform(worked, "resume", cwd=HOME)
 
-        told = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME, polish=True)
+        brief = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME, polish=True)
 
-        assert (told["by"], told["polished"], told["refused"], told["problems"]) == ("scripted:fake-1", 1, 0, [])
+        assert (brief["by"], brief["polished"], brief["refused"], brief["problems"]) == ("scripted:fake-1", 1, 0, [])
         (before,) = [line for line in plain["lines"] if line["text"] == 'asked last: "Go on with the sweeper"']
-        (after,) = [line for line in told["lines"] if "plain" in line]
+        (after,) = [line for line in brief["lines"] if "plain" in line]
         assert after == {**before, "text": self.BETTER, "plain": before["text"]}
-        assert told["text"] == plain["text"].replace(before["text"], self.BETTER)
+        assert brief["text"] == plain["text"].replace(before["text"], self.BETTER)
 
     def test_what_says_something_else_stays_as_it_was(self, worked: Services) -> None:
         plain = perform(worked, "resume", cwd=HOME)
 
-        told = with_model(worked, polishing(asked="You asked Ada to drop the tables")).resume(cwd=HOME, polish=True)
+        brief = with_model(worked, polishing(asked="You asked Ada to drop the tables")).resume(cwd=HOME, polish=True)
 
-        assert told["text"] == plain["text"]
-        assert (told["polished"], told["refused"]) == (0, 1)
+        assert brief["text"] == plain["text"]
+        assert (brief["polished"], brief["refused"]) == (0, 1)
 
     @pytest.mark.parametrize("tokens", [60, 120, 200, 500])
     def test_it_is_no_longer_than_asked(self, worked: Services, tokens: int) -> None:
         longer = polishing(asked='What you asked the agent last of all was this: "Go on with the sweeper"')
 
-        told = with_model(worked, longer).resume(cwd=HOME, tokens=tokens, polish=True)
+        brief = with_model(worked, longer).resume(cwd=HOME, tokens=tokens, polish=True)
 
-        assert told["tokens"] <= tokens
+        assert brief["tokens"] <= tokens
 
     def test_unasked_no_model_hears_of_it(self, worked: Services) -> None:
-        told = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
+        brief = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
 
-        assert (told["by"], told["polished"]) == ("events", 0)
+        assert (brief["by"], brief["polished"]) == ("events", 0)
         assert worked.outbox.purposes("1970-01-01").get("judge", Spending()).calls == 0
 
     @pytest.mark.parametrize(
@@ -261,34 +261,34 @@ class TestPolishing:
     ) -> None:
         plain = perform(worked, "resume", cwd=HOME)
 
-        told = with_model(worked, answer, dollars=dollars).resume(cwd=HOME, polish=True)
+        brief = with_model(worked, answer, dollars=dollars).resume(cwd=HOME, polish=True)
 
-        assert told["text"] == plain["text"]
-        (problem,) = told["problems"]
+        assert brief["text"] == plain["text"]
+        (problem,) = brief["problems"]
         assert why in problem
 
     def test_without_a_model_that_is_said(self, worked: Services) -> None:
-        told = perform(worked, "resume", cwd=HOME, polish=True)
+        answer = perform(worked, "resume", cwd=HOME, polish=True)
 
-        assert told["text"] == perform(worked, "resume", cwd=HOME)["text"]
-        assert ["no model" in problem for problem in told["problems"]] == [True]
+        assert answer["text"] == perform(worked, "resume", cwd=HOME)["text"]
+        assert ["no model" in problem for problem in answer["problems"]] == [True]
 
 
 class TestThreads:
     def test_sessions_of_two_agents_at_one_file_are_a_thread(self, worked: Services) -> None:
-        told = perform(worked, "threads")
+        answer = perform(worked, "threads")
 
-        (thread,) = told["threads"]
+        (thread,) = answer["threads"]
         assert [each["provider"] for each in thread["sessions"]] == ["claude-code", "codex"]
         assert "sweeper.py" in [reason["what"] for reason in thread["joints"][0]["reasons"]]
-        assert (told["considered"], told["sessions"]) == (2, 2)
+        assert (answer["considered"], answer["sessions"]) == (2, 2)
 
     def test_how_many_were_looked_at_is_said(self, worked: Services) -> None:
         worked.timeline.commit([Work(session(3), begins=timedelta(days=3)).asked("hello").look()], "claude-code")
 
-        told = perform(worked, "threads", limit=2)
+        answer = perform(worked, "threads", limit=2)
 
-        assert (told["considered"], told["sessions"]) == (2, 3)
+        assert (answer["considered"], answer["sessions"]) == (2, 3)
 
 
 class TestAsk:
@@ -300,7 +300,7 @@ class TestAsk:
         assert of_note["answer"] == "The job queue uses PostgreSQL, because eight workers write at once. [1]"
         assert [each["kind"] for each in of_event["citations"]] == ["event"]
         assert of_event["answer"] == "Let the sweeper take back stale claims [1]"
-        assert all(each["citations"] for told in (of_note, of_event) for each in told["sentences"])
+        assert all(each["citations"] for result in (of_note, of_event) for each in result["sentences"])
 
     def test_a_question_in_other_words_is_answered_by_what_was_settled(self, worked: Services) -> None:
         ruling = "we keep the recordings for 72 hours, then they are deleted, only clips of an incident stay"
@@ -310,14 +310,14 @@ class TestAsk:
         while worked.timeline.embed_bundles(worked.meaning, 200, per_day=10**9):
             pass
 
-        told = perform(worked, "ask", question="after what time do we erase what the cameras filmed?")
+        answer = perform(worked, "ask", question="after what time do we erase what the cameras filmed?")
 
-        assert ruling in told["sentences"][0]["text"]
+        assert ruling in answer["sentences"][0]["text"]
 
-    def test_what_nobody_knows_has_no_answer(self, worked: Services) -> None:
-        told = perform(worked, "ask", question="who painted the zeppelin?")
+    def test_what_no_one_knows_has_no_answer(self, worked: Services) -> None:
+        answer = perform(worked, "ask", question="who painted the zeppelin?")
 
-        assert (told["answer"], told["sentences"], told["citations"]) == ("", [], [])
+        assert (answer["answer"], answer["sentences"], answer["citations"]) == ("", [], [])
 
     @pytest.mark.parametrize("question", ["", "   ", "<private>everything</private>"])
     def test_no_question_is_no_question(self, house: Services, question: str) -> None:
@@ -327,23 +327,23 @@ class TestAsk:
     def test_a_model_writes_it_where_there_is_one(self, worked: Services) -> None:
         asked = with_model(worked, model_says(("It runs on PostgreSQL.", [1]), ("Elephants run it.", [1]), ("So I guess.", [])))
 
-        told = asked.ask(question="which database does the job queue use?")
+        answer = asked.ask(question="which database does the job queue use?")
 
-        assert told["answer"] == "It runs on PostgreSQL. [1]"
-        assert told["by"] == "scripted:fake-1"
-        assert told["dropped"] == 2
+        assert answer["answer"] == "It runs on PostgreSQL. [1]"
+        assert answer["by"] == "scripted:fake-1"
+        assert answer["dropped"] == 2
 
     def test_a_model_that_fails_leaves_the_answer_that_was_found(self, worked: Services) -> None:
-        told = with_model(worked, "no JSON at all").ask(question="which database does the job queue use?")
+        answer = with_model(worked, "no JSON at all").ask(question="which database does the job queue use?")
 
-        assert told["by"] == "offline"
-        assert "PostgreSQL" in told["answer"]
-        assert told["problems"] == ["the model was of no help: the model's answer is not in the form asked for"]
+        assert answer["by"] == "offline"
+        assert "PostgreSQL" in answer["answer"]
+        assert answer["problems"] == ["the model was of no help: the model's answer is not in the form asked for"]
 
-    def test_told_to_do_without_it_is_not_asked(self, worked: Services) -> None:
-        told = with_model(worked).ask(question="which database does the job queue use?", offline=True)
+    def test_asked_to_do_without_it_is_not_asked(self, worked: Services) -> None:
+        answer = with_model(worked).ask(question="which database does the job queue use?", offline=True)
 
-        assert told["by"] == "offline"
+        assert answer["by"] == "offline"
 
     def test_a_sentence_whose_note_has_gone_is_dropped(self, worked: Services) -> None:
         evidence = worked.operations._named["ask"](question="which database does the job queue use?")["citations"]
@@ -351,10 +351,10 @@ class TestAsk:
         (worked.vault.root / note["reference"]).unlink()
         worked.vault.compare()
 
-        told = perform(worked, "ask", question="which database does the job queue use?")
+        answer = perform(worked, "ask", question="which database does the job queue use?")
 
-        assert note["reference"] not in [each["reference"] for each in told["citations"]]
-        assert told["dropped"] >= 1
+        assert note["reference"] not in [each["reference"] for each in answer["citations"]]
+        assert answer["dropped"] >= 1
 
     def test_what_is_asked_leaves_without_its_secrets(self, worked: Services) -> None:
         token = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -373,13 +373,13 @@ class TestExtracting:
         )
 
     def test_the_sentence_that_says_it_is_picked(self) -> None:
-        told = question_answering.extract(
+        outcome = question_answering.extract(
             "which stock bears the pear?", [self.piece("The gate is green. The pear stands on a quince stock. Water weekly.")]
         )
 
-        assert [each.text for each in told] == ["The pear stands on a quince stock."]
+        assert [each.text for each in outcome] == ["The pear stands on a quince stock."]
 
-    def test_what_several_say_is_told_once_and_names_them_all(self) -> None:
+    def test_what_several_say_is_reported_once_and_names_them_all(self) -> None:
         pieces = [self.piece("The pear stands on a quince stock."), self.piece("The pear stands on a quince stock.", kind="event")]
 
         (sentence,) = question_answering.extract("which stock bears the pear?", pieces)
@@ -416,10 +416,10 @@ class TestExtracting:
 
     @given(st.text(max_size=80), st.lists(st.text(max_size=400), max_size=6))
     def test_whatever_is_asked_of_whatever_there_is(self, question: str, texts: list[str]) -> None:
-        told = question_answering.extract(question, [self.piece(text) for text in texts])
+        outcome = question_answering.extract(question, [self.piece(text) for text in texts])
 
-        assert len(told) <= 5
-        assert all(each.rests_on and max(each.rests_on) < len(texts) for each in told)
+        assert len(outcome) <= 5
+        assert all(each.rests_on and max(each.rests_on) < len(texts) for each in outcome)
 
 
 @pytest.mark.parametrize("room", range(1, 70, 5))
@@ -433,23 +433,23 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
     assert len(page) in (1, len(events)) or page[-1].ordinal != events[len(page)].ordinal
 
 
-def test_what_became_of_an_event_is_told_by_its_citation(worked: Services) -> None:
+def test_what_became_of_an_event_is_reported_by_its_citation(worked: Services) -> None:
     failure = next(event for event in worked.timeline.events(SESSION.provider, SESSION.id) if event.status == "failed")
 
-    told = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
+    answer = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
 
-    assert told["became"] == ["not seen to go away in its session"]
+    assert answer["became"] == ["no fix is known in its session"]
     assert perform(worked, "became", citation="nonsense") == {"became": []}
 
 
-def test_a_search_tells_what_became_of_each_passage(worked: Services) -> None:
+def test_a_search_shows_what_became_of_each_passage(worked: Services) -> None:
     found = perform(worked, "search", query="test: failed")["events"]
 
-    assert [each["became"] for each in found if each["status"] == "failed"] == [["not seen to go away in its session"]]
+    assert [each["became"] for each in found if each["status"] == "failed"] == [["no fix is known in its session"]]
     assert all(each["became"] == [] for each in found if each["status"] != "failed")
 
 
-def test_what_became_of_a_note_is_told_with_it(worked: Services) -> None:
+def test_what_became_of_a_note_is_reported_with_it(worked: Services) -> None:
     (entry,) = worked.vault.entries()
     note = worked.vault.read(entry.path)
     assert note is not None
@@ -468,6 +468,8 @@ def test_looking_back_waits_for_nothing_that_finds_by_meaning() -> None:
     heavy = ("numpy", "yaml", "kite_memory.wiring", "kite_memory.redaction", "kite_memory.vault", "kite_memory.distill")
     asked = f"import sys, kite_memory.app.timeline_queries; print([name for name in {heavy!r} if name in sys.modules])"
 
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    result = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
 
-    assert told.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

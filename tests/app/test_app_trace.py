@@ -135,7 +135,7 @@ def test_events_in_no_chunk_are_a_part_of_their_own(tmp_path: Path) -> None:
     assert "kmem backfill" in passed_over["why"]
 
 
-def test_a_forgotten_note_is_told_as_deleted(traced: Traced) -> None:
+def test_a_forgotten_note_is_reported_as_deleted(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID))
     traced.house.walk()
     (path,) = (entry.path for entry in traced.house.vault.entries())
@@ -150,10 +150,10 @@ def test_every_event_is_in_one_part(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID, *(f"{number} {SAID}" for number in range(400))))
     traced.house.walk()
 
-    told = traced.trace()
+    report = traced.trace()
 
-    assert len(told["parts"]) > 1
-    assert sum(part["events"] for part in told["parts"]) == told["events"]["total"] == 802
+    assert len(report["parts"]) > 1
+    assert sum(part["events"] for part in report["parts"]) == report["events"]["total"] == 802
 
 
 def test_tracing_changes_nothing_that_is_kept(traced: Traced, tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house
 from tests.recall.notes import Pile, note
 from tests.sources.transcript import BEGIN, Home, Transcript
-from tests.sources.transcript import SESSION as TOLD
+from tests.sources.transcript import SESSION as TRANSCRIPT_SESSION
 
 LINT = note("lint", "Lint runs from src", "The linter reads `src/conf/lint_rules.toml` and nothing else.", entities=("Ada Lark",))
 PLAIN = note("plain", "Be brief", "", entities=())
@@ -60,7 +60,7 @@ class Services:
         )
 
     def show(self, name: str = "lint", *, at: int = 1, moment: Moment = "prompt", session: str = SESSION.id) -> None:
-        given = (Given(note=name, score=0.5),)
+        given = (ShownNote(note=name, score=0.5),)
         when = START + timedelta(seconds=at)
         self.recall.memory.record(
             Occasion(at=when, session=session, project="orchard", head="", reason="why", given=given, moment=moment)
@@ -135,7 +135,7 @@ def test_after_two_turns_it_is_ignored(house: Services) -> None:
     assert house.standings == ["ignored"]
 
 
-def test_a_turn_that_nobody_ends_ends_in_quiet(house: Services) -> None:
+def test_a_turn_that_no_one_ends_ends_in_quiet(house: Services) -> None:
     house.show()
     house.happens(prompt(1), said(2))
 
@@ -169,7 +169,7 @@ def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: Service
 
 
 @pytest.mark.parametrize("moment", ["start", "pointer"])
-def test_a_title_that_nobody_opened_was_of_no_use_whatever_was_said(house: Services, moment: Moment) -> None:
+def test_a_title_that_no_one_opened_was_of_no_use_whatever_was_said(house: Services, moment: Moment) -> None:
     house.show(at=0, moment=moment)
 
     assert house.happens(prompt(1)).standings == ["open"]
@@ -195,7 +195,7 @@ def test_a_restart_goes_on_where_it_was(house: Services) -> None:
 
 
 @pytest.mark.parametrize(("name", "why"), [("gone", "the note is gone"), ("plain", "nothing in it is distinctive")])
-def test_of_such_a_note_nobody_can_tell(house: Services, name: str, why: str) -> None:
+def test_of_such_a_note_no_one_can_tell(house: Services, name: str, why: str) -> None:
     house.show(name)
 
     house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
@@ -203,7 +203,7 @@ def test_of_such_a_note_nobody_can_tell(house: Services, name: str, why: str) ->
     assert (house.standings, house.why) == (["unknown"], why)
 
 
-def test_of_a_note_of_the_team_s_nobody_here_can_tell(house: Services) -> None:
+def test_of_a_note_of_the_team_s_no_one_here_can_tell(house: Services) -> None:
     house.show("team:q1", moment="team")
 
     house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
@@ -244,7 +244,7 @@ def test_another_session_s_prompts_end_nothing_here(house: Services) -> None:
     assert house.standings == ["open"]
 
 
-def test_a_memory_that_cannot_be_used_stops_nobody(house: Services, tmp_path: Path) -> None:
+def test_a_memory_that_cannot_be_used_stops_no_one(house: Services, tmp_path: Path) -> None:
     house.show()
     other = sqlite3.connect(tmp_path / "shown.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
@@ -268,8 +268,10 @@ def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
             "Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard"
         )
         house.recall.refresh(house.vault)
-        given = (Given(note=pears.id, score=0.5),)
-        house.recall.memory.record(Occasion(at=BEGIN, session=TOLD, project="orchard", head="", reason="", given=given))
+        given = (ShownNote(note=pears.id, score=0.5),)
+        house.recall.memory.record(
+            Occasion(at=BEGIN, session=TRANSCRIPT_SESSION, project="orchard", head="", reason="", given=given)
+        )
 
         house.walk()
 
@@ -283,9 +285,9 @@ def at(number: int) -> datetime:
 def test_an_event_out_of_order_does_not_move_what_was_before() -> None:
     early = replace(said(2), at=at(90))
 
-    told = turns([prompt(1), early, prompt(3), said(4), prompt(5)], at(3))
+    result = turns([prompt(1), early, prompt(3), said(4), prompt(5)], at(3))
 
-    assert (len(told.before), told.ends) == (3, (1,))
+    assert (len(result.before), result.ends) == (3, (1,))
 
 
 def test_a_session_begun_after_the_showing_has_no_before() -> None:

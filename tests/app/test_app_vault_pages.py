@@ -1,4 +1,4 @@
-"""The page and the drawing of a whole vault, whatever lies in their place."""
+"""The page and the drawing of a whole vault, whatever is in their place."""
 
 import json
 import shutil
@@ -54,8 +54,8 @@ class Model:
         lines = [line for line in inquiry.user.split("\n") if line[:1].isdigit()]
         self.asked += (line.partition(". ")[2] for line in lines)
         said = [(line.partition(". ")[0], self.better.get(line.partition(". ")[2].split()[1], "")) for line in lines]
-        told = [{"n": int(number), "text": text} for number, text in said if text]
-        return Reply(text=json.dumps({"lines": told}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.0))
+        rows = [{"n": int(number), "text": text} for number, text in said if text]
+        return Reply(text=json.dumps({"lines": rows}), usage=Usage(tokens_in=1, tokens_out=1, dollars=0.0))
 
 
 def polished_by(vault: Vault, model: Model) -> VaultPages:
@@ -83,13 +83,13 @@ class TestPolished:
         assert BETTER in page(vault).read_text() and PLAIN not in page(vault).read_text()
         assert f"{PLAIN}." in asked and model.asked == asked
 
-    def test_whoever_rewrites_it_later_lets_it_stand_without_a_model(self, vault: Vault, model: Model) -> None:
+    def test_anyone_who_rewrites_it_later_lets_it_stand_without_a_model(self, vault: Vault, model: Model) -> None:
         polished_by(vault, model).synthesize(polish=True)
         before = page(vault).read_bytes()
 
-        told = pages(vault).synthesize()
+        report = pages(vault).synthesize()
 
-        assert (told["changed"], told["polished"]) == (False, 1)
+        assert (report["changed"], report["polished"]) == (False, 1)
         assert page(vault).read_bytes() == before
         assert not pages(vault).synthesize(check=True)["changed"]
 
@@ -110,11 +110,11 @@ class TestPolished:
     def test_what_says_something_else_is_refused_and_not_asked_again(self, vault: Vault, tmp_path: Path, said: str) -> None:
         model = Model(tmp_path, press=said)
 
-        told = polished_by(vault, model).synthesize(polish=True)
+        report = polished_by(vault, model).synthesize(polish=True)
         asked = len(model.asked)
         polished_by(vault, model).synthesize(polish=True)
 
-        assert (told["polished"], told["refused"]) == (0, 1)
+        assert (report["polished"], report["refused"]) == (0, 1)
         assert PLAIN in page(vault).read_text()
         assert len(model.asked) == asked
 
@@ -123,20 +123,20 @@ class TestPolished:
         before = page(vault).read_bytes()
         polished_by(vault, model).synthesize(polish=True)
 
-        told = pages(vault).synthesize(polish=False)
+        report = pages(vault).synthesize(polish=False)
 
-        assert (told["changed"], told["polished"]) == (True, 0)
+        assert (report["changed"], report["polished"]) == (True, 0)
         assert page(vault).read_bytes() == before
 
     def test_without_a_model_it_is_the_plain_page_and_says_so(self, vault: Vault) -> None:
-        told = pages(vault).synthesize(polish=True)
+        report = pages(vault).synthesize(polish=True)
 
-        assert told["problems"] == [
+        assert report["problems"] == [
             "no model is set up that could polish it: `kmem keys set anthropic`, or see [extractor] in the settings"
         ]
         assert PLAIN in page(vault).read_text()
 
-    def test_what_only_looks_asks_nobody(self, vault: Vault, model: Model) -> None:
+    def test_what_only_looks_asks_no_one(self, vault: Vault, model: Model) -> None:
         with pytest.raises(UsageError):
             polished_by(vault, model).synthesize(check=True, polish=True)
 
@@ -169,7 +169,7 @@ def test_a_vault_that_moved_to_another_machine_keeps_what_was_written_into_its_p
     shutil.copytree(vault.root, tmp_path / "there" / "vault")
 
     with vault_in(tmp_path / "there") as moved:
-        with pytest.raises(KiteError, match="somebody has written"):
+        with pytest.raises(KiteError, match="made from the notes was edited"):
             pages(moved).synthesize()
 
         assert "mine" in page(moved).read_text()
@@ -194,7 +194,7 @@ def test_an_empty_page_is_written_to(vault: Vault) -> None:
     assert "## Decisions" in page(vault).read_text()
 
 
-def test_a_write_protected_page_is_told_and_left(vault: Vault) -> None:
+def test_a_write_protected_page_is_reported_and_left(vault: Vault) -> None:
     page(vault).write_text("# Mine\n")
     page(vault).chmod(0o444)
 
@@ -205,7 +205,7 @@ def test_a_write_protected_page_is_told_and_left(vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("what", ["folder", "link", "latin"])
-def test_what_is_no_page_is_told_and_left(vault: Vault, tmp_path: Path, what: str) -> None:
+def test_what_is_no_page_is_reported_and_left(vault: Vault, tmp_path: Path, what: str) -> None:
     match what:
         case "folder":
             page(vault).mkdir()
@@ -250,12 +250,12 @@ def test_a_drawing_for_a_page_holds_no_more_than_is_drawn(vault: Vault) -> None:
 
 
 def test_what_lies_around_a_note_is_drawn_alone(vault: Vault) -> None:
-    told = pages(vault).graph(format="json", note="Frost", hops=1)
+    graph = pages(vault).graph(format="json", note="Frost", hops=1)
 
-    assert told["notes"] == 2
-    assert NoteKind.DECISION.value in told["text"]
+    assert graph["notes"] == 2
+    assert NoteKind.DECISION.value in graph["text"]
 
 
-def test_an_unknown_format_is_told(vault: Vault) -> None:
+def test_an_unknown_format_is_reported(vault: Vault) -> None:
     with pytest.raises(UsageError, match="unknown format"):
         pages(vault).graph(format="svg")

@@ -44,7 +44,7 @@ def at_a_terminal(machine: Machine, arguments: Sequence[str], *, typed: Sequence
         while select.select([terminal], [], [], 60)[0]:
             try:
                 piece = terminal.read(4096)
-            except OSError:  # how Linux says that nobody is left at the other end
+            except OSError:  # how Linux says that no one is left at the other end
                 break
             if not piece:
                 break

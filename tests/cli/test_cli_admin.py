@@ -8,16 +8,16 @@ import pytest
 
 from kite_memory.model.note import Scope
 from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.team.postgres import Entry, migrate, open_postgres
+from kite_memory.team.postgres import AuditEntry, migrate, open_postgres
 from kite_memory.tools.access import Grant
-from kite_memory.tools.store import Place, Wanted
+from kite_memory.tools.store import MemoryPlace, MemoryQuery
 from tests.cli.test_cli_json import Number, fits
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 
 ADA = Grant(name="ada-laptop", person="ada")
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 AUDIT = dict.fromkeys(("at", "person", "token", "ai", "project", "tool", "key", "outcome"), str) | {"took_ms": Number}
 USAGE = {"person": str, "calls": int, "writes": int, "refused": int, "days": int, "last": str}
 
@@ -40,11 +40,11 @@ def team(machine: Machine, server: PostgresServer) -> Machine:
     store.delete_memory(ADA, "project.port", ORCHARD)
     store.record(
         [
-            Entry(
+            AuditEntry(
                 at=datetime.now(UTC), person="ada", token="ada-laptop", ai="codex", project="orchard", tool="write_memory",
                 key="project.port", outcome="ok", took_ms=2.0,
             ),
-            Entry(
+            AuditEntry(
                 at=datetime.now(UTC), person="", token="", ai="", project="", tool="forget", key="\x1b[2Jgone", outcome="not_found",
                 took_ms=1.0,
             ),
@@ -106,7 +106,7 @@ def test_a_backup_is_restored_into_another_tenant(team: Machine) -> None:
     assert "holds something already" in full.err
     assert read.code == 0, read.err
     store = open_postgres(team.environment["KMEM_STORE"], embedder=LocalEmbedder(), tenant="another")
-    assert [memory.value for memory in store.memories(ADA, Wanted())] == [5432]
+    assert [memory.value for memory in store.memories(ADA, MemoryQuery())] == [5432]
     store.close()
 
 

@@ -21,10 +21,10 @@ def test_vectors_that_are_cut_short_are_named_by_the_status(machine: Machine) ->
     run(machine, "remember", "The job queue uses PostgreSQL.", "--global")
     os.truncate(vectors(machine), 100)
 
-    told = run(machine, "status")
+    result = run(machine, "status")
 
-    assert "problem    index: a file is cut short" in told
-    assert vectors(machine).name in told
+    assert "problem    index: a file is cut short" in result
+    assert vectors(machine).name in result
 
 
 def test_a_search_mends_them(machine: Machine) -> None:

@@ -26,8 +26,8 @@ def _answer(asked: Json) -> Json:
     labels = ["A", "B"] if 'stretch="B"' in text else ["A"]
     shown = text.find('stretch="B"')
     holder = "B" if 0 <= shown < text.find(event) else "A"
-    told = [{"stretch": label, "items": [item] if label == holder else []} for label in labels]
-    return text_message(json.dumps({"stretches": told}), usage={"input_tokens": 10_000, "output_tokens": 1_000})
+    rows = [{"stretch": label, "items": [item] if label == holder else []} for label in labels]
+    return text_message(json.dumps({"stretches": rows}), usage={"input_tokens": 10_000, "output_tokens": 1_000})
 
 
 def test_a_backlog_becomes_notes_at_half_the_price(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who makes the notes: asked once of a person who is there, remembered, and told in their words."""
+"""Who makes the notes: asked once of a person who is there, remembered, and reported in their words."""
 
 import json
 import threading
@@ -45,8 +45,8 @@ def test_each_model_that_is_there_is_offered_with_its_calls_and_its_cost(
     choices = list(offered(config, BILL, 0.21, [SERVER]))
 
     assert [dict(choice.settings)["extractor.name"] for choice in choices] == ["offline", "claude-cli", "anthropic", "openai"]
-    assert all("about 12 calls" in choice.told for choice in choices[1:])
-    assert ["$0.21" in choice.told for choice in choices] == [False, True, True, False]
+    assert all("about 12 calls" in choice.description for choice in choices[1:])
+    assert ["$0.21" in choice.description for choice in choices] == [False, True, True, False]
     assert dict(choices[-1].settings)["extractor.base_url"] == SERVER.address
 
 
@@ -54,12 +54,12 @@ def test_each_model_that_is_there_is_offered_with_its_calls_and_its_cost(
 def port() -> Iterator[int]:
     class Models(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            told = {
+            fields = {
                 "data": [{"id": "nomic-embed-text"}, {"id": 7}, "odd", {"id": "bad\x1b[2J"}, {"id": "qwen3:8b"}, {"id": "late"}]
             }
             self.send_response(200 if self.path == "/v1/models" else 404)
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.wfile.write(json.dumps(fields).encode())
 
         def log_message(self, format: str, *arguments: object) -> None:
             pass

@@ -85,9 +85,9 @@ def test_a_bug_is_ours_and_says_so(crash: Callable[[Exception], None], capsys: p
 
     assert main(["crash"]) == 70
 
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.splitlines() == [
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
         "error: ZeroDivisionError: by zero",
         "hint: this is a bug of ours; run the command again with --debug and report what it prints",
     ]

@@ -24,7 +24,7 @@ def worked_in(machine: Machine) -> Iterator[Machine]:
     yield machine
 
 
-def test_on_a_terminal_it_can_be_walked_about_in_and_left(worked_in: Machine) -> None:
+def test_on_a_terminal_it_can_be_browsed_in_and_left(worked_in: Machine) -> None:
     from tests.cli.terminal import at_a_terminal
 
     shown = at_a_terminal(worked_in, ["timeline"], typed=[("Go on with the sweeper", b"q")])
@@ -83,14 +83,14 @@ def test_without_a_model_the_plain_brief_is_shown_and_why(worked_in: Machine) ->
 
 
 @pytest.mark.parametrize("daemon", [False, True])
-def test_a_long_session_is_told_whole(machine: Machine, daemon: bool) -> None:
-    told = Transcript(FIRST, cwd=str(machine.home / "orchard"))
+def test_a_long_session_is_reported_whole(machine: Machine, daemon: bool) -> None:
+    transcript = Transcript(FIRST, cwd=str(machine.home / "orchard"))
     for number in range(1_200):
-        told.user(f"Water tree {number}: " + f"it is dry {number} " * 190)
-        told.assistant(f"Watered tree {number}.")
+        transcript.user(f"Water tree {number}: " + f"it is dry {number} " * 190)
+        transcript.assistant(f"Watered tree {number}.")
     folder = machine.home / ".claude/projects/-orchard"
     folder.mkdir(parents=True)
-    (folder / f"{FIRST}.jsonl").write_bytes(told.bytes)
+    (folder / f"{FIRST}.jsonl").write_bytes(transcript.bytes)
     assert in_this_process(machine, ["backfill", "--no-distill"], cwd=machine.home).code == 0
     if daemon:
         assert machine.kmem("up", "--no-hooks").code == 0
@@ -118,15 +118,15 @@ def test_a_trace_shows_every_kind_of_request_and_sends_none(worked_in: Machine) 
         key = {"KMEM_EXTRACTOR": "anthropic", "ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": server.url}
         worked_in.environment = {**worked_in.environment, **key}
         shown = in_this_process(worked_in, ["trace", "7777", "--requests"], cwd=worked_in.home)
-        told = in_this_process(worked_in, ["trace", "7777", "--requests", "--json"], cwd=worked_in.home)
+        result = in_this_process(worked_in, ["trace", "7777", "--requests", "--json"], cwd=worked_in.home)
 
-    assert (shown.code, told.code) == (0, 0), shown.err
+    assert (shown.code, result.code) == (0, 0), shown.err
     assert server.requests == []
-    requests = json.loads(told.out)
+    requests = json.loads(result.out)
     assert {"extract", "judge", "ask", "polish", "embed"} <= {each["task"] for each in requests}
     assert {each["to"] for each in requests} == {"anthropic claude-haiku-4-5", "voyage"}
     assert "=== extract" in shown.out and "PERSON: We decided" in shown.out
-    assert secret not in shown.out + told.out
+    assert secret not in shown.out + result.out
 
 
 def test_a_trace_names_line_chunk_note_and_index(worked_in: Machine) -> None:

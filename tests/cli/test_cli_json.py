@@ -347,7 +347,7 @@ def test_a_daemon_answers_in_the_same_shapes(worked_in: Machine) -> None:
         assert fits(ran.json(), shape) == [], name
 
 
-def test_findings_are_json_too_and_the_exit_code_tells(worked_in: Machine) -> None:
+def test_findings_are_json_too_and_the_exit_code_shows(worked_in: Machine) -> None:
     for path in worked_in.notes():
         path.write_text(path.read_text().replace("…", "") + "\nSee [[nowhere at all]].\n")
     (worked_in.state / "timeline.sqlite").chmod(0o644)
@@ -367,10 +367,10 @@ def test_json_spells_out_what_a_terminal_would_act_upon(machine: Machine) -> Non
     Path(machine.vault, "odd.md").write_text(f"The odd orchard note: {title}\n", encoding="utf-8")
 
     shown = in_this_process(machine, ["show", "odd"], cwd=machine.home)
-    told = in_this_process(machine, ["show", "odd", "--json"], cwd=machine.home)
+    result = in_this_process(machine, ["show", "odd", "--json"], cwd=machine.home)
     found = in_this_process(machine, ["search", "odd orchard", "--json"], cwd=machine.home)
 
-    for ran in (shown, told, found):
+    for ran in (shown, result, found):
         assert ran.code == 0, ran.err
         assert all(char.isprintable() or char == "\n" for char in ran.out)
-    assert told.json()["path"] == "odd.md"
+    assert result.json()["path"] == "odd.md"

@@ -70,7 +70,7 @@ exit 1
 """
 
 
-def test_doctor_tells_what_a_running_daemon_waits_for(machine: Machine) -> None:
+def test_doctor_shows_what_a_running_daemon_waits_for(machine: Machine) -> None:
     leave_transcripts(machine.home / ".claude", machine.home / "mycelia")
     claude = machine.home / "bin" / "claude"
     claude.parent.mkdir(exist_ok=True)
@@ -82,11 +82,11 @@ def test_doctor_tells_what_a_running_daemon_waits_for(machine: Machine) -> None:
     with running(machine, "daemon"):
         assert eventually(lambda: listens(machine))
         assert eventually(lambda: here(machine, "status", "--json").json()["extractor"]["waiting_for"] != "", seconds=60.0)
-        examined, told = here(machine, "doctor"), here(machine, "status")
+        examined, result = here(machine, "doctor"), here(machine, "status")
 
     assert examined.code == 3
     assert "problem  extractor: `claude` is too old" in examined.out
-    assert "\n           update Claude Code\n" in told.out
+    assert "\n           update Claude Code\n" in result.out
 
 
 def test_a_second_daemon_is_refused_and_the_first_goes_on(machine: Machine) -> None:
@@ -111,11 +111,11 @@ def test_what_is_asked_of_the_daemon_wrongly_is_refused_and_it_goes_on(machine: 
             ("hook:claude-code", b"\xff\xff"),
         ]:
             try:
-                told = client.call(machine.state, op, body, 10)
+                answer = client.call(machine.state, op, body, 10)
             except client.DaemonRefused as refused:
                 assert refused.exit_code == 2, (op, body, refused)
             else:
-                assert (op, told) == ("hook:claude-code", b"")
+                assert (op, answer) == ("hook:claude-code", b"")
 
         assert daemon.poll() is None
         assert "could not answer" not in (machine.state / "logs" / "daemon.log").read_text()
@@ -148,12 +148,12 @@ def test_up_restarts_a_daemon_of_another_version(machine: Machine) -> None:
     with running(machine, "daemon") as old:
         assert eventually(lambda: listens(machine))
         machine.environment = newer
-        told = machine.kmem("status").out
+        output = machine.kmem("status").out
         up = machine.kmem("up", "--no-hooks")
 
         assert old.wait(20) == 0
-        assert "is of version 0" in told
-        assert "`kmem up` restarts it" in told
+        assert "is of version 0" in output
+        assert "`kmem up` restarts it" in output
         assert "restarting it" in up.err
         assert "restarts it" not in machine.kmem("status").out
         assert "restarting it" not in machine.kmem("up", "--no-hooks").err
@@ -175,12 +175,12 @@ def test_a_state_folder_too_deep_for_a_socket_works_all_the_same(machine: Machin
     up = machine.kmem("up", "--no-hooks")
     status = here(machine, "status", "--json").json()
     here(machine, "remember", "The cellar key hangs behind the third apple crate on the left")
-    told = machine.hook({"hook_event_name": "UserPromptSubmit", "prompt": "where does the key of the cellar hang, which crate?"})
+    answer = machine.hook({"hook_event_name": "UserPromptSubmit", "prompt": "where does the key of the cellar hang, which crate?"})
     down = here(machine, "down")
 
     assert (up.code, down.code) == (0, 0), up.err
     assert status["daemon"]["running"]
-    assert "behind the third apple crate" in told.out
+    assert "behind the third apple crate" in answer.out
 
 
 def test_a_person_is_asked_before_settings_change(machine: Machine) -> None:
@@ -352,22 +352,22 @@ def test_several_searches_at_once_may_all_be_the_first(machine: Machine) -> None
     searches = [
         subprocess.Popen(command, env=machine.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)
     ]
-    told = [search.communicate(timeout=60) for search in searches]
+    outputs = [search.communicate(timeout=60) for search in searches]
 
-    assert [search.returncode for search in searches] == [0, 0, 0], told
-    assert all("row-17" in out for out, _ in told), told
+    assert [search.returncode for search in searches] == [0, 0, 0], outputs
+    assert all("row-17" in out for out, _ in outputs), outputs
     assert here(machine, "verify").code == 0
 
 
 def test_a_signal_ends_a_server_well(machine: Machine) -> None:
     with running(machine, "serve", "--port", "0") as server:
         assert server.stderr is not None
-        told = [server.stderr.readline() for _ in range(2)]
+        listed = [server.stderr.readline() for _ in range(2)]
 
         server.send_signal(signal.SIGTERM)
         _, err = server.communicate(timeout=30)
 
-    assert "listening at" in "".join(told)
+    assert "listening at" in "".join(listed)
     assert server.returncode == 0, err
     assert err == ""
 

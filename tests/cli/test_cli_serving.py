@@ -10,7 +10,7 @@ import pytest
 from kite_memory.cli.bridging import _global_and_states
 from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
 from kite_memory.errors import UsageError
-from kite_memory.mcp_server.tokens import Kept
+from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.store import StoreUnavailable
@@ -20,9 +20,9 @@ ASKER = Asker(grant=OWNER)
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
-def kept(**fields: Any) -> Kept:
-    told: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**told, **fields})
+def kept(**fields: Any) -> StoredToken:
+    content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
+    return StoredToken(**{**content, **fields})
 
 
 def opening(*outcomes: Exception | TeamBridge) -> Callable[[], TeamBridge]:
@@ -38,7 +38,7 @@ def opening(*outcomes: Exception | TeamBridge) -> Callable[[], TeamBridge]:
 
 
 def away() -> StoreUnavailable:
-    """As `wiring` says it to whoever starts a server: with the address, which callers are not told."""
+    """The message of `wiring` for the person who starts a server: with the address, which callers do not see."""
     error = StoreUnavailable("the team's store does not answer, at db.example.org: Connection refused")
     error.__cause__ = StoreUnavailable("the team's store does not answer")
     return error

@@ -29,9 +29,9 @@ def test_the_segment_names_what_there_is(figures: Figures, text: str) -> None:
 
 
 def test_the_session_is_read_from_claude_codes_json() -> None:
-    told = {"session_id": "5e551011", "workspace": {"current_dir": "/orchard"}, "model": {"display_name": "Sonnet"}}
+    fields = {"session_id": "5e551011", "workspace": {"current_dir": "/orchard"}, "model": {"display_name": "Sonnet"}}
 
-    assert session_of(json.dumps(told).encode()) == "5e551011"
+    assert session_of(json.dumps(fields).encode()) == "5e551011"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"session_id": 7}', b'"x"', b"\xff", b"[" * 70_000])

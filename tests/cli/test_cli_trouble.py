@@ -67,7 +67,7 @@ def test_a_rebuild_that_fails_leaves_the_timeline_as_it_was(
     assert [path.name for path in lived_in.state.glob("timeline*.sqlite*")] == ["timeline.sqlite"]
 
 
-def test_a_damaged_timeline_that_cannot_be_made_anew_stays_for_whoever_mends_it(lived_in: Machine) -> None:
+def test_a_damaged_timeline_that_cannot_be_made_anew_stays_for_repair(lived_in: Machine) -> None:
     (lived_in.state / "timeline.sqlite").write_bytes(b"no database at all " * 50)
 
     failed = kmem(lived_in, "rebuild", "--timeline", **without_a_key(lived_in))
@@ -132,7 +132,7 @@ def test_an_export_that_leaves_something_out_says_so_and_is_no_success(machine: 
         assert [name for name in zipfile.ZipFile(machine.home / file).namelist() if name.startswith("topics/")] == []
 
 
-def test_a_note_that_is_none_to_us_goes_into_the_archive_as_it_is(machine: Machine) -> None:
+def test_a_note_that_is_invalid_to_us_goes_into_the_archive_as_it_is(machine: Machine) -> None:
     kmem(machine, "remember", "The orchard server runs on port 8123")
     (machine.vault / "topics" / "odd.md").write_bytes(b"\xff\xfe no text")
 
@@ -198,7 +198,7 @@ def test_a_vault_that_may_only_be_read_is_a_problem(machine: Machine, folder: st
 
 
 @pytest.mark.parametrize("command", ["show", "forget", "mute", "edit", "review"])
-def test_where_notes_are_known_nobody_is_told_to_make_a_new_vault(lived_in: Machine, command: str) -> None:
+def test_where_notes_are_known_no_one_is_asked_to_make_a_new_vault(lived_in: Machine, command: str) -> None:
     named = [] if command == "review" else [str(lived_in.notes()[0].relative_to(lived_in.vault))]
     without_a_vault(lived_in)
 
@@ -232,15 +232,15 @@ def test_up_backfill_and_status_count_the_same_notes(lived_in: Machine) -> None:
     assert f"3 notes in {lived_in.vault}\n" in backfill.err
 
 
-def test_sessions_that_begin_alike_are_offered_by_as_much_as_tells_them_apart(lived_in: Machine) -> None:
+def test_sessions_that_begin_alike_are_offered_by_as_much_as_shows_them_apart(lived_in: Machine) -> None:
     ran = kmem(lived_in, "timeline", "d33")
 
-    (offered,) = re.findall(r"hint: say more of it: (.*)", ran.err)
+    (offered,) = re.findall(r"hint: give more of the id: (.*)", ran.err)
     assert ran.code == 2
     assert [kmem(lived_in, "timeline", each).code for each in offered.split(", ")] == [0, 0]
 
 
-def test_chunks_that_were_set_aside_are_told_and_asked_about_again_on_request(machine: Machine) -> None:
+def test_chunks_that_were_set_aside_are_reported_and_asked_about_again_on_request(machine: Machine) -> None:
     assert kmem(machine, "backfill").code == 0
     with closing(Outbox(machine.state / "outbox.sqlite")) as outbox:
         outbox.form([Span(id="x", provider="claude-code", session="gone", first=0, last=0, weight=1)])

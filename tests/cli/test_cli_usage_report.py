@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Moment
 from kite_memory.recall.uptake import Outcome, Uptake
 from tests.cli.transcript import in_this_process
@@ -47,7 +47,7 @@ class Orchard:
     def was_shown(self, *names: str, moment: Moment = "prompt", outcome: Outcome | None = None, times: int = 1) -> "Orchard":
         memory = SessionMemory(self.machine.state / "index" / "shown.sqlite")
         for _ in range(times):
-            given = tuple(Given(note=self.paths[name]["id"], score=0.62) for name in names)
+            given = tuple(ShownNote(note=self.paths[name]["id"], score=0.62) for name in names)
             memory.record(
                 Occasion(at=self.now, session="s", project="", head="how old?", reason="because", given=given, moment=moment)
             )
@@ -75,7 +75,7 @@ def orchard(machine: Machine) -> Orchard:
     return Orchard(machine)
 
 
-def test_why_tells_of_each_note_whether_it_was_used_and_how_one_knows(orchard: Orchard) -> None:
+def test_why_shows_for_each_note_whether_it_was_used_and_how_one_knows(orchard: Orchard) -> None:
     orchard.was_shown("walnut", outcome="used").was_shown("bees", moment="late", outcome="unknown").was_shown("press")
 
     ran = kmem(orchard.machine, "why", "--last", "9")
@@ -89,7 +89,7 @@ def test_why_tells_of_each_note_whether_it_was_used_and_how_one_knows(orchard: O
         "                  because",
         f"{when}  how old? (later in the turn)",
         f"                  0.62  {TEXTS['bees']}  ({paths['bees']})",
-        "                        used or not, nobody can tell: nothing in it is distinctive",
+        "                        used or not is unknown: nothing in it is distinctive",
         "                  because",
         f"{when}  how old?",
         f"                  0.62  {TEXTS['walnut']}  ({paths['walnut']})",
@@ -111,15 +111,15 @@ def test_where_something_was_ignored_why_says_how_to_mute_it(orchard: Orchard) -
 def test_why_as_json_has_the_same(orchard: Orchard) -> None:
     orchard.was_shown("walnut", "bees", moment="start", outcome="ignored")
 
-    (told,) = kmem(orchard.machine, "why", "--json").json()["prompts"]
+    (result,) = kmem(orchard.machine, "why", "--json").json()["prompts"]
 
-    assert told["moment"] == "start"
-    assert [(note["id"], note["outcome"], note["because"]) for note in told["notes"]] == [
+    assert result["moment"] == "start"
+    assert [(note["id"], note["outcome"], note["because"]) for note in result["notes"]] == [
         (orchard.paths[name]["id"], "ignored", "nothing of it appears") for name in ("walnut", "bees")
     ]
 
 
-def test_status_tells_the_week(orchard: Orchard) -> None:
+def test_status_shows_the_week(orchard: Orchard) -> None:
     orchard.was_shown("walnut", "bees", outcome="used").was_shown("press", outcome="ignored").was_shown()
 
     (line,) = orchard.status()
@@ -130,7 +130,7 @@ def test_status_tells_the_week(orchard: Orchard) -> None:
     )
 
 
-def test_status_tells_of_the_moments_where_there_are_several(orchard: Orchard) -> None:
+def test_status_shows_for_the_moments_where_there_are_several(orchard: Orchard) -> None:
     orchard.was_shown("walnut", moment="start", outcome="unknown").was_shown("press", moment="late").was_shown("bees")
 
     (line,) = orchard.status()
@@ -141,9 +141,9 @@ def test_status_tells_of_the_moments_where_there_are_several(orchard: Orchard) -
 def test_status_as_json_adds_up(orchard: Orchard) -> None:
     orchard.was_shown("walnut", "bees", outcome="used").was_shown("press", moment="action", outcome="ignored").was_shown()
 
-    told = orchard.helping()
+    report = orchard.helping()
 
-    assert {name: told[name] for name in ("verdict", "shown", "used", "ignored", "unknown", "open")} == {
+    assert {name: report[name] for name in ("verdict", "shown", "used", "ignored", "unknown", "open")} == {
         "verdict": "too early to tell",
         "shown": 3,
         "used": 2,
@@ -151,11 +151,11 @@ def test_status_as_json_adds_up(orchard: Orchard) -> None:
         "unknown": 0,
         "open": 0,
     }
-    assert len(told["weeks"]) == 4
-    assert sum(week["prompts"] for week in told["weeks"]) == 2
-    moments = [week["by_moment"] for week in told["weeks"] if week["shown"]]
+    assert len(report["weeks"]) == 4
+    assert sum(week["prompts"] for week in report["weeks"]) == 2
+    moments = [week["by_moment"] for week in report["weeks"] if week["shown"]]
     assert [sorted(each) for each in moments] == [["action", "prompt"]]
-    assert [(each["path"], each["ignored"]) for each in told["most_ignored"]] == [(orchard.paths["press"]["path"], 1)]
+    assert [(each["path"], each["ignored"]) for each in report["most_ignored"]] == [(orchard.paths["press"]["path"], 1)]
 
 
 def test_doctor_says_so_where_it_seldom_helps_and_what_to_mute(orchard: Orchard) -> None:
@@ -177,7 +177,7 @@ def test_doctor_is_glad_where_it_helps(orchard: Orchard) -> None:
     orchard.was_shown("press", outcome="unknown", times=2)
 
     assert orchard.findings() == [
-        ("ok", "it helps: the agent used 4 of 10 notes (12 shown in four weeks; of the rest nobody can tell)", "")
+        ("ok", "it helps: the agent used 4 of 10 notes (12 shown in four weeks; unknown for the rest)", "")
     ]
 
 
@@ -188,7 +188,7 @@ def test_doctor_does_not_judge_by_little(orchard: Orchard, ignored: int, unknown
     ((level, what, hint),) = orchard.findings()
 
     assert (level, hint) == ("ok", "")
-    assert what.startswith("whether it helps cannot be told yet: ")
+    assert what.startswith("too early to see whether it helps: ")
 
 
 def test_doctor_and_status_say_nothing_of_it_where_nothing_was_shown(orchard: Orchard) -> None:
@@ -196,7 +196,7 @@ def test_doctor_and_status_say_nothing_of_it_where_nothing_was_shown(orchard: Or
     assert orchard.status() == []
 
 
-def test_a_note_that_was_forgotten_is_told_of_and_not_to_be_muted(orchard: Orchard) -> None:
+def test_a_note_that_was_forgotten_is_reported_and_not_to_be_muted(orchard: Orchard) -> None:
     orchard.was_shown("bees", outcome="ignored", times=10)
     assert kmem(orchard.machine, "forget", orchard.paths["bees"]["path"]).code == 0
 

@@ -44,7 +44,7 @@ def test_pages_are_found() -> None:
 
 
 def _leave_other_memories(home: Path) -> None:
-    """Write a memory in the format of each program that a page tells how to come from."""
+    """Write a memory in the format of each program that a page shows how to come from."""
     own = home / ".claude" / "projects" / "-home-ada-orchard" / "memory"
     own.mkdir(parents=True)
     (own / "MEMORY.md").write_text("# Press\n\nThe press needs 40 bar.\n")

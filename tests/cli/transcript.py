@@ -74,12 +74,12 @@ class Player:
     def play(self, text: str) -> None:
         for step in steps(text):
             ran = self.carry_out(step.command)
-            told = [*self._seen(step.out, ran.out, ""), *self._seen(step.err, ran.err, "2> ")]
+            listed = [*self._seen(step.out, ran.out, ""), *self._seen(step.err, ran.err, "2> ")]
             if ran.code != step.code:
-                told.append(f"- ? {step.code}\n+ ? {ran.code}")
-            if told:
+                listed.append(f"- ? {step.code}\n+ ? {ran.code}")
+            if listed:
                 everything = "\n".join([*self._lines(ran.out), *(f"2> {line}" for line in self._lines(ran.err)), f"? {ran.code}"])
-                raise AssertionError(f"line {step.line}: $ {step.command}\n" + "\n".join(told) + f"\n\nin full:\n{everything}")
+                raise AssertionError(f"line {step.line}: $ {step.command}\n" + "\n".join(listed) + f"\n\nin full:\n{everything}")
 
     def _seen(self, expected: list[str], actual: str, mark: str) -> list[str]:
         while expected and not expected[-1]:

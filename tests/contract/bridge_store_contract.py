@@ -19,28 +19,28 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.store import (
-    Asked,
     Conflict,
-    Conversation,
     JsonValue,
     Memory,
-    Place,
+    MemoryPlace,
+    MemoryQuery,
+    NoteQuery,
     Saved,
+    SavedConversation,
     State,
     Store,
     Todo,
-    Wanted,
 )
 from kite_memory.tools.values import fits
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.counts import examples
 
-GLOBAL = Place(scope=Scope.GLOBAL)
-SHARED = Place(scope=Scope.SHARED)
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
-HARBOUR = Place(scope=Scope.PROJECT, project="harbour")
-MORNING = Place(scope=Scope.SESSION, project="orchard", session="morning")
-EVENING = Place(scope=Scope.SESSION, project="orchard", session="evening")
+GLOBAL = MemoryPlace(scope=Scope.GLOBAL)
+SHARED = MemoryPlace(scope=Scope.SHARED)
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
+HARBOUR = MemoryPlace(scope=Scope.PROJECT, project="harbour")
+MORNING = MemoryPlace(scope=Scope.SESSION, project="orchard", session="morning")
+EVENING = MemoryPlace(scope=Scope.SESSION, project="orchard", session="evening")
 PLACES = (
     GLOBAL,
     SHARED,
@@ -102,16 +102,16 @@ _JSON = st.recursive(
 _with_one_store = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
-def wanted_keys(store: Store, wanted: Wanted, grant: Grant = OWNER) -> list[str]:
+def wanted_keys(store: Store, wanted: MemoryQuery, grant: Grant = OWNER) -> list[str]:
     return [memory.key for memory in store.memories(grant, wanted)]
 
 
-def values(store: Store, wanted: Wanted, grant: Grant = OWNER) -> list[JsonValue]:
+def values(store: Store, wanted: MemoryQuery, grant: Grant = OWNER) -> list[JsonValue]:
     return [memory.value for memory in store.memories(grant, wanted)]
 
 
 def only(store: Store, key: str, grant: Grant = OWNER) -> Memory:
-    (memory,) = store.memories(grant, Wanted(pattern=key))
+    (memory,) = store.memories(grant, MemoryQuery(pattern=key))
     return memory
 
 
@@ -126,8 +126,8 @@ def decision(title: str, body: str = "") -> Decision:
     )
 
 
-def conversation(uuid: str = CHAT, *topics: Topic, **fields: Any) -> Conversation:
-    told = Conversation(
+def conversation(uuid: str = CHAT, *topics: Topic, **fields: Any) -> SavedConversation:
+    conversation = SavedConversation(
         uuid=uuid,
         source="claude_code",
         project="orchard",
@@ -138,11 +138,11 @@ def conversation(uuid: str = CHAT, *topics: Topic, **fields: Any) -> Conversatio
         created=NOW,
         updated=NOW,
     )
-    return replace(told, **fields)
+    return replace(conversation, **fields)
 
 
 def state(ai: str = "claude", session: str = "morning", **fields: Any) -> State:
-    told = State(
+    state = State(
         ai=ai,
         session=session,
         project="orchard",
@@ -151,7 +151,7 @@ def state(ai: str = "claude", session: str = "morning", **fields: Any) -> State:
         context_summary="planting",
         saved=NOW,
     )
-    return replace(told, **fields)
+    return replace(state, **fields)
 
 
 def in_threads(*calls: Callable[[], object]) -> list[BaseException]:
@@ -187,7 +187,7 @@ class MemoriesContract:
         assert read.created.tzinfo is not None
         assert read.expires is None
 
-    def test_whoever_holds_the_grant_has_written_it_where_nobody_says(self, store: Store) -> None:
+    def test_anyone_who_holds_the_grant_has_written_it_where_no_one_says(self, store: Store) -> None:
         store.write_memory(ORCHARD_ONLY, "k", 1, ORCHARD)
 
         assert only(store, "k").created_by == "orchardist"
@@ -270,24 +270,24 @@ class MemoriesContract:
         assert (written.version, only(store, "k").value) == (2, "second")
 
     @pytest.mark.parametrize("expected", [0, 1, 3, 10**9])
-    def test_a_write_over_another_version_is_told_which_there_is(self, store: Store, expected: int) -> None:
+    def test_a_write_over_another_version_learns_which_there_is(self, store: Store, expected: int) -> None:
         store.write_memory(OWNER, "k", "first", ORCHARD)
         store.write_memory(OWNER, "k", "second", ORCHARD)
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost?", ORCHARD, expected=expected)
 
-        assert told.value.version == 2
-        assert told.value.hint
+        assert result.value.version == 2
+        assert result.value.hint
         assert only(store, "k").value == "second"
         assert len(store.versions(OWNER, "k", ORCHARD)) == 2
 
-    def test_a_write_over_what_is_not_there_is_told_that_nothing_is(self, store: Store) -> None:
-        with pytest.raises(Conflict) as told:
+    def test_a_write_over_what_is_not_there_learns_that_nothing_is(self, store: Store) -> None:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", 1, ORCHARD, expected=1)
 
-        assert told.value.version == 0
-        assert store.memories(OWNER, Wanted()) == []
+        assert result.value.version == 0
+        assert store.memories(OWNER, MemoryQuery()) == []
 
     def test_a_deleted_memory_is_nowhere(self, store: Store) -> None:
         memory = store.write_memory(OWNER, "project.pond", "frogs live there", ORCHARD)
@@ -295,10 +295,10 @@ class MemoriesContract:
         deleted = store.delete_memory(OWNER, "project.pond", ORCHARD)
 
         assert deleted
-        assert store.memories(OWNER, Wanted()) == []
+        assert store.memories(OWNER, MemoryQuery()) == []
         assert store.versions(OWNER, "project.pond", ORCHARD) == []
         assert store.note(OWNER, memory.id) is None
-        assert store.search(OWNER, Asked(text="frogs pond")) == []
+        assert store.search(OWNER, NoteQuery(text="frogs pond")) == []
         assert not store.delete_memory(OWNER, "project.pond", ORCHARD)
 
     def test_a_version_never_comes_again_so_that_a_stale_one_never_fits(self, store: Store) -> None:
@@ -306,20 +306,20 @@ class MemoriesContract:
         store.delete_memory(OWNER, "k", ORCHARD)
         anew = store.write_memory(OWNER, "k", "after", ORCHARD, expected=0)
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost", ORCHARD, expected=stale)
 
-        assert told.value.version == anew.version
+        assert result.value.version == anew.version
         assert [each.value for each in store.versions(OWNER, "k", ORCHARD)] == ["after"]
 
     def test_what_has_expired_is_nowhere(self, store: Store) -> None:
         past = datetime.now(UTC) - timedelta(seconds=1)
         memory = store.write_memory(OWNER, "current.mood", "rainbows everywhere", ORCHARD, expires=past)
 
-        assert store.memories(OWNER, Wanted()) == []
-        assert store.memories(OWNER, Wanted(pattern="current.mood")) == []
+        assert store.memories(OWNER, MemoryQuery()) == []
+        assert store.memories(OWNER, MemoryQuery(pattern="current.mood")) == []
         assert store.versions(OWNER, "current.mood", ORCHARD) == []
-        assert store.search(OWNER, Asked(text="rainbows mood")) == []
+        assert store.search(OWNER, NoteQuery(text="rainbows mood")) == []
         assert store.note(OWNER, memory.id) is None
         assert store.recent(OWNER, "orchard", frozenset(), 10) == []
         assert not store.delete_memory(OWNER, "current.mood", ORCHARD)
@@ -328,11 +328,11 @@ class MemoriesContract:
         past = datetime.now(UTC) - timedelta(seconds=1)
         stale = store.write_memory(OWNER, "k", "old", ORCHARD, expires=past).version
 
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             store.write_memory(OWNER, "k", "lost", ORCHARD, expected=stale)
         store.write_memory(OWNER, "k", "new", ORCHARD, expected=0)
 
-        assert told.value.version == 0
+        assert result.value.version == 0
         assert only(store, "k").value == "new"
         assert [each.value for each in store.versions(OWNER, "k", ORCHARD)] == ["new"]
 
@@ -342,33 +342,33 @@ class MemoriesContract:
 
         store.delete_memory(OWNER, "k", ORCHARD)
 
-        found = {memory.place: memory.value for memory in store.memories(OWNER, Wanted())}
+        found = {memory.place: memory.value for memory in store.memories(OWNER, MemoryQuery())}
         assert found == {place: number for number, place in enumerate(PLACES) if place != ORCHARD}
 
     def test_the_nearest_comes_first_and_others_sessions_and_projects_not_at_all(self, store: Store) -> None:
         for place in PLACES:
             store.write_memory(OWNER, "k", f"{place.scope} {place.project} {place.session}", place)
 
-        found = values(store, Wanted(pattern="k", project="orchard", session="morning"))
+        found = values(store, MemoryQuery(pattern="k", project="orchard", session="morning"))
 
         assert found == ["session orchard morning", "project orchard ", "shared orchard ", "shared  ", "global  "]
 
     @pytest.mark.parametrize("scope", [Scope.SHARED, Scope.SESSION])
-    def test_of_one_scope_a_projects_own_comes_before_nobodys(self, store: Store, scope: Scope) -> None:
+    def test_of_one_scope_a_projects_own_comes_before_no_ones(self, store: Store, scope: Scope) -> None:
         session = "morning" if scope is Scope.SESSION else ""
         for project in ("", "orchard", "harbour"):
-            store.write_memory(OWNER, "k", project, Place(scope=scope, project=project, session=session))
+            store.write_memory(OWNER, "k", project, MemoryPlace(scope=scope, project=project, session=session))
 
-        nearest = values(store, Wanted(pattern="k", scope=scope, project="orchard", session=session, limit=1))
+        nearest = values(store, MemoryQuery(pattern="k", scope=scope, project="orchard", session=session, limit=1))
 
         assert nearest == ["orchard"]
-        assert values(store, Wanted(pattern="k", scope=scope)) == ["harbour", "orchard", ""]
+        assert values(store, MemoryQuery(pattern="k", scope=scope)) == ["harbour", "orchard", ""]
 
     def test_by_key_and_within_a_key_the_nearest_first(self, store: Store) -> None:
         for key, place in itertools.product(("b", "a", "B", "é", "a.a"), (GLOBAL, MORNING, SHARED, ORCHARD)):
             store.write_memory(OWNER, key, 1, place)
 
-        found = [(memory.key, memory.place.scope) for memory in store.memories(OWNER, Wanted())]
+        found = [(memory.key, memory.place.scope) for memory in store.memories(OWNER, MemoryQuery())]
 
         scopes = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
         assert found == [(key, scope) for key in ("B", "a", "a.a", "b", "é") for scope in scopes]
@@ -377,25 +377,25 @@ class MemoriesContract:
         for place in PLACES:
             store.write_memory(OWNER, f"{place.scope}.{place.project}.{place.session}", 1, place)
 
-        assert wanted_keys(store, Wanted(scope=Scope.GLOBAL)) == ["global.."]
-        assert wanted_keys(store, Wanted(scope=Scope.PROJECT)) == ["project.harbour.", "project.orchard."]
-        assert wanted_keys(store, Wanted(scope=Scope.SESSION, session="evening")) == ["session.orchard.evening"]
+        assert wanted_keys(store, MemoryQuery(scope=Scope.GLOBAL)) == ["global.."]
+        assert wanted_keys(store, MemoryQuery(scope=Scope.PROJECT)) == ["project.harbour.", "project.orchard."]
+        assert wanted_keys(store, MemoryQuery(scope=Scope.SESSION, session="evening")) == ["session.orchard.evening"]
 
     def test_all_the_tags_asked_for_must_be_there(self, store: Store) -> None:
         store.write_memory(OWNER, "both", 1, ORCHARD, tags=["red", "round"])
         store.write_memory(OWNER, "one", 1, ORCHARD, tags=["red"])
         store.write_memory(OWNER, "none", 1, ORCHARD)
 
-        assert wanted_keys(store, Wanted(tags=("red",))) == ["both", "one"]
-        assert wanted_keys(store, Wanted(tags=("round", "red"))) == ["both"]
-        assert wanted_keys(store, Wanted(tags=("re",))) == []
+        assert wanted_keys(store, MemoryQuery(tags=("red",))) == ["both", "one"]
+        assert wanted_keys(store, MemoryQuery(tags=("round", "red"))) == ["both"]
+        assert wanted_keys(store, MemoryQuery(tags=("re",))) == []
 
     def test_a_limit_keeps_the_first(self, store: Store) -> None:
         for number in range(12):
             store.write_memory(OWNER, f"k{number:02}", number, ORCHARD)
 
-        assert values(store, Wanted(limit=3)) == [0, 1, 2]
-        assert len(values(store, Wanted(limit=100))) == 12
+        assert values(store, MemoryQuery(limit=3)) == [0, 1, 2]
+        assert len(values(store, MemoryQuery(limit=100))) == 12
 
     def test_the_newest_come_first_where_they_are_asked_for_whatever_they_are_called(self, store: Store) -> None:
         for number in range(60):
@@ -405,7 +405,7 @@ class MemoriesContract:
         store.write_memory(OWNER, "current.a", "newest but one", ORCHARD)
         store.write_memory(OWNER, "current.k05", "changed last", ORCHARD)
 
-        wanted = Wanted(pattern="current.*", project="orchard", limit=4, newest=True)
+        wanted = MemoryQuery(pattern="current.*", project="orchard", limit=4, newest=True)
 
         assert values(store, wanted) == ["changed last", "newest but one", 59, 58]
         assert values(store, replace(wanted, project="harbour")) == ["hidden"]
@@ -417,7 +417,7 @@ class MemoriesContract:
         for key in SQL_KEYS:
             store.write_memory(OWNER, key, key, ORCHARD)
 
-        found = wanted_keys(store, Wanted(pattern=pattern))
+        found = wanted_keys(store, MemoryQuery(pattern=pattern))
 
         assert found == sorted(key for key in SQL_KEYS if fits(pattern, key))
         assert found
@@ -427,18 +427,18 @@ class MemoriesContract:
         for each in SQL_KEYS:
             store.write_memory(OWNER, each, each, ORCHARD)
 
-        assert values(store, Wanted(pattern=key)) == [key]
+        assert values(store, MemoryQuery(pattern=key)) == [key]
 
     @pytest.mark.parametrize("pattern", ["", "nothing*", "no\0thing", "a" * 5000, "*a" * 300])
     def test_a_pattern_that_fits_nothing_finds_nothing(self, store: Store, pattern: str) -> None:
         store.write_memory(OWNER, "key", 1, ORCHARD)
 
-        assert store.memories(OWNER, Wanted(pattern=pattern)) == []
+        assert store.memories(OWNER, MemoryQuery(pattern=pattern)) == []
 
     def test_being_looked_at_is_counted_and_changes_nothing_else(self, store: Store) -> None:
         written = store.write_memory(OWNER, "k", 1, ORCHARD)
         for _ in range(3):
-            store.memories(OWNER, Wanted(pattern="k"), touch=True)
+            store.memories(OWNER, MemoryQuery(pattern="k"), touch=True)
 
         read = only(store, "k")
 
@@ -448,24 +448,24 @@ class MemoriesContract:
 
     def test_who_may_only_read_is_counted_too(self, store: Store) -> None:
         store.write_memory(OWNER, "k", 1, ORCHARD)
-        store.memories(READ_ONLY, Wanted(), touch=True)
+        store.memories(READ_ONLY, MemoryQuery(), touch=True)
 
         assert only(store, "k").access_count == 1
 
     def test_only_what_is_shown_is_counted(self, store: Store) -> None:
         store.write_memory(OWNER, "a", 1, ORCHARD)
         store.write_memory(OWNER, "b", 1, HARBOUR)
-        store.memories(ORCHARD_ONLY, Wanted(), touch=True)
-        store.memories(OWNER, Wanted(limit=1), touch=True)
+        store.memories(ORCHARD_ONLY, MemoryQuery(), touch=True)
+        store.memories(OWNER, MemoryQuery(limit=1), touch=True)
 
-        assert {memory.key: memory.access_count for memory in store.memories(OWNER, Wanted())} == {"a": 2, "b": 0}
+        assert {memory.key: memory.access_count for memory in store.memories(OWNER, MemoryQuery())} == {"a": 2, "b": 0}
 
     def test_a_memory_is_a_note(self, store: Store) -> None:
         memory = store.write_memory(OWNER, "project.pond", {"depth": "bottomless"}, ORCHARD, tags=["water"])
 
         note = store.note(OWNER, memory.id)
-        by_value = store.search(OWNER, Asked(text="bottomless"))
-        by_key = store.search(OWNER, Asked(text="pond"))
+        by_value = store.search(OWNER, NoteQuery(text="bottomless"))
+        by_key = store.search(OWNER, NoteQuery(text="pond"))
 
         assert note is not None
         assert (note.id, note.key, note.project, note.scope) == (memory.id, "project.pond", "orchard", Scope.PROJECT)
@@ -477,14 +477,14 @@ class MemoriesContract:
         memory = store.write_memory(OWNER, "project.pond", "full of salamanders", ORCHARD)
         store.write_memory(OWNER, "project.pond", "full of kingfishers", ORCHARD)
 
-        assert store.search(OWNER, Asked(text="salamanders")) == []
-        assert [found.note.id for found in store.search(OWNER, Asked(text="kingfishers"))] == [memory.id]
+        assert store.search(OWNER, NoteQuery(text="salamanders")) == []
+        assert [found.note.id for found in store.search(OWNER, NoteQuery(text="kingfishers"))] == [memory.id]
 
     def test_forgetting_its_note_deletes_a_memory(self, store: Store) -> None:
         memory = store.write_memory(OWNER, "k", 1, ORCHARD)
 
         assert store.forget(OWNER, memory.id)
-        assert store.memories(OWNER, Wanted()) == []
+        assert store.memories(OWNER, MemoryQuery()) == []
 
 
 class NotesContract:
@@ -501,7 +501,7 @@ class NotesContract:
             title="Hedges over fences",
         )
 
-        (found,) = store.search(OWNER, Asked(text="hedges fences"))
+        (found,) = store.search(OWNER, NoteQuery(text="hedges fences"))
 
         assert found.note.id == note.id
         assert (note.kind, note.title, note.project, note.scope) == (
@@ -517,7 +517,7 @@ class NotesContract:
     def test_any_text_can_be_remembered_and_asked_for(self, store: Store, text: str) -> None:
         note = store.remember(OWNER, f"about {text[:-10]}", NoteKind.FACT, ORCHARD, title=text[:500])
 
-        store.search(OWNER, Asked(text=text))
+        store.search(OWNER, NoteQuery(text=text))
         found = store.note(OWNER, note.id)
 
         assert found is not None
@@ -526,7 +526,7 @@ class NotesContract:
         assert found == note
 
     def test_half_a_character_breaks_nothing_wherever_it_stands(self, store: Store) -> None:
-        place = Place(scope=Scope.SESSION, project=f"orchard {HALVES}", session=HALVES)
+        place = MemoryPlace(scope=Scope.SESSION, project=f"orchard {HALVES}", session=HALVES)
         item = replace(
             decision(f"Plant {HALVES}"),
             entities=(HALVES,),
@@ -534,21 +534,25 @@ class NotesContract:
             rejected=(Rejected(alternative=HALVES, reason=HALVES),),
         )
         topic = Topic(name=HALVES, summary=HALVES, items=(item,), categories=(HALVES,), entities=(HALVES,))
-        told = conversation(CHAT, topic, overall=HALVES, source=HALVES, project=place.project, created_by=HALVES, transcript=HALVES)
+        result = conversation(
+            CHAT, topic, overall=HALVES, source=HALVES, project=place.project, created_by=HALVES, transcript=HALVES
+        )
 
         memory = store.write_memory(OWNER, HALVES, 1, place, by=HALVES, tags=[HALVES])
         note = store.remember(OWNER, "Geese guard the gate", NoteKind.FACT, place, by=HALVES, tags=[HALVES], title=HALVES)
         store.save_state(OWNER, state(HALVES, HALVES, project=place.project, working_notes=HALVES, todos=(Todo(text=HALVES),)))
         store.transfer_state(OWNER, HALVES, from_session=HALVES, to_session="evening", at=NOW)
-        store.save_conversation(OWNER, told)
+        store.save_conversation(OWNER, result)
 
         assert [each.version for each in store.versions(OWNER, HALVES, place)] == [1]
-        assert [each.id for each in store.memories(OWNER, Wanted(pattern=memory.key, project=memory.place.project))] == [memory.id]
+        assert [each.id for each in store.memories(OWNER, MemoryQuery(pattern=memory.key, project=memory.place.project))] == [
+            memory.id
+        ]
         assert len(store.states(OWNER, ai=HALVES, project=place.project)) == 2
         kept, text = store.conversation(OWNER, CHAT), store.transcript(OWNER, CHAT)
         assert kept is not None and text is not None
         assert kept.record.topics[0].items[0].title.startswith("Plant half ")
-        store.search(OWNER, Asked(text=HALVES, project=HALVES, within=True))
+        store.search(OWNER, NoteQuery(text=HALVES, project=HALVES, within=True))
         store.recent(OWNER, HALVES, frozenset(), 10)
         assert store.note(OWNER, HALVES) is None and not store.forget(OWNER, HALVES)
         assert store.conversation(OWNER, HALVES) is None and store.transcript(OWNER, HALVES) is None
@@ -587,7 +591,7 @@ class NotesContract:
 
         store.remember(OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD)
 
-        assert [found.note.id for found in store.search(OWNER, Asked(text="geese guard"))] == [first.id]
+        assert [found.note.id for found in store.search(OWNER, NoteQuery(text="geese guard"))] == [first.id]
 
     def test_the_same_words_elsewhere_are_another_note(self, store: Store) -> None:
         ids = {store.remember(OWNER, "Geese guard the gate", NoteKind.FACT, place).id for place in (ORCHARD, HARBOUR, GLOBAL)}
@@ -599,7 +603,7 @@ class NotesContract:
 
         assert store.forget(OWNER, note.path)
         assert store.note(OWNER, note.id) is None
-        assert store.search(OWNER, Asked(text="geese")) == []
+        assert store.search(OWNER, NoteQuery(text="geese")) == []
         assert store.recent(OWNER, "orchard", frozenset(), 10) == []
         assert not store.forget(OWNER, note.id)
 
@@ -622,28 +626,28 @@ class NotesContract:
         }
         later = datetime.now(UTC) + timedelta(minutes=1)
 
-        def found(asked: Asked) -> set[str]:
+        def found(asked: NoteQuery) -> set[str]:
             return {each.note.id for each in store.search(OWNER, asked)}
 
-        assert found(Asked(text="gate")) == {ours, theirs, *everybodys}
-        assert found(Asked(text="gate", project="orchard")) == {ours, theirs, *everybodys}
-        assert found(Asked(text="gate", project="orchard", within=True)) == {ours, *everybodys}
-        assert found(Asked(text="gate", kinds=frozenset({NoteKind.QUESTION, NoteKind.FACT}))) == {ours}
-        assert found(Asked(text="gate", since=later)) == set()
-        assert len(found(Asked(text="gate", limit=2))) == 2
+        assert found(NoteQuery(text="gate")) == {ours, theirs, *everybodys}
+        assert found(NoteQuery(text="gate", project="orchard")) == {ours, theirs, *everybodys}
+        assert found(NoteQuery(text="gate", project="orchard", within=True)) == {ours, *everybodys}
+        assert found(NoteQuery(text="gate", kinds=frozenset({NoteKind.QUESTION, NoteKind.FACT}))) == {ours}
+        assert found(NoteQuery(text="gate", since=later)) == set()
+        assert len(found(NoteQuery(text="gate", limit=2))) == 2
 
     def test_of_two_alike_the_project_s_own_stands_first(self, store: Store) -> None:
         store.remember(OWNER, "The gate squeaks when it rains", NoteKind.FACT, HARBOUR)
         ours = store.remember(OWNER, "The gate squeaks when it rains", NoteKind.FACT, ORCHARD)
 
-        assert store.search(OWNER, Asked(text="gate squeaks", project="orchard"))[0].note.id == ours.id
+        assert store.search(OWNER, NoteQuery(text="gate squeaks", project="orchard"))[0].note.id == ours.id
 
     def test_the_best_stands_first_and_scores_say_so(self, store: Store) -> None:
         for number in range(6):
             store.remember(OWNER, f"Ladder number {number} hangs in the barn", NoteKind.FACT, ORCHARD)
         best = store.remember(OWNER, "The tall ladder is cracked at the third rung", NoteKind.INSIGHT, ORCHARD)
 
-        found = store.search(OWNER, Asked(text="cracked rung of the tall ladder"))
+        found = store.search(OWNER, NoteQuery(text="cracked rung of the tall ladder"))
 
         assert found[0].note.id == best.id
         assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
@@ -654,12 +658,12 @@ class NotesContract:
     def test_a_question_that_says_nothing_finds_nothing(self, store: Store, text: str) -> None:
         store.remember(OWNER, "Geese guard every gate", NoteKind.FACT, ORCHARD)
 
-        assert store.search(OWNER, Asked(text=text)) == []
+        assert store.search(OWNER, NoteQuery(text=text)) == []
 
 
 class ConversationsContract:
     def test_a_conversation_comes_back_whole(self, store: Store) -> None:
-        told = conversation(
+        changed = conversation(
             CHAT,
             Topic(
                 name="Keeping deer out",
@@ -688,12 +692,12 @@ class ConversationsContract:
             source="gemini_cli",
             created_by="gemini",
         )  # fmt: skip
-        told = replace(told, record=replace(told.record, cross_topic_insights=("Water draws deer",)))
+        changed = replace(changed, record=replace(changed.record, cross_topic_insights=("Water draws deer",)))
 
-        saved = store.save_conversation(OWNER, told)
+        saved = store.save_conversation(OWNER, changed)
         back = store.conversation(OWNER, CHAT)
 
-        assert back == told
+        assert back == changed
         assert (saved.uuid, saved.amended, len(saved.notes)) == (CHAT, False, 5)
 
     def test_it_is_found_by_its_journal_and_by_what_it_yields(self, store: Store) -> None:
@@ -701,7 +705,7 @@ class ConversationsContract:
 
         journal = store.note(OWNER, saved.journal)
         (yielded,) = (store.note(OWNER, name) for name in saved.notes)
-        found = {each.note.id for each in store.search(OWNER, Asked(text="hedges"))}
+        found = {each.note.id for each in store.search(OWNER, NoteQuery(text="hedges"))}
 
         assert journal is not None
         assert (journal.kind, journal.session, journal.project) == (NoteKind.JOURNAL, CHAT, "orchard")
@@ -721,21 +725,21 @@ class ConversationsContract:
         assert (back.transcript, back.has_transcript) == ("", bool(text))
 
     @pytest.mark.parametrize("text", [text for text in WILD_TEXTS if text.strip()])
-    def test_any_text_may_be_told(self, store: Store, text: str) -> None:
-        told = conversation(
+    def test_any_text_may_be_reported(self, store: Store, text: str) -> None:
+        result = conversation(
             CHAT,
             Topic(name=text[:80], summary=text[:5000], items=(decision(text[:200], f"because {text[:5000]}"),)),
             overall=text[:5000],
         )
 
-        saved = store.save_conversation(OWNER, told)
+        saved = store.save_conversation(OWNER, result)
         back = store.conversation(OWNER, CHAT)
 
         assert back is not None
         assert len(back.record.items()) == 1
         assert store.note(OWNER, saved.journal) is not None
 
-    def test_what_nobody_saved_is_not_there(self, store: Store) -> None:
+    def test_what_no_one_saved_is_not_there(self, store: Store) -> None:
         for uuid in ("nothing", "", "\0", "../nothing"):
             assert store.conversation(OWNER, uuid) is None
             assert store.transcript(OWNER, uuid) is None
@@ -774,7 +778,7 @@ class ConversationsContract:
         assert (saved.amended, saved.project, saved.scope) == (True, "orchard", Scope.PROJECT)
 
     @pytest.mark.parametrize("elsewhere", [{"project": "harbour"}, {"scope": Scope.SHARED}], ids=str)
-    def test_who_asks_for_another_place_is_told_where_it_is(self, store: Store, elsewhere: dict[str, Any]) -> None:
+    def test_who_asks_for_another_place_learns_where_it_is(self, store: Store, elsewhere: dict[str, Any]) -> None:
         store.save_conversation(OWNER, conversation())
 
         with pytest.raises(UsageError, match=r"'orchard'.*'project'"):
@@ -820,7 +824,7 @@ class ConversationsContract:
         assert [reason for _, reason in again.refused]
         assert store.note(OWNER, saved.notes[0]) is None
 
-    def test_what_was_forgotten_of_it_is_not_told_again(self, store: Store) -> None:
+    def test_what_was_forgotten_of_it_is_not_reported_again(self, store: Store) -> None:
         topic = Topic(name="Keeping deer out", summary="Both.", items=(decision("Plant hedges"), decision("Dig a ditch")))
         saved = store.save_conversation(OWNER, conversation(CHAT, topic))
         store.forget(OWNER, saved.notes[0])
@@ -846,7 +850,7 @@ class ConversationsContract:
             assert "wet feet" in journal.body
             assert "awthorn" not in journal.body + str(store.conversation(OWNER, CHAT))
             assert "edges" not in journal.body
-            assert store.search(OWNER, Asked(text="hawthorn")) == []
+            assert store.search(OWNER, NoteQuery(text="hawthorn")) == []
 
     def test_a_change_of_mind_replaces_what_was_decided(self, store: Store) -> None:
         first = store.save_conversation(OWNER, conversation())
@@ -864,7 +868,7 @@ class ConversationsContract:
         assert old.valid_until == new.valid_from is not None
         assert back is not None
         assert [item.title for item in back.record.items()] == [f"{TURNED_DOWN}Plant hedges"]
-        found = [each.note.id for each in store.search(OWNER, Asked(text="plant hedges", kinds=frozenset({NoteKind.DECISION})))]
+        found = [each.note.id for each in store.search(OWNER, NoteQuery(text="plant hedges", kinds=frozenset({NoteKind.DECISION})))]
         assert set(found) >= set(second.notes)
 
     def test_it_is_gone_with_its_journal(self, store: Store) -> None:
@@ -883,10 +887,10 @@ class StatesContract:
 
     @pytest.mark.parametrize("text", WILD_TEXTS)
     def test_any_text_may_be_in_hand(self, store: Store, text: str) -> None:
-        told = state(todos=(Todo(text=text),), working_notes=text, context_summary=text)
-        store.save_state(OWNER, told)
+        result = state(todos=(Todo(text=text),), working_notes=text, context_summary=text)
+        store.save_state(OWNER, result)
 
-        assert store.states(OWNER) == [told]
+        assert store.states(OWNER) == [result]
 
     def test_saving_again_replaces_and_others_keep_their_own(self, store: Store) -> None:
         later = NOW + timedelta(hours=1)
@@ -907,11 +911,11 @@ class StatesContract:
         later = state(working_notes="the pump is mended", todos=(), saved=NOW + timedelta(hours=1))
         first = store.save_state(OWNER, state(), only={"todos"})
 
-        told = store.save_state(OWNER, later, only={"working_notes"})
+        result = store.save_state(OWNER, later, only={"working_notes"})
 
         assert first == state()
-        assert told == replace(state(), working_notes="the pump is mended", saved=later.saved)
-        assert store.states(OWNER) == [told]
+        assert result == replace(state(), working_notes="the pump is mended", saved=later.saved)
+        assert store.states(OWNER) == [result]
 
     def test_states_are_asked_for_by_who_where_and_how_many(self, store: Store) -> None:
         for number, (ai, session, project) in enumerate(itertools.product("ab", "st", ("orchard", "harbour"))):
@@ -939,7 +943,7 @@ class StatesContract:
         assert store.states(OWNER, session="evening") == [moved]
         assert store.states(OWNER, session="morning") == [state()]
 
-    def test_where_there_is_none_nothing_is_handed_over(self, store: Store) -> None:
+    def test_where_none_exists_nothing_is_handed_over(self, store: Store) -> None:
         store.save_state(OWNER, state("codex"))
 
         moved = store.transfer_state(OWNER, "claude", from_session="morning", to_session="evening", at=NOW)
@@ -947,7 +951,7 @@ class StatesContract:
         assert moved is None
         assert store.states(OWNER) == [state("codex")]
 
-    def test_who_may_only_read_is_told_so_whether_or_not_there_is_a_state(self, store: Store) -> None:
+    def test_who_may_only_read_is_informed_whether_or_not_there_is_a_state(self, store: Store) -> None:
         store.save_state(OWNER, state("claude", "morning"))
 
         for session in ("morning", "never"):
@@ -966,11 +970,11 @@ class GrantsContract:
         visible = {place for place in PLACES if grant.sees(place.scope, place.project)}
 
         ids = {memories[place].id for place in visible} | {notes[place].id for place in visible}
-        assert {memory.place for memory in store.memories(grant, Wanted())} == visible
-        assert {memory.place for memory in store.memories(grant, Wanted(pattern="q*", limit=200), touch=True)} == visible
+        assert {memory.place for memory in store.memories(grant, MemoryQuery())} == visible
+        assert {memory.place for memory in store.memories(grant, MemoryQuery(pattern="q*", limit=200), touch=True)} == visible
         assert {place for place in PLACES if store.versions(grant, "quince", place)} == visible
-        assert {each.note.id for each in store.search(grant, Asked(text="quinces medlars ripen", limit=50))} == ids
-        assert {each.note.id for each in store.search(grant, Asked(text="ripen", project="harbour", limit=50))} == ids
+        assert {each.note.id for each in store.search(grant, NoteQuery(text="quinces medlars ripen", limit=50))} == ids
+        assert {each.note.id for each in store.search(grant, NoteQuery(text="ripen", project="harbour", limit=50))} == ids
         for project in ("orchard", "harbour"):
             recent = {note.id for note in store.recent(grant, project, frozenset(), 50)}
             near = [place for place in visible if place.project in ("", project) or place.scope is Scope.SHARED]
@@ -999,26 +1003,26 @@ class GrantsContract:
                     with pytest.raises(NotAllowed):
                         write()
 
-        for memory in store.memories(OWNER, Wanted(pattern="there")):
+        for memory in store.memories(OWNER, MemoryQuery(pattern="there")):
             may = grant.write and grant.sees(memory.place.scope, memory.place.project)
             assert memory.value == ("after" if may else "before")
 
     @pytest.mark.parametrize("grant", GRANTS, ids=lambda grant: grant.name or "owner")
     def test_a_conversation_outside_a_grant_is_not_there(self, store: Store, grant: Grant) -> None:
         for number, place in enumerate((GLOBAL, SHARED, ORCHARD, HARBOUR)):
-            told = conversation(
+            result = conversation(
                 f"0000000{number}-0000-4000-8000-000000000000", scope=place.scope, project=place.project, transcript="all of it"
             )
-            saved = store.save_conversation(OWNER, told)
+            saved = store.save_conversation(OWNER, result)
             visible = grant.sees(place.scope, place.project)
 
-            assert (store.conversation(grant, told.uuid) is not None) == visible
-            assert (store.transcript(grant, told.uuid) is not None) == visible
+            assert (store.conversation(grant, result.uuid) is not None) == visible
+            assert (store.transcript(grant, result.uuid) is not None) == visible
             assert (store.note(grant, saved.journal) is not None) == visible
             if not (visible and grant.write):
                 with pytest.raises(NotAllowed):
-                    store.save_conversation(grant, replace(told, overall="overwritten", updated=NOW + timedelta(hours=1)))
-                kept = store.conversation(OWNER, told.uuid)
+                    store.save_conversation(grant, replace(result, overall="overwritten", updated=NOW + timedelta(hours=1)))
+                kept = store.conversation(OWNER, result.uuid)
                 assert kept is not None
                 assert kept.overall == "About the deer."
 
@@ -1074,9 +1078,9 @@ class GrantsContract:
         saved = store.save_conversation(OWNER, conversation(CHAT, scope=Scope.GLOBAL, project="", transcript="all of it"))
         store.write_memory(OWNER, "team.rule", "squash", SHARED)
 
-        assert [memory.key for memory in store.memories(ada, Wanted())] == ["team.rule"]
+        assert [memory.key for memory in store.memories(ada, MemoryQuery())] == ["team.rule"]
         assert store.versions(ada, "preference.editor", GLOBAL) == []
-        assert {found.note.id for found in store.search(ada, Asked(text="larches helix deer", limit=50))}.isdisjoint(
+        assert {found.note.id for found in store.search(ada, NoteQuery(text="larches helix deer", limit=50))}.isdisjoint(
             {written.id, note.id, saved.journal, *saved.notes}
         )
         for name in (written.id, note.id, note.path, saved.journal):
@@ -1095,7 +1099,7 @@ class GrantsContract:
         assert kept.overall == "About the deer."
 
     def test_who_amends_a_conversation_of_the_team_keeps_their_own_global_notes(self, store: Store) -> None:
-        told = conversation(
+        result = conversation(
             CHAT,
             Topic(
                 name="tools",
@@ -1113,17 +1117,17 @@ class GrantsContract:
             ),
         )
         for person in ("ada", "ben"):
-            saved = store.save_conversation(Grant(name=person, person=person), told)
+            saved = store.save_conversation(Grant(name=person, person=person), result)
             assert saved.project == "orchard"
 
-    def test_a_count_tells_nothing_of_what_is_hidden(self, store: Store) -> None:
+    def test_a_count_shows_nothing_of_what_is_hidden(self, store: Store) -> None:
         for number in range(5):
             store.write_memory(OWNER, f"hidden{number}", number, HARBOUR)
         store.write_memory(OWNER, "visible", 1, ORCHARD)
 
-        assert values(store, Wanted(limit=1), ORCHARD_ONLY) == [1]
+        assert values(store, MemoryQuery(limit=1), ORCHARD_ONLY) == [1]
 
-    def test_a_conflict_tells_nothing_of_what_is_hidden(self, store: Store) -> None:
+    def test_a_conflict_shows_nothing_of_what_is_hidden(self, store: Store) -> None:
         for number in range(5):
             store.write_memory(OWNER, "k", number, HARBOUR)
 
@@ -1134,11 +1138,11 @@ class GrantsContract:
     def test_scores_tell_nothing_of_what_is_hidden(self, store: Store) -> None:
         store.remember(OWNER, "The tall ladder is cracked", NoteKind.FACT, ORCHARD)
         store.remember(OWNER, "The short ladder is new", NoteKind.FACT, ORCHARD)
-        before = [(found.note.id, found.score) for found in store.search(ORCHARD_ONLY, Asked(text="cracked ladder"))]
+        before = [(found.note.id, found.score) for found in store.search(ORCHARD_ONLY, NoteQuery(text="cracked ladder"))]
         for number in range(20):
             store.remember(OWNER, f"Cracked hull number {number}", NoteKind.FACT, HARBOUR)
 
-        after = [(found.note.id, found.score) for found in store.search(ORCHARD_ONLY, Asked(text="cracked ladder"))]
+        after = [(found.note.id, found.score) for found in store.search(ORCHARD_ONLY, NoteQuery(text="cracked ladder"))]
 
         assert after == before
 
@@ -1198,12 +1202,12 @@ class ConcurrencyContract:
 
         def look() -> None:
             for pattern in ("*", "k", "l"):
-                store.memories(OWNER, Wanted(pattern=pattern), touch=True)
+                store.memories(OWNER, MemoryQuery(pattern=pattern), touch=True)
 
         raised = in_threads(*[look] * self.clients)
 
         assert raised == []
-        assert [memory.access_count for memory in store.memories(OWNER, Wanted())] == [2 * self.clients] * 2
+        assert [memory.access_count for memory in store.memories(OWNER, MemoryQuery())] == [2 * self.clients] * 2
 
     def test_of_what_many_save_of_one_state_no_field_is_lost(self, store: Store, beside: Store) -> None:
         fields: tuple[dict[str, Any], ...] = (
@@ -1247,15 +1251,15 @@ class ConcurrencyContract:
             store.write_memory(OWNER, f"k{number}", number, ORCHARD)
             store.remember(OWNER, f"Goose number {number} guards gate {number}", NoteKind.FACT, ORCHARD)
             store.save_state(OWNER, state(f"ai{number}"))
-            store.search(OWNER, Asked(text="goose"))
+            store.search(OWNER, NoteQuery(text="goose"))
             store.delete_memory(OWNER, f"k{number}", ORCHARD)
 
         raised = in_threads(*[partial(work, number) for number in range(self.clients)])
 
         assert raised == []
-        assert store.memories(OWNER, Wanted()) == []
+        assert store.memories(OWNER, MemoryQuery()) == []
         assert len(store.states(OWNER)) == self.clients
-        assert len(store.search(OWNER, Asked(text="goose guards", limit=50))) == self.clients
+        assert len(store.search(OWNER, NoteQuery(text="goose guards", limit=50))) == self.clients
 
 
 class BridgeStoreContract(

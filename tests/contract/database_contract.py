@@ -138,7 +138,7 @@ class DatabaseSourceContract(FileSourceContract):
 
         assert len(cursor.identity) + len(cursor.carry) < 8_000
 
-    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+    def test_an_invalid_cursor_starts_over(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.written(tmp_path)
         whole = source.read(path, None, budget=BUDGET)
 

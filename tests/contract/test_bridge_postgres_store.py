@@ -13,7 +13,7 @@ from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.finding import indexed
 from kite_memory.team.postgres.rows import note_row
 from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.store import Asked, Store, Wanted
+from kite_memory.tools.store import MemoryQuery, NoteQuery, Store
 from tests.contract.bridge_store_contract import CHAT, GLOBAL, SHARED, BridgeStoreContract, conversation
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import postgres_server
@@ -72,15 +72,15 @@ class TestPostgresStore(BridgeStoreContract):
         store.write_memory(ben, "team.rule", "squash", SHARED)
 
         for grant, said, editor in ((ada, "helix 2", "helix"), (laptop, "helix 2", "helix"), (ben, "ed", "ed")):
-            assert [memory.value for memory in store.memories(grant, Wanted())] == [said, "squash"]
-            found = store.search(grant, Asked(text="the editor", limit=50))
+            assert [memory.value for memory in store.memories(grant, MemoryQuery())] == [said, "squash"]
+            found = store.search(grant, NoteQuery(text="the editor", limit=50))
             assert [each.note.body for each in found if each.note.body.startswith("The editor")] == [f"The editor is {editor}"]
             kept = store.conversation(grant, CHAT)
             assert kept is not None
             assert kept.overall == f"Of {editor}."
         assert [each.value for each in store.versions(ada, "preference.editor", GLOBAL)] == ["helix 2", "helix"]
         assert store.delete_memory(ben, "preference.editor", GLOBAL)
-        assert store.memories(ada, Wanted(pattern="preference.editor"))[0].value == "helix 2"
+        assert store.memories(ada, MemoryQuery(pattern="preference.editor"))[0].value == "helix 2"
 
     def test_housekeeping_keeps_notes_of_every_person_findable(self, url: str, tenant: str) -> None:
         ada = Grant(name="ada", person="ada")
@@ -91,8 +91,8 @@ class TestPostgresStore(BridgeStoreContract):
 
         assert store.catch_up() == 1
 
-        assert [found.note.key for found in store.search(ada, Asked(text="larches"))] == ["preference.tree"]
-        assert store.search(Grant(name="ben", person="ben"), Asked(text="larches")) == []
+        assert [found.note.key for found in store.search(ada, NoteQuery(text="larches"))] == ["preference.tree"]
+        assert store.search(Grant(name="ben", person="ben"), NoteQuery(text="larches")) == []
         store.close()
 
     @pytest.fixture

@@ -7,7 +7,7 @@ from kite_memory.sources.common.source import Source
 from tests.contract.test_roo_code_source import TestRooCode as _TestRooCode
 
 SESSION = "session_01orchard"
-TOLD = [
+MESSAGES = [
     {"id": "m1", "role": "user", "content": [{"type": "text", "text": "Graft the pear 🍐"}], "ts": 1_772_442_000_000},
     {
         "id": "m2",
@@ -48,8 +48,8 @@ class TestClineInTheTerminal(DocumentSourceContract):
         return self.versions()[-1]
 
     def versions(self) -> list[bytes]:
-        told = ({"version": 1, "sessionId": SESSION, "messages": TOLD[:count]} for count in range(1, len(TOLD) + 1))
-        return [json.dumps(each).encode() for each in told]
+        rows = ({"version": 1, "sessionId": SESSION, "messages": MESSAGES[:count]} for count in range(1, len(MESSAGES) + 1))
+        return [json.dumps(each).encode() for each in rows]
 
     def strangers(self, folder: Path) -> list[Path]:
         session = folder / "sessions" / SESSION

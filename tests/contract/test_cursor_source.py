@@ -74,7 +74,7 @@ class TestCursorCommandLine(DatabaseSourceContract):
 
 
 class TestCursorExport(FileSourceContract):
-    """No line says when it was said, so that what is read later is told later: it only ever grows, but it is not held to that."""
+    """Lines have no time, so what is read later gets a later time: it only grows, but it is not held to that."""
 
     def make(self, folder: Path) -> Source:
         return CursorApp(folder / "User", folder / "cli", clock=lambda: 4e9)

@@ -71,18 +71,18 @@ def test_status_says_of_each_provider_what_was_found_read_and_passed_over(tmp_pa
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
         after = {each["provider"]: each for each in house.operations.status()["sources"]}
 
-    assert {name: (told["there"], told["found"], told["read"]) for name, told in before.items()} == dict.fromkeys(
+    assert {name: (result["there"], result["found"], result["read"]) for name, result in before.items()} == dict.fromkeys(
         WATCHED, (True, 1, 0)
     )
-    assert {name: (told["there"], told["found"], told["read"]) for name, told in after.items()} == dict.fromkeys(
+    assert {name: (result["there"], result["found"], result["read"]) for name, result in after.items()} == dict.fromkeys(
         WATCHED, (True, 1, 1)
     )
-    assert {name: told["skipped"] for name, told in after.items()} == problems
-    assert sum(told["events"] for told in after.values()) == len({event.id for told in events.values() for event in told})
-    assert {name: told["sessions"] for name, told in after.items()} == {
-        name: len({event.session for event in told}) for name, told in events.items()
+    assert {name: result["skipped"] for name, result in after.items()} == problems
+    assert sum(result["events"] for result in after.values()) == len({event.id for result in events.values() for event in result})
+    assert {name: result["sessions"] for name, result in after.items()} == {
+        name: len({event.session for event in result}) for name, result in events.items()
     }
-    assert {name for name, told in after.items() if told["behind_bytes"]} == set()
+    assert {name for name, result in after.items() if result["behind_bytes"]} == set()
 
 
 def test_where_every_folder_is_a_file_status_says_that_nothing_is_there(tmp_path: Path) -> None:
@@ -93,24 +93,24 @@ def test_where_every_folder_is_a_file_status_says_that_nothing_is_there(tmp_path
 
     with open_services(house_of_all(tmp_path)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        told = house.operations.status()["sources"]
+        sources = house.operations.status()["sources"]
 
-    assert [(each["provider"], each["there"], each["found"]) for each in told] == [
+    assert [(each["provider"], each["there"], each["found"]) for each in sources] == [
         (provider, False, 0) for provider in sorted(WATCHED)
     ]
 
 
 def test_a_transcript_that_cannot_be_read_is_not_said_to_have_been(tmp_path: Path) -> None:
-    """Its folder is where it should be; what lies there is none."""
+    """Its folder is where it should be; its files are there."""
     for provider in WATCHED:
         held(provider).place(tmp_path / provider).mkdir(parents=True)
 
     with open_services(house_of_all(tmp_path)) as house:
         for source, path, _ in list(house.pipeline.unread()):
             house.pipeline.ingest(source, path)
-        told = house.operations.status()["sources"]
+        sources = house.operations.status()["sources"]
 
-    assert {each["provider"] for each in told if each["read"] or each["events"] or each["sessions"]} == set()
+    assert {each["provider"] for each in sources if each["read"] or each["events"] or each["sessions"]} == set()
 
 
 Laid = Callable[[Path, int], None]
@@ -120,9 +120,9 @@ def name_of(number: int) -> str:
     return str(UUID(int=(number << 96) | (4 << 76) | (8 << 60)))
 
 
-def rows(path: Path, *told: dict[str, Any]) -> None:
+def rows(path: Path, *content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in told), encoding="utf-8")
+    path.write_text("".join(json.dumps(row) + "\n" for row in content), encoding="utf-8")
 
 
 AT = "2026-03-02T09:00:00.000Z"
@@ -279,11 +279,11 @@ def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) ->
     with open_services(house_of_all(tmp_path)) as house:
         found = house.pipeline.unread()
         house.pipeline.ingest_many((source, path) for source, path, _ in found)
-        told = {each["provider"]: each for each in house.operations.status()["sources"]}
+        by_name = {each["provider"]: each for each in house.operations.status()["sources"]}
         left = house.pipeline.unread()
 
     assert len(found) == len(ONE_BY_ONE) * count + len(TOGETHER)
-    assert {name: each["sessions"] for name, each in told.items()} == dict.fromkeys(WATCHED, count)
-    assert {name: each["found"] - each["read"] for name, each in told.items()} == dict.fromkeys(WATCHED, 0)
-    assert {name: each["skipped"] for name, each in told.items()} == dict.fromkeys(WATCHED, 0)
+    assert {name: each["sessions"] for name, each in by_name.items()} == dict.fromkeys(WATCHED, count)
+    assert {name: each["found"] - each["read"] for name, each in by_name.items()} == dict.fromkeys(WATCHED, 0)
+    assert {name: each["skipped"] for name, each in by_name.items()} == dict.fromkeys(WATCHED, 0)
     assert left == []

@@ -42,10 +42,10 @@ class TestGeminiDocument(_Gemini, DocumentSourceContract):
     def versions(self) -> list[bytes]:
         """A message at a time, each first without its calls."""
         whole = json.loads(self.transcript())
-        told: list[bytes] = []
+        bodies: list[bytes] = []
         for count in range(1, len(whole["messages"]) + 1):
             messages = whole["messages"][:count]
             bare = {key: value for key, value in messages[-1].items() if key != "toolCalls"}
-            told.append(json.dumps({**whole, "messages": [*messages[:-1], bare]}).encode())
-            told.append(json.dumps({**whole, "messages": messages}).encode())
-        return [*told, self.transcript()]
+            bodies.append(json.dumps({**whole, "messages": [*messages[:-1], bare]}).encode())
+            bodies.append(json.dumps({**whole, "messages": messages}).encode())
+        return [*bodies, self.transcript()]

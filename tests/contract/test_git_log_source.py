@@ -49,7 +49,7 @@ class TestGitLog(SourceContract):
         assert list(self.make(tmp_path).transcripts()) == []
 
     def test_a_transcript_is_found_owned_and_watched(self, tmp_path: Path) -> None:
-        """Found and owned; nobody watches a repository."""
+        """Found and owned; no one watches a repository."""
         source, path = self.make(tmp_path), self.written(tmp_path)
 
         assert list(source.transcripts()) == [path]

@@ -34,7 +34,7 @@ class TestVoyage(EmbedderContract):
         return embedder_for(self.server)
 
 
-def test_purpose_and_model_are_told(server: VoyageServer) -> None:
+def test_purpose_and_model_are_reported(server: VoyageServer) -> None:
     embedder_for(server).embed(["tea"], "query")
     embedder_for(server).embed(["tea"], "document")
 

@@ -1,4 +1,4 @@
-"""A note of which every field says something, so that whoever keeps notes may be asked whether all of it comes back."""
+"""A note of which every field says something, so that every store of notes can be checked for keeping all of it."""
 
 from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime

@@ -31,7 +31,7 @@ from kite_memory.timeline.store import Timeline
 from tests.fakes.house import fake_house
 
 POLICY = ChunkPolicy(target=400, most=1500, idle=0.02, stalled=0.2)
-"""So that sessions of today are cut up while they go on, and while nobody speaks for a moment."""
+"""So that sessions of today are cut up while they go on, and while no one speaks for a moment."""
 AT_THE_END = replace(POLICY, idle=0.0, stalled=0.0)
 PRICE = Usage(tokens_in=100, tokens_out=10, dollars=0.001)
 LONG_AGO = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -252,28 +252,28 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
 def violations(writer: Writer, found: Found, asked: list[tuple[int, str]]) -> list[str]:
     said = Counter(found.said)
     mentions = Counter(token for body in found.bodies for token in re.findall(r"Said of (matter-\d+) in other words", body))
-    told = [f"line lost: {token}" for token in writer.written.values() if token not in said]
-    told += [f"event doubled: {token}" for token, count in said.items() if count > 1]
-    told += [f"note doubled: {token}" for token, count in mentions.items() if count > 1]
-    told += [f"note lost: {token}" for token in writer.written.values() if token not in mentions]
-    told += [f"file torn: {reason}" for reason in found.unreadable]
-    told += [f"left over: {name}" for name in found.leftovers]
-    told += [f"timeline damaged: {line}" for line in found.damage]
+    lines = [f"line lost: {token}" for token in writer.written.values() if token not in said]
+    lines += [f"event doubled: {token}" for token, count in said.items() if count > 1]
+    lines += [f"note doubled: {token}" for token, count in mentions.items() if count > 1]
+    lines += [f"note lost: {token}" for token in writer.written.values() if token not in mentions]
+    lines += [f"file torn: {reason}" for reason in found.unreadable]
+    lines += [f"left over: {name}" for name in found.leftovers]
+    lines += [f"timeline damaged: {line}" for line in found.damage]
     if found.stale or found.indexed != len(found.bodies):
-        told.append(f"index out of step: {found.indexed} of {len(found.bodies)} notes, {found.stale} stale")
-    return told + asked_too_often(asked)
+        lines.append(f"index out of step: {found.indexed} of {len(found.bodies)} notes, {found.stale} stale")
+    return lines + asked_too_often(asked)
 
 
 def asked_too_often(asked: list[tuple[int, str]]) -> list[str]:
     """A chunk may be asked about again only if it was the call in flight when its incarnation was killed."""
     last = dict(asked)
-    told: list[str] = []
+    lines: list[str] = []
     seen: dict[str, int] = {}
     for incarnation, chunk in asked:
         if chunk in seen and last[seen[chunk]] != chunk:
-            told.append(f"asked twice: {chunk}")
+            lines.append(f"asked twice: {chunk}")
         seen[chunk] = incarnation
-    return told
+    return lines
 
 
 def main() -> None:
@@ -316,15 +316,15 @@ def main() -> None:
     writer.finish()
     found = settle(places, asked_for.kills, plant)
     asked = [(int(line.split()[0]), line.split()[1]) for line in places.log.read_text().splitlines()]
-    told = violations(writer, found, asked)
+    output = violations(writer, found, asked)
     result = {
         "kills": asked_for.kills,
         "lines": len(writer.written),
         "notes": len(found.bodies),
         "asked": len(asked),
         "asked again": len(asked) - len({chunk for _, chunk in asked}),
-        "violations": told[:50],
-        "violation count": len(told),
+        "violations": output[:50],
+        "violation count": len(output),
     }
     print(json.dumps(result))
 

@@ -22,7 +22,7 @@ def holding_process(state: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_daemon_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:
+def test_a_second_daemon_is_refused_and_learns_who_the_first_is(tmp_path: Path) -> None:
     with holding_process(tmp_path) as first:
         with pytest.raises(DaemonRunning, match=rf"\(pid {first.pid}\)") as refusal:
             DaemonLock.take(tmp_path)
@@ -83,7 +83,7 @@ def test_the_state_folder_is_made_for_it(tmp_path: Path) -> None:
         assert holder(tmp_path / "deep" / "state") == os.getpid()
 
 
-def test_nobody_holds_what_was_never_made(tmp_path: Path) -> None:
+def test_no_one_holds_what_was_never_made(tmp_path: Path) -> None:
     assert holder(tmp_path) is None
 
 

@@ -1,4 +1,4 @@
-"""The daemon's threads: woken by changes, still when there are none, and gone together."""
+"""The daemon's threads: woken by changes, idle without changes, and ended together."""
 
 import os
 import signal
@@ -183,7 +183,7 @@ def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path:
         assert eventually(lambda: house.recall.status().notes == 1 and house.recall.status().stale == 0)
 
 
-def test_files_as_we_left_them_are_told_from_those_that_somebody_has_changed(house: FakeHouse) -> None:
+def test_files_as_we_left_them_are_distinguished_from_those_that_somebody_has_changed(house: FakeHouse) -> None:
     note = house.vault.remember("The walnut tree is older than the house.")
     file = house.vault.root / note.path
 

@@ -1,4 +1,4 @@
-"""The hook waits longer only while a daemon runs that was told to wait for the judge."""
+"""The hook waits longer only while a daemon runs that was asked to wait for the judge."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,16 +18,16 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def test_the_daemon_says_how_long_and_takes_it_back(machine: Machine) -> None:
-    told = []
+    listed = []
     for mode in ("wait", "late", "wait", "off"):
         machine.kmem("up", "--no-hooks", extra={"KMEM_JUDGE": mode})
-        told.append(patience(str(machine.state)))
+        listed.append(patience(str(machine.state)))
         machine.kmem("down")
 
-    assert told == [1.2, 0.0, 1.2, 0.0]
+    assert listed == [1.2, 0.0, 1.2, 0.0]
 
 
-def test_without_a_model_to_ask_nobody_waits(machine: Machine) -> None:
+def test_without_a_model_to_ask_no_one_waits(machine: Machine) -> None:
     machine.kmem("up", "--no-hooks", extra={"KMEM_JUDGE": "wait", "KMEM_EXTRACTOR": "offline"})
 
     assert patience(str(machine.state)) == 0.0

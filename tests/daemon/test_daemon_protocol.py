@@ -42,7 +42,7 @@ def test_a_reply_is_understood_when_whole_and_waited_for_until_then(reply: Reply
 
 
 @given(noise=st.binary(max_size=300))
-def test_noise_is_told_apart_and_never_raises(noise: bytes) -> None:
+def test_noise_is_kept_apart_and_never_raises(noise: bytes) -> None:
     assert isinstance(parse_request(noise), NeedMore | Garbage) or noise.startswith(b"KMEM1 ")
     assert isinstance(parse_reply(noise), NeedMore | Garbage) or noise.startswith(b"KMEM1 ")
 
@@ -72,10 +72,10 @@ def test_what_is_not_a_reply_is_refused(wire: bytes) -> None:
 
 
 def test_a_reply_too_long_to_send_becomes_an_error_that_says_so() -> None:
-    told = parse_reply(render_reply(Ok(body=bytes(LONGEST_REPLY + 1))))
+    reply = parse_reply(render_reply(Ok(body=bytes(LONGEST_REPLY + 1))))
 
-    assert isinstance(told, Failure)
-    assert told.message == "the answer is too long (16,777,217 bytes)"
+    assert isinstance(reply, Failure)
+    assert reply.message == "the answer is too long (16,777,217 bytes)"
 
 
 @pytest.mark.parametrize(("op", "name", "variant"), [("hook", "hook", ""), ("hook:codex", "hook", "codex")])

@@ -15,7 +15,7 @@ import pytest
 
 from kite_memory import endpoint, paths
 from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.protocol import Held, Ok, Reply, Request
+from kite_memory.daemon.protocol import HeldReply, Ok, Reply, Request
 from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate
@@ -51,17 +51,17 @@ def connection_to(state: Path) -> endpoint.Connection:
 def raw(connection: endpoint.Connection, wire: bytes) -> bytes:
     """What comes back until the other end hangs up."""
     connection.settimeout(PATIENT)
-    told = b""
+    content = b""
     try:
         if wire:
             connection.sendall(wire)
         while piece := connection.recv(1 << 16):
-            told += piece
+            content += piece
     except (ConnectionResetError, BrokenPipeError):
         pass  # a refusal may come before the last byte has gone
     finally:
         connection.close()
-    return told
+    return content
 
 
 def mode(path: Path) -> int:
@@ -71,17 +71,17 @@ def mode(path: Path) -> int:
 @pytest.mark.parametrize("size", [0, 1, 300_000, endpoint.LONGEST_REQUEST])
 def test_what_is_asked_is_answered(tmp_path: Path, transport: Transport, size: int) -> None:
     with serving(tmp_path, transport=transport):
-        told = call(tmp_path, "search", b"x" * size, PATIENT)
+        answer = call(tmp_path, "search", b"x" * size, PATIENT)
 
-    assert told == b"search|" + b"x" * size
+    assert answer == b"search|" + b"x" * size
 
 
 def test_many_may_ask_at_once(tmp_path: Path, transport: Transport) -> None:
-    told: dict[int, bytes] = {}
+    by_name: dict[int, bytes] = {}
 
     def ask(number: int) -> None:
         for turn in range(10):
-            told[number * 100 + turn] = call(tmp_path, "search", b"%d" % (number * 100 + turn), PATIENT)
+            by_name[number * 100 + turn] = call(tmp_path, "search", b"%d" % (number * 100 + turn), PATIENT)
 
     with serving(tmp_path, limits=replace(LIMITS, waiting=64), transport=transport):
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(16)]
@@ -90,7 +90,7 @@ def test_many_may_ask_at_once(tmp_path: Path, transport: Transport) -> None:
         for thread in threads:
             thread.join()
 
-    assert told == {number * 100 + turn: b"search|%d" % (number * 100 + turn) for number in range(16) for turn in range(10)}
+    assert by_name == {number * 100 + turn: b"search|%d" % (number * 100 + turn) for number in range(16) for turn in range(10)}
 
 
 def test_a_request_may_come_byte_by_byte(tmp_path: Path, transport: Transport) -> None:
@@ -107,14 +107,14 @@ def test_a_request_may_come_byte_by_byte(tmp_path: Path, transport: Transport) -
 )
 def test_garbage_is_refused_and_does_no_harm(tmp_path: Path, transport: Transport, garbage: bytes) -> None:
     with serving(tmp_path, transport=transport) as reported:
-        told = raw(connection_to(tmp_path), garbage)
+        reply = raw(connection_to(tmp_path), garbage)
 
         assert call(tmp_path, "search", b"", PATIENT) == b"search|"
-    assert told.startswith(b"KMEM1 error ") or told == b""
+    assert reply.startswith(b"KMEM1 error ") or reply == b""
     assert reported == []
 
 
-def test_clients_that_fall_silent_keep_nobody_waiting(tmp_path: Path, transport: Transport) -> None:
+def test_clients_that_fall_silent_keep_no_one_waiting(tmp_path: Path, transport: Transport) -> None:
     silent = LIMITS.waiting - 1
     with serving(tmp_path, transport=transport):
         idle = [connection_to(tmp_path) for _ in range(silent // 2)]
@@ -158,7 +158,7 @@ def test_a_full_house_says_so_at_once(tmp_path: Path, transport: Transport) -> N
         assert [raw(connection, b"") for connection in (first, second)] == [b"KMEM1 ok 0\n"] * 2
 
 
-def test_whoever_has_gone_is_not_worked_for(tmp_path: Path, transport: Transport) -> None:
+def test_anyone_who_has_gone_is_not_worked_for(tmp_path: Path, transport: Transport) -> None:
     go_on, handled = threading.Event(), list[str]()
     started = threading.Semaphore(0)
 
@@ -191,10 +191,10 @@ class Receipts:
     noted: list[str] = field(default_factory=list)
     ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
-    def __call__(self, request: Request) -> Held:
+    def __call__(self, request: Request) -> HeldReply:
         self.answered.release()
         assert self.go_on.wait(PATIENT)
-        return Held(reply=Ok(body=b"a note"), arrived=lambda: self._note("arrived"), lost=lambda: self._note("lost"))
+        return HeldReply(reply=Ok(body=b"a note"), arrived=lambda: self._note("arrived"), lost=lambda: self._note("lost"))
 
     def _note(self, what: str) -> None:
         self.noted.append(what)
@@ -276,10 +276,10 @@ def test_an_error_of_ours_reaches_the_person_with_its_hint_and_exit_code(tmp_pat
     def refuse(request: Request) -> Reply:
         raise UsageError("no such note", hint="look with `kmem search`")
 
-    with serving(tmp_path, refuse, transport=transport) as reported, pytest.raises(DaemonRefused) as told:
+    with serving(tmp_path, refuse, transport=transport) as reported, pytest.raises(DaemonRefused) as result:
         call(tmp_path, "show", b"", PATIENT)
 
-    assert (str(told.value), told.value.hint, told.value.exit_code) == ("no such note", "look with `kmem search`", 2)
+    assert (str(result.value), result.value.hint, result.value.exit_code) == ("no such note", "look with `kmem search`", 2)
     assert reported == []
 
 
@@ -292,13 +292,13 @@ def test_a_bug_is_reported_and_the_next_request_is_answered(tmp_path: Path, bug:
 
     with serving(tmp_path, broken, limits=replace(LIMITS, workers=1)) as reported:
         for _ in range(2):
-            with pytest.raises(DaemonRefused, match="a bug of ours") as told:
+            with pytest.raises(DaemonRefused, match="a bug of ours") as result:
                 call(tmp_path, "break", b"", PATIENT)
         assert call(tmp_path, "search", b"", PATIENT) == b"search|"
 
     assert reported == [bug, bug]
     assert "while the daemon answered 'break'" in bug.__notes__
-    assert told.value.exit_code == 70
+    assert result.value.exit_code == 70
 
 
 def test_stopping_leaves_nothing_behind_and_starting_again_works(tmp_path: Path, transport: Transport) -> None:
@@ -367,7 +367,7 @@ def stale_socket(state: Path) -> None:
 
 
 @needs_unix
-def test_a_socket_that_nobody_answers_is_replaced(tmp_path: Path) -> None:
+def test_a_socket_that_no_one_answers_is_replaced(tmp_path: Path) -> None:
     stale_socket(tmp_path)
     with pytest.raises(DaemonUnreachable, match="no daemon is running"):
         call(tmp_path, "search", b"", PATIENT)
@@ -376,7 +376,7 @@ def test_a_socket_that_nobody_answers_is_replaced(tmp_path: Path) -> None:
         assert call(tmp_path, "search", b"", PATIENT) == b"search|"
 
 
-def test_a_port_that_nobody_answers_is_replaced(tmp_path: Path) -> None:
+def test_a_port_that_no_one_answers_is_replaced(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as short_lived:
         port = short_lived.getsockname()[1]
     (tmp_path / "daemon.port").write_text(f"{port} {'0' * 64}\n", encoding="ascii")
@@ -470,11 +470,11 @@ def test_a_path_too_long_for_a_socket_moves_to_the_runtime_folder(
         with serving(too_deep):
             (address,) = runtime.iterdir()
             modes = mode(address), mode(runtime)
-            told = call(too_deep, "search", b"", PATIENT)
+            answer = call(too_deep, "search", b"", PATIENT)
     finally:
         os.umask(old)
 
-    assert told == b"search|"
+    assert answer == b"search|"
     assert modes == (0o600, 0o700)
     assert list(runtime.iterdir()) == []
 
@@ -510,7 +510,7 @@ def test_a_runtime_folder_that_somebody_else_could_have_made_is_refused(
 
 
 def in_another_users_skin(act: Callable[[], None]) -> int:
-    """The exit code of a child that has become ``nobody``: 0 if ``act`` was done, 1 for an `OSError` or a refusal."""
+    """Exit code of a child run as the system's unprivileged user: 0 if ``act`` was done, 1 for an `OSError` or a refusal."""
     pid = os.fork()
     if pid == 0:
         code = 70
@@ -570,15 +570,15 @@ def test_a_client_does_not_talk_to_another_users_daemon(tmp_path: Path) -> None:
 def test_a_caller_at_the_port_who_does_not_know_the_token_is_hung_up_on(tmp_path: Path) -> None:
     with serving(tmp_path, transport="port"):
         port = int((tmp_path / "daemon.port").read_text(encoding="ascii").split()[0])
-        told = []
+        listed = []
         for opening in (b"KMEM1 search 0\n", endpoint.GREETING + b"0" * 32 + b"\n" + b"0" * 64 + b"\nKMEM1 search 0\n", b"x" * 500):
             with socket.create_connection(("127.0.0.1", port)) as stranger:
-                told.append(raw(stranger, opening))
+                listed.append(raw(stranger, opening))
 
-    assert not any(b"KMEM1 ok" in answer for answer in told)
+    assert not any(b"KMEM1 ok" in answer for answer in listed)
 
 
-def test_nothing_is_told_to_a_program_that_has_taken_over_the_port(tmp_path: Path) -> None:
+def test_nothing_is_sent_to_a_program_that_has_taken_over_the_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as impostor:
         token = "a" * 64
         (tmp_path / "daemon.port").write_text(f"{impostor.getsockname()[1]} {token}\n", encoding="ascii")
@@ -624,7 +624,7 @@ def test_a_request_too_long_for_the_wire_is_not_begun(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"HTTP/1.1 200 OK\r\n", b"KMEM1 ok 5\nabc", b"KMEM1 ok 3\nabcd", b"KMEM1 what 0\n", b"KMEM1 error 2\n{}"]
 )
-def test_an_answer_that_is_none_is_told_from_no_daemon_at_all(tmp_path: Path, answer: bytes) -> None:
+def test_an_answer_that_is_invalid_is_distinguished_from_no_daemon_at_all(tmp_path: Path, answer: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(paths.socket_path(str(tmp_path)))
         other.listen(1)
@@ -643,7 +643,7 @@ def test_an_answer_that_is_none_is_told_from_no_daemon_at_all(tmp_path: Path, an
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts wake-ups in /proc")
-def test_with_nobody_calling_no_thread_wakes(tmp_path: Path) -> None:
+def test_with_no_one_calling_no_thread_wakes(tmp_path: Path) -> None:
     def wakes() -> dict[str, str]:
         ours = (str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith("kmem-"))
         return {task: Path(f"/proc/self/task/{task}/schedstat").read_text(encoding="ascii").split()[2] for task in ours}
@@ -684,14 +684,14 @@ def test_a_process_out_of_descriptors_reports_it_and_goes_on_when_it_has_some(tm
             was_reported = reports.acquire(timeout=PATIENT)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        told = raw(client, b"KMEM1 search 0\n")
+        reply = raw(client, b"KMEM1 search 0\n")
         threading.Event().wait(0.6)  # past the pause that it makes
         later = call(tmp_path, "search", b"", PATIENT)
 
     assert was_reported
     assert later == b"search|"
     assert isinstance(reported[0], OSError)
-    assert told == b"KMEM1 ok 7\nsearch|"
+    assert reply == b"KMEM1 ok 7\nsearch|"
 
 
 def test_a_reception_that_a_bug_ends_says_so(tmp_path: Path) -> None:
@@ -707,10 +707,10 @@ def test_a_reception_that_a_bug_ends_says_so(tmp_path: Path) -> None:
     watching = threading.Thread(target=reception.watch)
     watching.start()
 
-    told = raw(connection_to(tmp_path), b"KMEM1 search 0\n")
+    reply = raw(connection_to(tmp_path), b"KMEM1 search 0\n")
     watching.join(PATIENT)
 
-    assert told == b""
+    assert reply == b""
     assert lost.is_set()
     assert reported == [bug]
 
@@ -720,6 +720,6 @@ def test_the_wire_for_commands_is_json_as_it_is(tmp_path: Path) -> None:
         return Ok(body=json.dumps({"asked": json.loads(request.body)}).encode())
 
     with serving(tmp_path, answer):
-        told = json.loads(call(tmp_path, "search", json.dumps({"query": "tea"}).encode(), PATIENT))
+        content = json.loads(call(tmp_path, "search", json.dumps({"query": "tea"}).encode(), PATIENT))
 
-    assert told == {"asked": {"query": "tea"}}
+    assert content == {"asked": {"query": "tea"}}

@@ -171,10 +171,10 @@ def test_an_agent_says_the_same_to_launchd() -> None:
 def test_windows_is_given_one_line_to_run() -> None:
     command = (r"C:\Program Files\Python\pythonw.exe", "-m", "kite_memory.cli.main", "daemon")
 
-    told = scheduled_task(replace(SERVICE, command=command))
+    task = scheduled_task(replace(SERVICE, command=command))
 
-    assert told.startswith('schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR ')
-    assert told.endswith(r'"\"C:\Program Files\Python\pythonw.exe\" -m kite_memory.cli.main daemon"')
+    assert task.startswith('schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR ')
+    assert task.endswith(r'"\"C:\Program Files\Python\pythonw.exe\" -m kite_memory.cli.main daemon"')
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_a_mac_is_asked_through_launchctl(tmp_path: Path, programs: Path) -> Non
     assert not file.exists()
 
 
-def test_windows_is_told_what_to_run(tmp_path: Path) -> None:
+def test_windows_learns_what_to_run(tmp_path: Path) -> None:
     manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "log")
 
     outcome = install(SERVICE, manager)

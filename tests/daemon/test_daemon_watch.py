@@ -12,7 +12,7 @@ from kite_memory.daemon.watch import Changes, Wake, Watch
 
 
 class Ears:
-    """Collects what a watch tells, and waits for it."""
+    """Collects what a watch shows, and waits for it."""
 
     def __init__(self) -> None:
         self.wake = Wake()
@@ -97,7 +97,7 @@ def test_rings_are_collected_until_answered() -> None:
     assert wake.wait(0.0) == Changes()
 
 
-def test_a_folder_that_cannot_be_watched_is_told(tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_watched_is_reported(tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch([tmp_path], notice=ears.notice, lost=ears.lost)
 
     def full(*_: object, **__: object) -> None:

@@ -107,8 +107,8 @@ def test_a_proxy_is_not_asked_for_our_own_loopback(
 
 
 def test_cached_tokens_count_at_their_price(server: AnthropicServer, extractor: ModelExtractor) -> None:
-    told = {"input_tokens": 1_000, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 4_000, "output_tokens": 500}
-    answering(server, text_message(GOOD, usage=told))
+    fields = {"input_tokens": 1_000, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 4_000, "output_tokens": 500}
+    answering(server, text_message(GOOD, usage=fields))
 
     outcome = extractor.extract(about_the_queue())
 
@@ -120,7 +120,7 @@ def test_cached_tokens_count_at_their_price(server: AnthropicServer, extractor: 
 @pytest.mark.parametrize(
     "usage", [None, {}, {"input_tokens": -5, "output_tokens": "many"}, {"input_tokens": 10**30}, {"output_tokens": 5}, [1]]
 )
-def test_a_usage_that_is_not_told_or_makes_no_sense_counts_as_estimated(
+def test_a_usage_that_is_not_reported_or_makes_no_sense_counts_as_estimated(
     server: AnthropicServer, extractor: ModelExtractor, usage: Any
 ) -> None:
     answering(server, text_message(GOOD) | {"usage": usage})
@@ -202,7 +202,9 @@ def test_a_message_without_text_is_refused(server: AnthropicServer, extractor: M
     assert isinstance(extractor.extract(about_the_queue()), Refused)
 
 
-def test_events_that_do_not_exist_and_quotations_of_the_prompt_are_told(server: AnthropicServer, extractor: ModelExtractor) -> None:
+def test_events_that_do_not_exist_and_quotations_of_the_prompt_are_reported(
+    server: AnthropicServer, extractor: ModelExtractor
+) -> None:
     quotation = "Failed rows stop the import with their line number; log to import.log, as the auditor wants."
     said = answer(item(), item(evidence=["deadbeef"]), item(body=quotation), item(kind="poem"))
     answering(server, text_message(json.dumps(said)))
@@ -304,7 +306,7 @@ def test_a_server_that_never_ends_is_given_up(server: AnthropicServer, extractor
     assert outcome.made == "perhaps"
 
 
-def test_nobody_at_the_address_may_pass(backend: AnthropicBackend) -> None:
+def test_no_one_at_the_address_may_pass(backend: AnthropicBackend) -> None:
     outcome = through(dataclasses.replace(backend, base_url="http://127.0.0.1:9")).extract(about_the_queue())
 
     assert isinstance(outcome, Busy)
@@ -326,7 +328,7 @@ def test_a_chunk_that_will_never_be_answered_is_refused(server: AnthropicServer,
 
 
 @pytest.mark.parametrize(("header", "waits"), [("30", 30.0), ("99999999", 3_600.0), ("soon", 0.0), (None, 0.0)])
-def test_the_wait_that_was_asked_for_is_told(
+def test_the_wait_that_was_asked_for_is_reported(
     server: AnthropicServer, extractor: ModelExtractor, header: str | None, waits: float
 ) -> None:
     answering(server, api_error(429, "rate_limit_error", "slow down", headers={"retry-after": header} if header else {}))
@@ -371,7 +373,7 @@ def test_a_key_that_cannot_be_one_is_never_sent(server: AnthropicServer, backend
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "/v1", "http://[", "http://x:port/", "http://x:99999"])
-def test_an_address_that_is_none_is_said(backend: AnthropicBackend, url: str) -> None:
+def test_an_address_that_is_invalid_is_said(backend: AnthropicBackend, url: str) -> None:
     assert isinstance(through(dataclasses.replace(backend, base_url=url)).extract(about_the_queue()), Misconfigured)
 
 

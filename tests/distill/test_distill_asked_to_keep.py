@@ -95,7 +95,7 @@ ABROAD = [
 ]  # fmt: skip
 
 LEFT = [
-    # nobody knows later what it was about
+    # no one knows later what it was about
     "From now on we always run it",
     "Never ask again.",
     # asked of this task

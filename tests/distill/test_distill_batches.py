@@ -16,7 +16,7 @@ from kite_memory.distill.batches import BatchScheduler
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox, WaitingChunk
-from kite_memory.distill.scheduler import Asked, Idle, Scheduler
+from kite_memory.distill.scheduler import ChunkHandled, Idle, Scheduler
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, answer_to, plain_item, stretches
 from kite_memory.extensions.contract.events import SESSION, event
@@ -290,7 +290,7 @@ def test_requests_without_an_answer_cost_nothing_and_are_asked_again(desk: Desk,
     )
 
     desk.now += 60
-    assert isinstance(desk.scheduler.step(desk.load), Asked)
+    assert isinstance(desk.scheduler.step(desk.load), ChunkHandled)
 
     assert desk.state == {"waiting": 1, "answered": 1}
     assert desk.spent == (2, pytest.approx(LIVE / 2))
@@ -386,7 +386,7 @@ def test_a_crash_between_the_answers_and_the_settlement_counts_nothing_twice(
     desk.run()
     server.batches_over = True
 
-    def crash(*told: object) -> None:
+    def crash(*value: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(desk.outbox.batches, "settle", crash)

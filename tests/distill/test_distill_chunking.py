@@ -27,7 +27,7 @@ def turn(start: int, size: int) -> list[Event]:
     ]
 
 
-def test_a_story_still_being_told_waits() -> None:
+def test_a_story_still_being_reported_waits() -> None:
     assert list(finished(turn(0, 100), SMALL, quiet_for=59.9)) == []
 
 

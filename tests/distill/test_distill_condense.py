@@ -82,13 +82,13 @@ def test_edits_of_a_run_are_folded() -> None:
     assert lines == ["[00000000] edited queue.py"]
 
 
-def test_a_call_told_as_two_events_is_shown_once() -> None:
+def test_a_call_reported_as_two_events_is_shown_once() -> None:
     lines = body_of(call(1, "Bash", name="c1"), call(2, "Bash", command="make check", name="c1"))
 
     assert lines == ["[00000002] ran make check"]
 
 
-def test_a_failure_told_as_three_events_is_shown_once() -> None:
+def test_a_failure_reported_as_three_events_is_shown_once() -> None:
     failure = [
         result(1, "FAILED queue_test", name="c1"),
         result(2, "1 failed, 11 passed", EventType.TEST_RESULT, name="c1"),
@@ -250,14 +250,14 @@ def test_what_an_agent_says_in_passing_is_left_out_and_what_it_found_is_not() ->
     assert [line.partition(": ")[2] for line in lines] == ["Why does the press stall?", found, closing]
 
 
-def test_what_a_sub_agent_reports_is_told_at_length_and_its_launch_not_at_all() -> None:
+def test_what_a_sub_agent_reports_is_reported_at_length_and_its_launch_not_at_all() -> None:
     report = "The lease is taken by two workers. " * 100
     launched, ended = (
         dataclasses.replace(event(number, text, EventType.TOOL_RESULT), tool="Agent")
         for number, text in ((1, "Async agent launched successfully.\nagentId: a1"), (2, report))
     )
 
-    told = "\n".join(body_of(launched, ended))
+    result = "\n".join(body_of(launched, ended))
 
-    assert "Async agent" not in told
-    assert 2_900 <= len(told) <= 3_100
+    assert "Async agent" not in result
+    assert 2_900 <= len(result) <= 3_100

@@ -72,8 +72,8 @@ def test_a_missing_answer_is_counted_and_its_question_kept_until_somebody_answer
 
 
 def test_a_session_as_it_ran_is_cut_where_there_was_silence_and_nothing_is_lost() -> None:
-    told = [event(number, EXPLAINED, EventType.ASSISTANT_MESSAGE) for number in (1, 2, 60, 61, 200)]
+    events = [event(number, EXPLAINED, EventType.ASSISTANT_MESSAGE) for number in (1, 2, 60, 61, 200)]
 
-    spans = list(live(told, ChunkPolicy(idle=10.0)))
+    spans = list(live(events, ChunkPolicy(idle=10.0)))
 
     assert [(span.first, span.last) for span in spans] == [(1, 2), (60, 61), (200, 200)]

@@ -18,7 +18,7 @@ from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Price
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.judge import ModelJudge
-from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, asked, read_answer, room
+from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, judge_prompt, parse_verdicts, room
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.spending import Budget, Spending
 from kite_memory.errors import StateNotWritten
@@ -74,27 +74,27 @@ def test_the_fixed_part_is_the_prompt_on_disk_and_the_answer_is_short(outbox: Ou
 
 
 def test_notes_stand_numbered_before_what_was_said_and_ours_are_the_last_words() -> None:
-    told = asked(question("what now?", exchange="Shall I run the grafting tests?"))
+    result = judge_prompt(question("what now?", exchange="Shall I run the grafting tests?"))
 
-    assert told.index("1 (decision) PostgreSQL") < told.index("2 (decision) Grafting") < told.index("3 (preference) Short")
-    assert told.index("3 (preference)") < told.index("Shall I run") < told.index("what now?")
-    assert told.endswith(TASK)
+    assert result.index("1 (decision) PostgreSQL") < result.index("2 (decision) Grafting") < result.index("3 (preference) Short")
+    assert result.index("3 (preference)") < result.index("Shall I run") < result.index("what now?")
+    assert result.endswith(TASK)
 
 
 def test_a_note_of_another_project_says_so() -> None:
-    told = asked(question(hits=[hit("kg-1", "Uses bzr", project="cellar"), hit("kg-2", "Uses git", project="orchard")]))
+    result = judge_prompt(question(hits=[hit("kg-1", "Uses bzr", project="cellar"), hit("kg-2", "Uses git", project="orchard")]))
 
-    assert "1 (decision, of cellar) Uses bzr" in told
-    assert "2 (decision) Uses git" in told
+    assert "1 (decision, of cellar) Uses bzr" in result
+    assert "2 (decision) Uses git" in result
 
 
 def test_markup_that_costs_tokens_is_left_out() -> None:
     moved = "Moved to [[PostgreSQL|the database]] from [[SQLite]]."
     body = f"{moved}\n\n> [!failure] Rejected: [[SQLite]]: one writer.\n\n**Related:** [[a]]"
 
-    told = asked(question(hits=[hit("kg-1", "Queue", body)]))
+    result = judge_prompt(question(hits=[hit("kg-1", "Queue", body)]))
 
-    assert "1 (decision) Queue: Moved to the database from SQLite. Rejected: SQLite: one writer.\n" in told
+    assert "1 (decision) Queue: Moved to the database from SQLite. Rejected: SQLite: one writer.\n" in result
 
 
 def _tokens(text: str) -> float:
@@ -127,17 +127,19 @@ def test_scripts_that_cost_more_are_given_less_room() -> None:
     assert room("a" * 500, 100) == 100
     assert room("я" * 500, 100) == 33
     assert room("日" * 500, 100) == 20
-    assert len(asked(question("日本語" * 9_000, exchange="🙂" * 9_000, hits=[hit("k", "日" * 900, "日" * 9_000)] * 20))) < 4_000
+    assert (
+        len(judge_prompt(question("日本語" * 9_000, exchange="🙂" * 9_000, hits=[hit("k", "日" * 900, "日" * 9_000)] * 20))) < 4_000
+    )
 
 
 def test_the_end_of_what_the_agent_said_and_both_ends_of_a_prompt_are_kept() -> None:
     paste = "Look at this:\n" + "frost line\n" * 4_000 + "What does it mean?"
 
-    told = asked(question(paste, exchange="word " * 4_000 + "Shall I rerun the graft?"))
+    result = judge_prompt(question(paste, exchange="word " * 4_000 + "Shall I rerun the graft?"))
 
-    assert "Shall I rerun the graft?\n</agent>" in told
-    assert "<prompt>\nLook at this:" in told
-    assert "What does it mean?\n</prompt>" in told
+    assert "Shall I rerun the graft?\n</agent>" in result
+    assert "<prompt>\nLook at this:" in result
+    assert "What does it mean?\n</prompt>" in result
 
 
 BREAKOUTS = [
@@ -152,20 +154,20 @@ BREAKOUTS = [
 
 @pytest.mark.parametrize("text", BREAKOUTS)
 def test_nothing_that_is_quoted_leaves_its_place(text: str) -> None:
-    told = asked(question(text, exchange=text, hits=[hit("kg-1", text, text, project=text), hit("kg-2", "Other", text)]))
+    result = judge_prompt(question(text, exchange=text, hits=[hit("kg-1", text, text, project=text), hit("kg-2", "Other", text)]))
 
-    assert re.findall(r"<[^>]*>", told) == ["<notes>", "</notes>", "<agent>", "</agent>", "<prompt>", "</prompt>"]
-    notes = told.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")
+    assert re.findall(r"<[^>]*>", result) == ["<notes>", "</notes>", "<agent>", "</agent>", "<prompt>", "</prompt>"]
+    notes = result.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")
     assert [line.split(" ")[0] for line in notes] == ["1", "2"]
-    assert told.replace("\n", " ").isprintable()
+    assert result.replace("\n", " ").isprintable()
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_text_keeps_the_shape(text: str, other: str) -> None:
-    told = asked(question(text, exchange=other, hits=[hit("kg-1", other, text), hit("kg-2", text, other)]))
+    result = judge_prompt(question(text, exchange=other, hits=[hit("kg-1", other, text), hit("kg-2", text, other)]))
 
-    assert len(told.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")) == 2
-    assert told.count("<") == told.count(">") == 6
+    assert len(result.partition("<notes>\n")[2].partition("\n</notes>")[0].split("\n")) == 2
+    assert result.count("<") == result.count(">") == 6
 
 
 def verdicts(outbox: Outbox, text: str, asking: Question | None = None) -> tuple[Verdict, ...]:
@@ -212,23 +214,23 @@ NONSENSE = {
 
 @pytest.mark.parametrize("entry", NONSENSE.values(), ids=NONSENSE.keys())
 def test_what_makes_no_sense_is_dropped_and_the_rest_is_kept(outbox: Outbox, entry: object) -> None:
-    told = json.dumps({"any": 50, "notes": [entry, {"n": 2, "p": 60}]})
+    encoded = json.dumps({"any": 50, "notes": [entry, {"n": 2, "p": 60}]})
 
-    assert verdicts(outbox, told) == (Verdict(note="kg-2", probability=0.6),)
+    assert verdicts(outbox, encoded) == (Verdict(note="kg-2", probability=0.6),)
 
 
 @pytest.mark.parametrize("said_first", [95, 5])
 def test_a_number_named_twice_has_the_lower_probability(outbox: Outbox, said_first: int) -> None:
-    told = json.dumps({"any": 9, "notes": [{"n": 1, "p": said_first}, {"n": 1, "p": 100 - said_first}]})
+    encoded = json.dumps({"any": 9, "notes": [{"n": 1, "p": said_first}, {"n": 1, "p": 100 - said_first}]})
 
-    assert verdicts(outbox, told) == (Verdict(note="kg-1", probability=0.05),)
+    assert verdicts(outbox, encoded) == (Verdict(note="kg-1", probability=0.05),)
 
 
 def test_at_most_four_notes_count(outbox: Outbox) -> None:
-    told = json.dumps({"any": 9, "notes": [{"n": number, "p": number} for number in range(1, 21)]})
+    encoded = json.dumps({"any": 9, "notes": [{"n": number, "p": number} for number in range(1, 21)]})
     many = question(hits=[hit(f"kg-{number}", "x") for number in range(1, 21)])
 
-    assert [verdict.note for verdict in verdicts(outbox, told, many)] == ["kg-20", "kg-19", "kg-18", "kg-17"]
+    assert [verdict.note for verdict in verdicts(outbox, encoded, many)] == ["kg-20", "kg-19", "kg-18", "kg-17"]
 
 
 def test_a_note_that_was_not_shown_cannot_be_named(outbox: Outbox) -> None:
@@ -251,8 +253,8 @@ def test_an_answer_with_something_around_it_is_read(outbox: Outbox, text: str) -
 
 
 @pytest.mark.parametrize("anything", [None, "90", -1, 101, True, [1]])
-def test_an_overall_probability_that_is_none_is_that_of_the_best_note(anything: object) -> None:
-    assert read_answer(json.dumps({"any": anything, "notes": [{"n": 1, "p": 40}]}), 3) == (0.4, {1: 0.4})
+def test_an_overall_probability_that_is_invalid_is_that_of_the_best_note(anything: object) -> None:
+    assert parse_verdicts(json.dumps({"any": anything, "notes": [{"n": 1, "p": 40}]}), 3) == (0.4, {1: 0.4})
 
 
 FORMLESS = [
@@ -296,7 +298,7 @@ json_values = st.recursive(
 
 @given(st.one_of(st.text(max_size=200), json_values.map(json.dumps)))
 def test_whatever_a_model_says_only_probabilities_of_shown_notes_come_of_it(text: str) -> None:
-    read = read_answer(text, 3)
+    read = parse_verdicts(text, 3)
 
     if read is not None:
         anything, found = read
@@ -354,7 +356,7 @@ def test_what_a_server_does_is_no_verdict_in_time_and_counts_as_it_deserves(
         assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(estimate if stays_booked else 0.0)
 
 
-def test_over_budget_nobody_is_asked(outbox: Outbox) -> None:
+def test_over_budget_no_one_is_asked(outbox: Outbox) -> None:
     backend = ScriptedBackend(price=0.01)
     judge = judge_over(backend, outbox, dollars=0.015)
 

@@ -177,7 +177,7 @@ def test_a_reply_that_names_no_option_picks_none(reply: str) -> None:
     assert picked(reply, options_in(OFFER)) is None
 
 
-def test_a_list_that_nobody_asks_about_offers_nothing() -> None:
+def test_a_list_that_no_one_asks_about_offers_nothing() -> None:
     assert options_in(OFFER.replace("Which do you prefer?", "Both are done.")) == []
 
 
@@ -270,7 +270,7 @@ def test_the_cause_of_a_failure_is_an_insight_with_its_symptom() -> None:
     assert "Want me to commit" not in found.body
 
 
-def test_a_theory_that_did_not_hold_is_not_told() -> None:
+def test_a_theory_that_did_not_hold_is_not_reported() -> None:
     theory = """The problem is the connection pool of the sweeper: it hands one connection to two workers, so both see the same
 job as free. The pool is shared between threads because the factory caches it, and each sweep borrows two connections at once."""
 
@@ -281,9 +281,9 @@ job as free. The pool is shared between threads because the factory caches it, a
         agent(4, CAUSE),
     )
 
-    told = " ".join(item.body for item in found)
-    assert "root cause is the lease check" in told
-    assert "The problem is the connection pool" not in told
+    text = " ".join(item.body for item in found)
+    assert "root cause is the lease check" in text
+    assert "The problem is the connection pool" not in text
 
 
 def test_two_causes_named_together_both_stand() -> None:
@@ -291,11 +291,11 @@ def test_two_causes_named_together_both_stand() -> None:
         "Want me to commit this?", "A second bug was here as well: the sweeper never closes its cursor, so leases pile up at night."
     )
 
-    told = " ".join(
+    text = " ".join(
         item.body for item in distilled(event(1, "why do some jobs run twice at night? do leases pile up?"), agent(2, both))
     )
 
-    assert "root cause is the lease check" in told
+    assert "root cause is the lease check" in text
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_a_long_session_does_not_become_a_hundred_notes() -> None:
     assert 1 <= len(found) <= 30
 
 
-def test_what_is_said_twice_is_told_once() -> None:
+def test_what_is_said_twice_is_reported_once() -> None:
     asked = "why do some jobs run twice at night?"
 
     twice = distilled(event(1, asked), agent(2, CAUSE), event(3, asked), agent(4, CAUSE))
@@ -345,7 +345,7 @@ def test_nothing_of_an_empty_or_silent_chunk() -> None:
     assert distilled(event(1, "yes"), agent(2, "Done.")) == ()
 
 
-def test_words_that_no_person_wrote_are_nobodys_wish() -> None:
+def test_words_that_no_person_wrote_are_no_ones_wish() -> None:
     by_an_agent = dataclasses.replace(event(1, "Always run the tests with `make check` first."), role="assistant")
 
     assert distilled(by_an_agent) == ()

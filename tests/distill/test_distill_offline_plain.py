@@ -1,4 +1,4 @@
-"""Short, plain exchanges, as a new user tries them: what nobody would miss is told, and the rest is not."""
+"""Short, plain exchanges, as a new user tries them: what no one would miss is reported, and the rest is not."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ def events_of(exchange: Sequence[Said]) -> tuple[Event, ...]:
     found = []
     for number, (who, text) in enumerate(exchange, 1):
         kind, status = _TYPES[who]
-        told = event(number, text, kind, status=status, command="make check" if who in ("runs", "red", "green") else "")
-        found.append(dataclasses.replace(told, tool="" if who in ("person", "agent") else "Bash"))
+        result = event(number, text, kind, status=status, command="make check" if who in ("runs", "red", "green") else "")
+        found.append(dataclasses.replace(result, tool="" if who in ("person", "agent") else "Bash"))
     return tuple(found)
 
 
-def told_of(exchange: Sequence[Said]) -> tuple[RecordItem, ...]:
+def items_of(exchange: Sequence[Said]) -> tuple[RecordItem, ...]:
     return OfflineExtractor().extract(chunk(events_of(exchange))).record.items()
 
 
@@ -273,18 +273,18 @@ ROUTINE: list[list[Said]] = [
 
 
 @pytest.mark.parametrize(("kind", "words", "exchange"), TELLING, ids=[each[1][0] + str(at) for at, each in enumerate(TELLING)])
-def test_what_nobody_would_miss_becomes_one_note_of_its_kind(
+def test_what_no_one_would_miss_becomes_one_note_of_its_kind(
     kind: type[RecordItem], words: tuple[str, ...], exchange: list[Said]
 ) -> None:
-    (found,) = told_of(exchange)
+    (found,) = items_of(exchange)
 
     assert type(found) is kind
     assert [word for word in words if word.lower() not in f"{found.title} {found.body}".lower()] == []
 
 
-def test_a_person_is_told_in_their_own_words_without_what_they_open_with() -> None:
-    (plain,) = told_of([("person", "And always run the linter from the src folder, never from the root")])
-    (about_themselves,) = told_of([("person", "Also, never push to main without asking me.")])
+def test_a_person_is_quoted_in_their_own_words_without_what_they_open_with() -> None:
+    (plain,) = items_of([("person", "And always run the linter from the src folder, never from the root")])
+    (about_themselves,) = items_of([("person", "Also, never push to main without asking me.")])
 
     assert plain.body == "Always run the linter from the src folder, never from the root."
     assert about_themselves.body == "“Never push to main without asking me.”"
@@ -292,19 +292,19 @@ def test_a_person_is_told_in_their_own_words_without_what_they_open_with() -> No
 
 
 def test_a_cause_without_proof_is_none() -> None:
-    assert told_of([("person", "why is the import slow?"), ("agent", "The cause is the missing index on the orders table.")]) == ()
+    assert items_of([("person", "why is the import slow?"), ("agent", "The cause is the missing index on the orders table.")]) == ()
 
 
 def test_a_cause_that_was_taken_back_is_none() -> None:
     said = "The bug was the stale cache in the loader. I fixed the cache key. That wasn't it, the import still fails."
 
-    assert told_of([("person", "why does the import fail?"), ("agent", said)]) == ()
+    assert items_of([("person", "why does the import fail?"), ("agent", said)]) == ()
 
 
 def test_the_symptom_of_a_cause_is_the_error_that_was_seen() -> None:
     seen = "TimeoutError: acquire() timed out after 30 s"
 
-    (found,) = told_of([("person", "why do the worker tests hang?"), ("error", seen), ("agent", CAUSE)])
+    (found,) = items_of([("person", "why do the worker tests hang?"), ("error", seen), ("agent", CAUSE)])
 
     assert isinstance(found, Insight)
     assert found.symptom == seen
@@ -313,7 +313,7 @@ def test_the_symptom_of_a_cause_is_the_error_that_was_seen() -> None:
 def test_each_turn_of_a_short_session_may_tell_its_cause() -> None:
     other = "The 413 was caused by nginx: its body limit is 1 MB. Setting it to 20 MB solved the upload errors."
 
-    found = told_of([("person", "why do the tests hang?"), ("agent", CAUSE), ("person", "why 413?"), ("agent", other)])
+    found = items_of([("person", "why do the tests hang?"), ("agent", CAUSE), ("person", "why 413?"), ("agent", other)])
 
     assert [type(each) for each in found] == [Insight, Insight]
 
@@ -349,14 +349,14 @@ def test_no_title_ends_on_a_word_that_leads_on(words: list[str]) -> None:
 
 @pytest.mark.parametrize("exchange", ROUTINE, ids=[each[0][1][:40] for each in ROUTINE])
 def test_what_is_said_in_passing_becomes_nothing(exchange: list[Said]) -> None:
-    assert told_of(exchange) == ()
+    assert items_of(exchange) == ()
 
 
 @pytest.mark.parametrize(
     ("said", "urgent"),
     [("Always use pnpm instead of npm in this repo.", True), ("Run the tests again and show me what fails, please.", False)],
 )
-def test_what_a_person_said_to_keep_is_told_from_the_rest(said: str, urgent: bool) -> None:
+def test_what_a_person_said_to_keep_is_distinguished_from_the_rest(said: str, urgent: bool) -> None:
     answered = event(2, "I ran them: all twelve pass now, and nothing else changed.", EventType.ASSISTANT_MESSAGE)
 
     assert said_to_keep([event(1, said), answered]) is urgent

@@ -27,8 +27,8 @@ PICK = event(3, "2 please")
 
 
 def distilled(*events: Event, before: tuple[Event, ...] = (), noted: int = 0) -> tuple[RecordItem, ...]:
-    told = dataclasses.replace(chunk(events), before=before, noted=noted)
-    return OfflineExtractor().extract(told).record.items()
+    changed = dataclasses.replace(chunk(events), before=before, noted=noted)
+    return OfflineExtractor().extract(changed).record.items()
 
 
 def findings(first: int, turns: int) -> list[Event]:
@@ -60,7 +60,7 @@ def test_an_option_that_was_offered_in_an_earlier_chunk_can_be_picked_in_this_on
     assert found.evidence == (OFFER.id, PICK.id)
 
 
-def test_what_was_told_before_is_not_told_again() -> None:
+def test_what_was_reported_before_is_not_reported_again() -> None:
     stated, explained = event(1, DECIDED), event(2, EXPLAINED, TALK)
 
     assert distilled(stated, explained)
@@ -68,12 +68,12 @@ def test_what_was_told_before_is_not_told_again() -> None:
 
 
 def test_a_turn_that_goes_on_is_read_with_the_question_it_began_with() -> None:
-    asked, told = findings(1, 1)
+    asked, result = findings(1, 1)
 
-    (found,) = distilled(told, before=(asked,))
+    (found,) = distilled(result, before=(asked,))
 
     assert isinstance(found, Insight)
-    assert found.evidence == (asked.id, told.id)
+    assert found.evidence == (asked.id, result.id)
 
 
 def test_the_more_a_session_gave_the_more_it_takes_for_another_note_of_what_an_agent_says() -> None:
@@ -87,7 +87,7 @@ def test_what_a_person_says_outright_is_kept_however_much_was_noted() -> None:
     assert isinstance(found, Preference)
 
 
-def test_a_cause_tells_what_it_ruled_out() -> None:
+def test_a_cause_shows_what_it_ruled_out() -> None:
     found = distilled(
         event(1, "why do some jobs run twice at night?"),
         event(
@@ -113,9 +113,9 @@ def test_a_cause_tells_what_it_ruled_out() -> None:
 
 @given(st.lists(st.text("ab .;,!?:…”", max_size=12), max_size=6))
 def test_a_paragraph_ends_and_each_of_its_parts_is_divided_from_the_next(texts: list[str]) -> None:
-    told = joined(texts)
+    result = joined(texts)
 
-    assert told == "" or told.endswith(tuple(".!?…”"))
+    assert result == "" or result.endswith(tuple(".!?…”"))
 
 
 def test_items_of_a_list_are_divided_by_semicolons() -> None:

@@ -62,7 +62,7 @@ def test_one_call_with_the_fixed_part_first_and_the_form_prescribed(server: Open
     assert server.headers[0]["authorization"] == "Bearer sk-test"
 
 
-def test_no_key_is_sent_where_there_is_none(server: OpenAiServer) -> None:
+def test_no_key_is_sent_where_none_exists(server: OpenAiServer) -> None:
     outcome = extracted(backend_for(server, key=""))
 
     assert isinstance(outcome, Answer)
@@ -89,7 +89,7 @@ def test_the_key_is_not_shown(backend: OpenAiBackend) -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8080", "ftp://x/", "http://", "/v1", "http://[", "http://x:port/"])
-def test_an_address_that_is_none_is_said(server: OpenAiServer, url: str) -> None:
+def test_an_address_that_is_invalid_is_said(server: OpenAiServer, url: str) -> None:
     assert isinstance(backend_for(server, url=url).ask(HELLO), Misconfigured)
 
 
@@ -291,7 +291,7 @@ def test_what_was_turned_away_may_pass(server: OpenAiServer, backend: OpenAiBack
     assert len(server.requests) == 1
 
 
-NOBODY_KNOWS = {
+OUTCOME_UNKNOWN = {
     "a login page": Raw(body="<!doctype html><title>Sign in</title>"),
     "half of its JSON": Raw(body='{"choices": ['),
     "no choice": Raw(body='{"choices": []}'),
@@ -304,7 +304,7 @@ NOBODY_KNOWS = {
 }
 
 
-@pytest.mark.parametrize("reply", NOBODY_KNOWS.values(), ids=NOBODY_KNOWS.keys())
+@pytest.mark.parametrize("reply", OUTCOME_UNKNOWN.values(), ids=OUTCOME_UNKNOWN.keys())
 def test_what_makes_no_sense_may_pass_and_may_be_on_the_bill(server: OpenAiServer, backend: OpenAiBackend, reply: Raw) -> None:
     answering(server, reply)
 
@@ -333,7 +333,7 @@ def test_a_server_that_never_ends_is_given_up(server: OpenAiServer, backend: Ope
     assert ending.made == "perhaps"
 
 
-def test_nobody_at_the_address_may_pass_and_costs_nothing(server: OpenAiServer) -> None:
+def test_no_one_at_the_address_may_pass_and_costs_nothing(server: OpenAiServer) -> None:
     ending = backend_for(server, url="http://127.0.0.1:9").ask(HELLO)
 
     assert isinstance(ending, Busy)

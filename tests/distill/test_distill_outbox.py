@@ -46,12 +46,12 @@ def test_forming_moves_the_session_and_repeats_harmlessly(outbox: Outbox) -> Non
 
 @given(st.lists(st.tuples(st.sampled_from(["s1", "s2"]), st.integers(1, 3), st.booleans()), max_size=12))
 def test_what_was_skipped_is_what_no_chunk_holds(steps: list[tuple[str, int, bool]]) -> None:
-    told: dict[str, list[bool]] = {"s1": [], "s2": []}
+    by_name: dict[str, list[bool]] = {"s1": [], "s2": []}
     with tempfile.TemporaryDirectory() as folder:
         box = Outbox(Path(folder) / "outbox.sqlite")
         for session, length, skipped in steps:
-            first = len(told[session])
-            told[session] += [skipped] * length
+            first = len(by_name[session])
+            by_name[session] += [skipped] * length
             if skipped:
                 box.skip("claude-code", session, first + length - 1)
             else:
@@ -61,7 +61,7 @@ def test_what_was_skipped_is_what_no_chunk_holds(steps: list[tuple[str, int, boo
         box.close()
 
     passed_over = {(session, at) for _, session, first, last in gaps for at in range(first, last + 1)}
-    assert passed_over == {(session, at) for session, each in told.items() for at, skipped in enumerate(each) if skipped}
+    assert passed_over == {(session, at) for session, each in by_name.items() for at, skipped in enumerate(each) if skipped}
 
 
 def test_a_chunk_that_is_formed_again_at_another_place_leaves_no_gap_behind_it(outbox: Outbox) -> None:

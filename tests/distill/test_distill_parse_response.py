@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.condense import condense
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, Read, parse, read_answer
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, parse, read_answer
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
 from kite_memory.extensions.contract.events import event
 from kite_memory.model.event import EventType
@@ -18,7 +18,7 @@ CHUNK = about_the_queue()
 IDS = condense(CHUNK, limit_chars=40_000).ids
 
 
-def read(sent: object) -> Read:
+def read(sent: object) -> ParsedAnswer:
     found = read_answer(sent, CHUNK, IDS)
     assert found is not None
     return found
@@ -243,7 +243,7 @@ def test_a_number_too_large_for_any_computer_is_only_text() -> None:
         (None, ["00000002"], "assistant"),
     ],
 )
-def test_nobody_lends_a_persons_voice_to_what_they_did_not_say(claimed: object, evidence: list[str], taken: str) -> None:
+def test_no_one_lends_a_persons_voice_to_what_they_did_not_say(claimed: object, evidence: list[str], taken: str) -> None:
     assert only_item(origin=claimed, evidence=evidence).origin == taken
 
 
@@ -290,7 +290,7 @@ def test_rejected_alternatives_keep_their_reasons() -> None:
     )
 
 
-def test_what_an_insight_ruled_out_is_told_in_its_body() -> None:
+def test_what_an_insight_ruled_out_is_reported_in_its_body() -> None:
     found = only_item(kind="insight", symptom="workers wait", rejected=[{"alternative": "slow disk", "reason": "iostat idle"}])
 
     assert found.body.endswith("Ruled out: slow disk (iostat idle).")
@@ -327,9 +327,9 @@ def test_text_without_any_json_parses_to_nothing() -> None:
 def test_what_a_shared_call_says_goes_to_the_stretch_it_names() -> None:
     sent = stretches(A=[plain_item(title="Pears over plums")], b=[plain_item(title="Quinces over pears")], C=[])
 
-    told = [read_answer(sent, CHUNK, IDS, label=label) for label in "ABCD"]
+    listed = [read_answer(sent, CHUNK, IDS, label=label) for label in "ABCD"]
 
-    assert [[each.title for each in one.record.items()] if one else None for one in told] == [
+    assert [[each.title for each in one.record.items()] if one else None for one in listed] == [
         ["Pears over plums"],
         ["Quinces over pears"],
         [],
@@ -341,7 +341,7 @@ def test_what_names_no_stretch_is_about_none_of_several() -> None:
     assert read_answer(answer(item()), CHUNK, IDS, label="A") is None
 
 
-def test_items_of_one_topic_are_told_together() -> None:
+def test_items_of_one_topic_are_reported_together() -> None:
     sent = stretches(A=[plain_item(topic="press", tags=["tooling"]), plain_item(topic="queue"), plain_item(topic="press")])
 
     found = read_answer(sent, CHUNK, IDS)

@@ -14,7 +14,7 @@ from kite_memory.distill.backends.backend import Ending, Reply
 from kite_memory.distill.budget_ledger import Allowance
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.polishing import Polished, Polisher, asked, read_polished, says_the_same
+from kite_memory.distill.polishing import Polished, Polisher, polish_prompt, read_polished, says_the_same
 from kite_memory.distill.spending import Budget, Spending
 from tests.fakes.judges import ScriptedBackend
 
@@ -28,7 +28,7 @@ LINES = (ASKED, CHANGED, FAILED, VERIFY, STABLE)
 USAGE = Usage(tokens_in=100, tokens_out=20, dollars=0.002)
 
 
-def told(*lines: tuple[object, object]) -> str:
+def answer_with(*lines: tuple[object, object]) -> str:
     return json.dumps({"lines": [{"n": number, "text": text} for number, text in lines]})
 
 
@@ -110,13 +110,13 @@ class TestReading:
     def test_lines_that_are_the_same_are_taken_by_their_places(self) -> None:
         better = "Since the last commit, orchard/sweeper.py, settings.toml and 3 more files were edited."
 
-        found = read_polished(told((2, better), (3, "All is well."), (2, CHANGED), (1, ASKED)), LINES)
+        found = read_polished(answer_with((2, better), (3, "All is well."), (2, CHANGED), (1, ASKED)), LINES)
 
         assert found == Polished(lines={1: better}, refused=1)
 
     @pytest.mark.parametrize("number", [0, -1, 6, 99, True, "2", None, 2.0])
     def test_a_line_that_is_not_there_is_refused(self, number: object) -> None:
-        assert read_polished(told((number, CHANGED)), LINES) == Polished(lines={}, refused=1)
+        assert read_polished(answer_with((number, CHANGED)), LINES) == Polished(lines={}, refused=1)
 
     @pytest.mark.parametrize("text", ["", "All is well.", '{"answer": 1}', '{"lines": 4}', "[" * 5_000, "{" * 5_000])
     def test_what_is_no_answer_is_none(self, text: str) -> None:
@@ -125,10 +125,10 @@ class TestReading:
     def test_brackets_come_back_as_they_were(self) -> None:
         line = "`cat <in >out` failed: the sweeper reads nothing"
 
-        found = read_polished(told((1, "`cat ‹in ›out` failed, since the sweeper reads nothing")), (line,))
+        found = read_polished(answer_with((1, "`cat ‹in ›out` failed, since the sweeper reads nothing")), (line,))
 
         assert found is not None and found.lines == {}
-        again = read_polished(told((1, "`cat ‹in ›out` failed: nothing reads the sweeper")), (line,))
+        again = read_polished(answer_with((1, "`cat ‹in ›out` failed: nothing reads the sweeper")), (line,))
         assert again is not None and again.lines == {0: "`cat <in >out` failed: nothing reads the sweeper"}
 
     @given(st.text(max_size=500))
@@ -137,7 +137,7 @@ class TestReading:
 
 
 def test_what_is_quoted_cannot_close_its_frame() -> None:
-    inquiry = asked(("a </brief> b\nc", "d"))
+    inquiry = polish_prompt(("a </brief> b\nc", "d"))
 
     assert inquiry.count("</brief>") == 1
     assert "1. a ‹/brief› b c\n2. d\n" in inquiry
@@ -145,14 +145,16 @@ def test_what_is_quoted_cannot_close_its_frame() -> None:
 
 class TestAsking:
     def test_a_reply_is_read_and_paid_for(self, outbox: Outbox) -> None:
-        reply = Reply(text=told((2, "Since the last commit: orchard/sweeper.py, settings.toml and 3 more edited")), usage=USAGE)
+        reply = Reply(
+            text=answer_with((2, "Since the last commit: orchard/sweeper.py, settings.toml and 3 more edited")), usage=USAGE
+        )
 
         polished = polisher(outbox, reply).polish(LINES)
 
         assert isinstance(polished, Polished) and list(polished.lines) == [1]
         assert outbox.purposes("1970-01-01").get("judge", Spending()).dollars == pytest.approx(0.002)
 
-    def test_without_a_budget_nobody_is_asked(self, outbox: Outbox) -> None:
+    def test_without_a_budget_no_one_is_asked(self, outbox: Outbox) -> None:
         poor = polisher(outbox, dollars=0.001)
 
         assert poor.polish(LINES) == Unsaid(reason="this part of the day's budget is spent")

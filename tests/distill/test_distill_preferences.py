@@ -9,7 +9,7 @@ from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Preference, RecordItem
 
 
-def told(*said: str) -> tuple[RecordItem, ...]:
+def items_of(*said: str) -> tuple[RecordItem, ...]:
     """Return what is kept of a chat, the person first."""
     kinds = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE)
     events: tuple[Event, ...] = tuple(event(number, text, kinds[(number - 1) % 2]) for number, text in enumerate(said, 1))
@@ -17,7 +17,7 @@ def told(*said: str) -> tuple[RecordItem, ...]:
 
 
 def preferences(*said: str) -> list[Preference]:
-    return [item for item in told(*said) if isinstance(item, Preference)]
+    return [item for item in items_of(*said) if isinstance(item, Preference)]
 
 
 @pytest.mark.parametrize(

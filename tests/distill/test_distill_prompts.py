@@ -93,7 +93,7 @@ def test_our_prompt_names_every_kind_and_says_that_the_transcript_is_material() 
     assert "quoted material" in system
 
 
-def test_the_judge_is_told_what_counts_and_that_the_material_is_no_instruction() -> None:
+def test_the_judge_learns_what_counts_and_that_the_material_is_no_instruction() -> None:
     system = prompts.load([OURS], "judge").system
 
     assert "Topic overlap is not relevance" in system

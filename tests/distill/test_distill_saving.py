@@ -30,7 +30,7 @@ SAID = Event(
     where=Where(file="", start=0, end=0),
 )
 CHUNK = Chunk(id="c", session=SESSION, events=(SAID,))
-TOLD = Record(topics=(Topic(name="from the model", summary="pears", items=()),))
+FROM_MODEL = Record(topics=(Topic(name="from the model", summary="pears", items=()),))
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def fact(body: str) -> Fact:
     return Fact(title="A title", body=body, evidence=(SAID.id,), importance=2, origin="assistant")
 
 
-def test_the_model_tells_a_transcript_and_what_it_cost_is_booked(outbox: Outbox) -> None:
-    model = ScriptedExtractor([Answer(record=TOLD, usage=Usage(tokens_in=9, tokens_out=1, dollars=0.1))], price=0.4)
+def test_the_model_shows_a_transcript_and_what_it_cost_is_booked(outbox: Outbox) -> None:
+    model = ScriptedExtractor([Answer(record=FROM_MODEL, usage=Usage(tokens_in=9, tokens_out=1, dollars=0.1))], price=0.4)
 
-    assert saving(outbox, model).decompose(CHUNK) == (TOLD, "")
+    assert saving(outbox, model).decompose(CHUNK) == (FROM_MODEL, "")
 
     spent = outbox.spending(TODAY)
     assert (spent.calls, spent.tokens_in) == (1, 9)
@@ -75,9 +75,9 @@ def test_where_the_model_fails_the_rules_tell_it(outbox: Outbox, outcome: Outcom
     assert outbox.spending(TODAY).calls == calls
 
 
-@pytest.mark.parametrize(("full", "told"), [("book_call", "told by rules, since a call cannot be booked"), ("settle_call", "")])
+@pytest.mark.parametrize(("full", "expected"), [("book_call", "made by rules, since a call cannot be booked"), ("settle_call", "")])
 def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, expected: str
 ) -> None:
     class FullDisk(Outbox):
         pass
@@ -87,13 +87,13 @@ def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
 
     monkeypatch.setattr(FullDisk, full, no_room)
     outbox = FullDisk(tmp_path / "full.sqlite")
-    model = ScriptedExtractor([Answer(record=TOLD, usage=Usage(dollars=0.1))])
+    model = ScriptedExtractor([Answer(record=FROM_MODEL, usage=Usage(dollars=0.1))])
 
     record, remark = saving(outbox, model).decompose(CHUNK)
 
     outbox.close()
-    assert remark.startswith(told)
-    assert (record == TOLD) is not bool(told)
+    assert remark.startswith(expected)
+    assert (record == FROM_MODEL) is not bool(expected)
 
 
 def test_nothing_is_asked_beyond_the_days_budget(outbox: Outbox) -> None:
@@ -101,7 +101,7 @@ def test_nothing_is_asked_beyond_the_days_budget(outbox: Outbox) -> None:
 
     record, remark = saving(outbox, model, dollars=0.1).decompose(CHUNK)
 
-    assert not model.asked and record != TOLD and "budget" in remark
+    assert not model.asked and record != FROM_MODEL and "budget" in remark
 
 
 def test_without_a_model_the_rules_tell_it() -> None:

@@ -1,4 +1,4 @@
-"""The scheduler: nothing dropped, nothing asked twice, nobody hammered."""
+"""The scheduler: nothing dropped, nothing asked twice, no one hammered."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
-from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, Asked, Idle, Scheduler, pause_after
+from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, ChunkHandled, Idle, Scheduler, pause_after
 from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
 from kite_memory.extensions.contract.events import SESSION, event
@@ -66,7 +66,7 @@ def run_dry(scheduler: Scheduler) -> Idle:
         match scheduler.step(load):
             case Idle() as idle:
                 return idle
-            case Asked():
+            case ChunkHandled():
                 pass
 
 
@@ -265,7 +265,7 @@ def form(outbox: Outbox, *spans: tuple[str, int, int]) -> None:
 
 
 def step_dry(asking: Scheduler) -> Idle:
-    while isinstance(step := asking.step(load_all), Asked):
+    while isinstance(step := asking.step(load_all), ChunkHandled):
         pass
     return step
 
@@ -334,7 +334,7 @@ def test_what_only_a_person_can_mend_is_not_retried_today(outbox: Outbox, clock:
 NOT_ACCEPTED = Misconfigured(reason="the API does not accept the request", hint="check the model", perhaps_this=True)
 
 
-def step_often(scheduler: Scheduler) -> Asked | Idle:
+def step_often(scheduler: Scheduler) -> ChunkHandled | Idle:
     return [scheduler.step(load) for _ in range(9)][-1]
 
 
@@ -356,11 +356,11 @@ def test_one_chunk_that_is_not_accepted_does_not_hold_up_the_others(outbox: Outb
 
 
 def test_two_chunks_in_a_row_that_are_not_accepted_hold_up_the_others_for_a_day_at_most(outbox: Outbox, clock: Clock) -> None:
-    def told(chunk: Chunk) -> Outcome:
+    def answer_to(chunk: Chunk) -> Outcome:
         return NOT_ACCEPTED if chunk.id in ("c0", "c1") else plain_answer(chunk, title=chunk.id)
 
     fill(outbox, 4)
-    asking = scheduler(outbox, ScriptedExtractor([told] * 9), clock)
+    asking = scheduler(outbox, ScriptedExtractor([answer_to] * 9), clock)
 
     step_often(asking)
     clock.now = MIDNIGHT
@@ -454,7 +454,7 @@ def test_what_a_shared_call_leaves_out_is_asked_about_alone(outbox: Outbox, cloc
     ],
     ids=["declined", "not accepted", "busy"],
 )
-def test_a_shared_call_that_fails_costs_nobody_their_answer(
+def test_a_shared_call_that_fails_costs_no_one_their_answer(
     outbox: Outbox, clock: Clock, ending: Outcome, after: list[list[str]]
 ) -> None:
     fill_sessions(outbox, 3)

@@ -91,7 +91,7 @@ class Machine:
         return self._run([sys.executable, "-m", "kite_memory.hook_client"], input=json.dumps(payload), timeout=30, cwd=cwd)
 
     def claude(self, prompt: str, *, cwd: Path, go_on: bool = False, asking: bool = False, timeout: float = 120) -> Ran:
-        """With ``go_on`` in the folder's last session. Where it is to be ``asking``, what nobody has allowed is refused."""
+        """With ``go_on`` in the folder's last session. Where it is to be ``asking``, what no one has allowed is refused."""
         client = claude_code()
         assert client is not None
         cwd.mkdir(parents=True, exist_ok=True)

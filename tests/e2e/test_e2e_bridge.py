@@ -1,4 +1,4 @@
-"""What one real agent saves, another real agent is told: through our MCP server, as `kmem connect` wires it."""
+"""What one real agent saves, another real agent can read: through our MCP server, as `kmem connect` wires it."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -49,11 +49,11 @@ ABOUT = {"query": "what was decided about the sweeper"}
 
 def claudes_model(asked: Json) -> Json:
     """Finds the tool that the prompt is about, calls it, and is done."""
-    told = json.dumps(asked["messages"])
-    if not asked.get("tools") or "toolu_call" in told:
+    encoded = json.dumps(asked["messages"])
+    if not asked.get("tools") or "toolu_call" in encoded:
         return text_message("Done.")
-    tool, arguments = ("save_conversation", CLAUDES) if SAVE in told else ("get_context", ABOUT)
-    if "toolu_find" not in told:
+    tool, arguments = ("save_conversation", CLAUDES) if SAVE in encoded else ("get_context", ABOUT)
+    if "toolu_find" not in encoded:
         return tool_message("ToolSearch", {"query": f"select:mcp__kite-memory__{tool}"}, id="toolu_find")
     return tool_message(f"mcp__kite-memory__{tool}", arguments, id="toolu_call")
 
@@ -84,8 +84,8 @@ def codexs_model(asked: Json) -> Sequence[Json]:
 
 
 def _codex_call(tool: str, arguments: Json, call: str) -> Json:
-    told = {"namespace": "mcp__kite_memory", "name": tool, "arguments": json.dumps(arguments)}
-    return {"type": "function_call", "id": f"fc_{call}", "call_id": call, **told}
+    fields = {"namespace": "mcp__kite_memory", "name": tool, "arguments": json.dumps(arguments)}
+    return {"type": "function_call", "id": f"fc_{call}", "call_id": call, **fields}
 
 
 def geminis_model(asked: Json) -> Sequence[Json]:

@@ -34,16 +34,16 @@ def model(request: Json) -> Json:
     return extraction(json.dumps(request["messages"]))
 
 
-def opening(told: str) -> Json:
+def opening(text: str) -> Json:
     """The agent opens what a title promises, once, where the prompt is about that."""
-    named = re.search(r"- ([0-9A-Z]{6}) PostgreSQL over SQLite", told)
-    if named is None or SCHEDULES not in told or "tool_result" in told:
+    named = re.search(r"- ([0-9A-Z]{6}) PostgreSQL over SQLite", text)
+    if named is None or SCHEDULES not in text or "tool_result" in text:
         return text_message("Understood.")
     return tool_message("Bash", {"command": f"kmem show {named.group(1)}", "description": "Open a note"})
 
 
-def extraction(told: str) -> Json:
-    evidence = re.search(r"\[([0-9a-f]{8})\][^\[]*PostgreSQL", told)
+def extraction(text: str) -> Json:
+    evidence = re.search(r"\[([0-9a-f]{8})\][^\[]*PostgreSQL", text)
     if evidence is None:
         return text_message(json.dumps({"topics": [], "cross_topic_insights": []}))
     item = {
@@ -98,12 +98,12 @@ def test_a_decision_of_one_session_is_known_in_the_next(machine: Machine, server
     asked = [json.dumps(each["messages"]) for each in turns if not is_turn(each, UNRELATED)]  # whose start quotes the last work
     assert asked
     assert all("<vault-context>" in text and f"decisions/{note.name}" in text for text in asked)
-    told = {
+    by_name = {
         each["prompt"]: each for each in machine.kmem("why", "--silent", "--json").json()["prompts"] if each["moment"] == "prompt"
     }
-    assert told[ASKS]["reason"].startswith("1 in full")  # though the start named it
-    assert told[UNRELATED]["notes"] == []
-    assert told[UNRELATED]["reason"].startswith("below threshold")
+    assert by_name[ASKS]["reason"].startswith("1 in full")  # though the start named it
+    assert by_name[UNRELATED]["notes"] == []
+    assert by_name[UNRELATED]["reason"].startswith("below threshold")
     recalled = machine.kmem("recall", ASKS, "--json", cwd=project).json()
     assert [hit["path"] for hit in recalled["notes"]] == [f"decisions/{note.name}"]
 
@@ -121,8 +121,8 @@ def test_a_note_is_opened_without_anybody_being_asked(machine: Machine, server: 
     assert "tool_result" in last, ran.out
     assert "single-writer lock stalled the workers" in last.partition("tool_result")[2]
     assert json.loads(ran.out).get("permission_denials", []) == []
-    told = machine.kmem("why", "--json").json()["prompts"]
-    assert "opened" in {each["moment"] for each in told}
+    prompts = machine.kmem("why", "--json").json()["prompts"]
+    assert "opened" in {each["moment"] for each in prompts}
 
 
 def test_what_was_injected_never_becomes_a_memory(machine: Machine, server: AnthropicServer) -> None:

@@ -46,7 +46,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine.kmem("down")
 
 
-def told(events: list[Event]) -> list[tuple[str, str, str]]:
+def described(events: list[Event]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.status, event.text) for event in events]
 
 
@@ -73,7 +73,7 @@ def test_a_session_arrives_whole_and_at_once(machine: Machine, server: ModelServ
     assert ran.code == 0, ran.err
     assert eventually(lambda: any(len(events) >= len(WHOLE) for _, events in read_of(machine, "codex")))
     ((session, events),) = read_of(machine, "codex")
-    assert told(events) == WHOLE
+    assert described(events) == WHOLE
     assert (session.cwd, session.project) == (str(orchard), "orchard")
     action = next(event for event in events if event.type == "file_action")
     assert action.path == str(orchard / "pear.txt")
@@ -97,7 +97,7 @@ def test_resumes_and_forks_tell_only_what_is_new(machine: Machine, server: Model
     assert fork.parent == session.id
 
 
-def test_the_hook_gives_the_model_a_note_and_takes_it_for_nobodys_words(machine: Machine, server: ModelServer) -> None:
+def test_the_hook_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine: Machine, server: ModelServer) -> None:
     orchard = machine.home / "orchard"
     (machine.home / ".codex").mkdir()
     assert machine.kmem("up", "--yes", "--no-hooks").code == 0

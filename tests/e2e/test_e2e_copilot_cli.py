@@ -30,7 +30,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine.kmem("down")
 
 
-def test_the_hook_gives_the_model_a_note_and_takes_it_for_nobodys_words(machine: Machine, server: AnthropicServer) -> None:
+def test_the_hook_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine: Machine, server: AnthropicServer) -> None:
     client = installed("copilot")
     assert client is not None
     to_loopback = {

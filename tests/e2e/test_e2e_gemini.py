@@ -77,7 +77,7 @@ def test_a_session_arrives_whole_and_at_once(machine: Machine, server: ModelServ
     assert problems(machine, "gemini-cli") == 0
 
 
-def test_a_resumed_session_tells_only_what_is_new(machine: Machine, server: ModelServer) -> None:
+def test_a_resumed_session_shows_only_what_is_new(machine: Machine, server: ModelServer) -> None:
     orchard = machine.home / "orchard"
     gemini(machine, PLANT, server=server.url, cwd=orchard)
     machine.kmem("backfill")
@@ -93,7 +93,7 @@ def test_a_resumed_session_tells_only_what_is_new(machine: Machine, server: Mode
     assert len({event.id for event in events}) == len(events)
 
 
-def test_the_hook_gives_the_model_a_note_and_takes_it_for_nobodys_words(machine: Machine, server: ModelServer) -> None:
+def test_the_hook_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine: Machine, server: ModelServer) -> None:
     orchard = machine.home / "orchard"
     gemini(machine, PLANT, server=server.url, cwd=machine.home / "elsewhere")
     settings = machine.home / ".gemini" / "settings.json"

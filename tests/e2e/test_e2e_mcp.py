@@ -46,8 +46,8 @@ def server(machine: Machine) -> StdioServerParameters:
 async def value_of(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    told: dict[str, Any] = result.structured_content
-    return told
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
@@ -118,7 +118,7 @@ def test_all_tools_are_listed_where_that_is_asked_for(machine: Machine) -> None:
 
 @HOUSES
 def test_two_servers_on_one_vault_lose_nothing(machine: Machine, daemon: bool) -> None:
-    """Both count up one number, each over the version it has read; who comes too late is told and tries again."""
+    """Both count up one number, each over the version it has read; the later one gets a conflict and tries again."""
     if daemon:
         assert machine.kmem("up", "--yes", "--no-hooks").code == 0
     rounds = 12
@@ -128,8 +128,8 @@ def test_two_servers_on_one_vault_lose_nothing(machine: Machine, daemon: bool) -
         for _ in range(rounds):
             while True:
                 read = await value_of(client, "read_memory", key="current.count")
-                told = {"key": "current.count", "value": read.get("value", 0) + 1, "expected_version": read.get("version", 0)}
-                written = await client.call_tool("write_memory", told)
+                fields = {"key": "current.count", "value": read.get("value", 0) + 1, "expected_version": read.get("version", 0)}
+                written = await client.call_tool("write_memory", fields)
                 if not written.is_error:
                     break
                 assert written.structured_content["error"]["kind"] == "conflict"
@@ -174,13 +174,13 @@ def test_a_server_ends_with_its_agent(machine: Machine, how: str) -> None:
             process.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n')
             process.stdin.flush()
     code = process.wait(30)
-    told = process.stderr.read()
+    record = process.stderr.read()
     for stream in (process.stdin, process.stdout, process.stderr):
         stream.close()
 
     assert answer["result"]["protocolVersion"] == "2024-11-05"
     assert code == (-signal.SIGTERM if how == "it is killed" else 0)
-    assert b"Traceback" not in told
+    assert b"Traceback" not in record
 
 
 def hear_interrupts() -> None:
@@ -205,10 +205,10 @@ def test_a_server_that_is_asked_to_end_says_no_more(machine: Machine, how: signa
 
     process.send_signal(how)
     code = process.wait(30)
-    told = process.stderr.read()
+    record = process.stderr.read()
     process.stderr.close()
 
-    assert (code, told) == (ends, "")
+    assert (code, record) == (ends, "")
 
 
 @contextmanager
@@ -222,13 +222,13 @@ def serving(machine: Machine, *arguments: str) -> Iterator[str]:
         text=True,
     )
     assert process.stderr is not None
-    told: list[str] = []
+    lines: list[str] = []
     for line in process.stderr:
-        told.append(line)
+        lines.append(line)
         if found := re.search(r"listening at (\S+);", line):
             break
     else:
-        raise AssertionError("".join(told))
+        raise AssertionError("".join(lines))
     drain = threading.Thread(target=process.stderr.read, daemon=True)
     drain.start()
     try:

@@ -1,6 +1,6 @@
 """What reaches the model beside a tool's result and as a session starts, with the real client and its real hooks.
 
-The gate is told to doubt every prompt, so that what is tried here does not hang on how it is fitted.
+The gate is asked to doubt every prompt, so that what is tried here does not hang on how it is fitted.
 """
 
 import json
@@ -45,7 +45,7 @@ class Doubting(Recall):
     """Every prompt has a question for the judge."""
 
     opening: Injection = Injection(block="", hits=(), reason="nothing that always applies")
-    told: Callable[[], object] = staticmethod(lambda: None)
+    asked: Callable[[], object] = staticmethod(lambda: None)
 
     def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         candidates = tuple(replace(hit(note.body), note=note) for note in NOTES)
@@ -53,7 +53,7 @@ class Doubting(Recall):
         return Injection(block="", hits=(), reason="not sure", question=question)
 
     def log_verdicts(self, question: Question, judged: Judged) -> None:
-        self.told()
+        self.asked()
 
     def brief(
         self, *, session: str, project: str, branch: str = "", remember: bool = True, delivery: Delivery | None = None
@@ -160,7 +160,7 @@ def test_a_verdict_reached_while_the_first_tool_runs_is_beside_its_result_in_the
     running, reached = scene.machine.home / "running", scene.machine.home / "reached"
     scene.model.tools = [[runs(f"touch {running}; while [ ! -e {reached} ]; do sleep 0.1; done; sleep 0.3; echo 3 findings", "t1")]]
     scene.model.before_judging = lambda: eventually(running.exists)
-    scene.recall.told = reached.touch
+    scene.recall.asked = reached.touch
 
     ran = scene.machine.claude(ASKS, cwd=scene.project)
 
@@ -176,7 +176,7 @@ def test_a_verdict_reached_while_the_first_tool_runs_is_beside_its_result_in_the
 @pytest.mark.parametrize("call", [runs("exit 3", "t1"), fails("t1")], ids=["a command that fails", "a file that is not there"])
 def test_it_comes_with_a_tool_that_fails_as_well(scene: Scene, call: Json) -> None:
     judged = threading.Event()
-    scene.recall.told = judged.set
+    scene.recall.asked = judged.set
     scene.model.before_a_turn = lambda: judged.wait(20)
     scene.model.tools = [[call]]
 
@@ -189,7 +189,7 @@ def test_it_comes_with_a_tool_that_fails_as_well(scene: Scene, call: Json) -> No
 
 def test_nothing_comes_twice_in_a_session(scene: Scene) -> None:
     judged = threading.Semaphore(0)
-    scene.recall.told = judged.release
+    scene.recall.asked = judged.release
     scene.model.before_a_turn = lambda: judged.acquire(timeout=20)
 
     scene.model.tools = [[runs("echo 3 findings", "t1")], [runs("echo looking", "t2"), runs("echo closer", "t3")]]
@@ -212,7 +212,7 @@ def test_a_sessions_brief_is_in_its_first_request(scene: Scene) -> None:
     assert "lint runs from src" in scene.turns()[0]
 
 
-def test_what_was_being_done_last_is_told_as_the_next_session_starts(tmp_path: Path) -> None:
+def test_what_was_being_done_last_is_reported_as_the_next_session_starts(tmp_path: Path) -> None:
     def model(request: Json) -> Json:
         return text_message("Understood.")
 
@@ -233,6 +233,8 @@ def test_what_was_being_done_last_is_told_as_the_next_session_starts(tmp_path: P
         finally:
             machine.kmem("down")
 
-    (told,) = [json.dumps(each["messages"]) for each in server.requests if each.get("tools") and "Good morning" in json.dumps(each)]
-    assert "what was being done here last" in told
-    assert re.search(r"- 20\d\d-\d\d-\d\d, the last prompt: \W+Write the migration of the queue", told)
+    (result,) = [
+        json.dumps(each["messages"]) for each in server.requests if each.get("tools") and "Good morning" in json.dumps(each)
+    ]
+    assert "what was being done here last" in result
+    assert re.search(r"- 20\d\d-\d\d-\d\d, the last prompt: \W+Write the migration of the queue", result)

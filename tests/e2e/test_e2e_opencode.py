@@ -37,7 +37,7 @@ def machine(tmp_path: Path, server: AnthropicServer) -> Iterator[Machine]:
     machine.kmem("down")
 
 
-def test_the_plugin_gives_the_model_a_note_and_takes_it_for_nobodys_words(machine: Machine, server: AnthropicServer) -> None:
+def test_the_plugin_gives_the_model_a_note_and_takes_it_for_no_ones_words(machine: Machine, server: AnthropicServer) -> None:
     client = installed("opencode")
     assert client is not None
     plugin = machine.home / ".config" / "opencode" / "plugins" / "kite-memory.js"

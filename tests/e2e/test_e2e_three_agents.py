@@ -1,4 +1,4 @@
-"""Three real agents, one after the other, at the same piece of work: what the one left is told as one thread with the others'."""
+"""Three real agents, one after the other, at the same piece of work: their sessions form one thread."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,8 +76,8 @@ class Scene:
     shown: Mapping[str, Callable[[], list[str]]]
 
     def kmem(self, *arguments: str) -> Json:
-        told: Json = self.machine.kmem(*arguments, "--json", cwd=self.project).json()
-        return told
+        content: Json = self.machine.kmem(*arguments, "--json", cwd=self.project).json()
+        return content
 
     def has_arrived(self, agent: str) -> bool:
         """Whether the last thing that the agent did is in the timeline."""
@@ -101,10 +101,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         gemini_server.gemini_server(geminis_model) as geminis,
     ):
         machine.environment = {"ANTHROPIC_BASE_URL": claudes.url, "ANTHROPIC_API_KEY": "dummy", "KMEM_EXTRACTOR": "offline"}
-        told = [machine.kmem("up", "--yes", "--no-hooks")]
-        told += [machine.kmem("hooks", "install", "--agent", agent, "--yes") for agent in AGENTS]
-        told += [machine.kmem("remember", KNOWN, "--kind", "decision", "--project", "mycelia")]
-        assert [each.code for each in told] == [0] * 5, [each.err for each in told]
+        listed = [machine.kmem("up", "--yes", "--no-hooks")]
+        listed += [machine.kmem("hooks", "install", "--agent", agent, "--yes") for agent in AGENTS]
+        listed += [machine.kmem("remember", KNOWN, "--kind", "decision", "--project", "mycelia")]
+        assert [each.code for each in listed] == [0] * 5, [each.err for each in listed]
         servers: dict[str, AnthropicServer | ModelServer] = {"claude-code": claudes, "codex": codexs, "gemini-cli": geminis}
         scene = Scene(machine, project, geminis.url, {agent: partial(_requests, server) for agent, server in servers.items()})
         work = {
@@ -125,9 +125,9 @@ def _requests(server: AnthropicServer | ModelServer) -> list[str]:
 
 
 def test_three_agents_at_one_file_and_one_failure_are_one_thread(scene: Scene) -> None:
-    told = scene.kmem("threads")
+    answer = scene.kmem("threads")
 
-    (thread,) = told["threads"]
+    (thread,) = answer["threads"]
     assert [session["provider"] for session in thread["sessions"]] == list(AGENTS)
     assert {session["project"] for session in thread["sessions"]} == {"mycelia"}
     named = [f"{session['provider']}:{session['id']}" for session in thread["sessions"]]
@@ -151,7 +151,7 @@ def test_the_timeline_has_what_each_of_them_did(scene: Scene) -> None:
         assert ASKED[agent] in plain and "sweeper.py" in plain and SAYS in plain
 
 
-def test_where_each_of_them_stood_is_told_and_the_last_one_unasked(scene: Scene) -> None:
+def test_where_each_of_them_stood_is_reported_and_the_last_one_unasked(scene: Scene) -> None:
     last = scene.kmem("resume")
     listed = [each for each in scene.kmem("timeline")["sessions"] if each["provider"] in AGENTS]
 
@@ -179,8 +179,8 @@ def test_each_ones_model_is_given_the_note_in_its_first_request_and_once(scene: 
 
 
 @pytest.mark.parametrize(("agent", "before"), [("codex", "claude-code"), ("gemini-cli", "codex")])
-def test_each_is_told_what_the_one_before_it_was_asked(scene: Scene, agent: str, before: str) -> None:
-    """Gemini CLI with its first prompt: it can be told nothing before."""
+def test_each_learns_what_the_one_before_it_was_asked(scene: Scene, agent: str, before: str) -> None:
+    """Gemini CLI with its first prompt: it can be given nothing before."""
     shown = [request for request in scene.shown[agent]() if ASKED[agent] in request]
 
     assert shown
@@ -188,7 +188,7 @@ def test_each_is_told_what_the_one_before_it_was_asked(scene: Scene, agent: str,
     assert all(ASKED[before] in request for request in shown)
 
 
-def test_gemini_is_not_told_again_as_it_goes_on_and_keeps_its_first_prompt(scene: Scene) -> None:
+def test_gemini_gets_nothing_again_as_it_goes_on_and_keeps_its_first_prompt(scene: Scene) -> None:
     """What a session's start says would cost a resumed one its first prompt."""
     ran = gemini(scene.machine, "And since when?", server=scene.geminis, cwd=scene.project, how=("--resume", "latest"))
 

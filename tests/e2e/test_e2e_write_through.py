@@ -60,11 +60,11 @@ def machine(tmp_path: Path, server: AnthropicServer) -> Iterator[Machine]:
 
 
 def prompted(machine: Machine, text: str, *, session: str) -> str:
-    told = machine.hook(
+    answer = machine.hook(
         {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": str(machine.home / "mycelia"), "prompt": text}
     )
-    assert told.code == 0, told.err
-    return told.out
+    assert answer.code == 0, answer.err
+    return answer.out
 
 
 def notes_saying(machine: Machine, words: str) -> list[Path]:

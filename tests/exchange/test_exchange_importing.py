@@ -18,7 +18,7 @@ from kite_memory.app.importer import Importer
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.exchange.exporting import as_json, jsonl, note_of, zipped
-from kite_memory.exchange.foreign import Foreign, Kept, PassedOver, drafts
+from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts
 from kite_memory.exchange.importing import Sort, pieces, sort_of
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Create
@@ -35,7 +35,7 @@ from tests.vault.building import TEMPLATE, note
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def taken(path: Path, sort: Sort | None = None, project: str = "") -> list[Foreign | Kept | PassedOver]:
+def taken(path: Path, sort: Sort | None = None, project: str = "") -> list[Foreign | ReimportedNote | NotImported]:
     return list(pieces(path, sort or sort_of(path), project=project, project_of=lambda folder: Path(folder).name))
 
 
@@ -79,7 +79,7 @@ def test_claude_mem_gives_decisions_and_findings_and_not_what_was_merely_done(tm
         project="orchard",
         entities=("pear",),
     )
-    assert change == PassedOver(name="2", reason="only says what was done (change)")
+    assert change == NotImported(name="2", reason="only says what was done (change)")
 
 
 def test_a_database_of_something_else_is_said_to_be_none(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_mem0_is_read_in_each_of_its_shapes(tmp_path: Path, wrap: Any) -> None:
 
     assert isinstance(found, Foreign)
     assert (found.body, found.kind, found.created) == ("Prefers tabs", NoteKind.PREFERENCE, NEW_YEAR)
-    assert isinstance(passed, PassedOver)
+    assert isinstance(passed, NotImported)
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", '{"a": 1}', "[" * 100_000])
@@ -198,21 +198,21 @@ def test_a_folder_of_notes_is_its_owners_and_hidden_folders_and_links_are_left_o
     assert [(each.title, each.body, each.project, each.origin) for each in found] == [("Pruning", "In March.", "orchard", "user")]
 
 
-def test_a_path_that_tells_nothing_asks_for_a_word(tmp_path: Path) -> None:
+def test_a_path_that_shows_nothing_asks_for_a_word(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"x")
 
     with pytest.raises(UsageError, match="cannot tell"):
         sort_of(tmp_path / "x.bin")
 
 
-def test_everything_that_is_imported_waits_for_review_and_is_nobodys_word_unless_it_is_trusted() -> None:
+def test_everything_that_is_imported_waits_for_review_and_is_no_ones_word_unless_it_is_trusted() -> None:
     piece = Foreign(source="mem0", name="1", title="", body="Prefers tabs", kind=NoteKind.FACT, created=NEW_YEAR)
     by_hand = Foreign(
         source="markdown", name="1", title="", body="Prefers tabs", kind=NoteKind.FACT, created=NEW_YEAR, origin="user"
     )
 
     said = replace(full(), status=NoteStatus.ACCEPTED, origin="user", scope=Scope.GLOBAL, body="![](http://press.example) Use tabs")
-    given: list[Foreign | Kept] = [piece, by_hand, Kept(note=said, stem="tabs")]
+    given: list[Foreign | ReimportedNote] = [piece, by_hand, ReimportedNote(note=said, stem="tabs")]
 
     waiting = [draft.note for draft in drafts(given, accepted=False)]
     trusted = [draft.note for draft in drafts(given, accepted=True)]
@@ -233,7 +233,7 @@ def test_everything_that_is_imported_waits_for_review_and_is_nobodys_word_unless
 
 @pytest.mark.parametrize("status", [NoteStatus.REJECTED, NoteStatus.MUTED, NoteStatus.SUPERSEDED])
 def test_what_an_export_does_not_offer_is_not_offered_here_either(status: NoteStatus) -> None:
-    (draft,) = drafts([Kept(note=replace(full(), status=status))], accepted=False)
+    (draft,) = drafts([ReimportedNote(note=replace(full(), status=status))], accepted=False)
 
     assert draft.note.status is status
 
@@ -260,7 +260,7 @@ def test_what_was_exported_comes_back_with_id_status_and_evidence(tmp_path: Path
 
     (piece,) = taken(tmp_path / "x.jsonl")
 
-    assert isinstance(piece, Kept)
+    assert isinstance(piece, ReimportedNote)
     (draft,) = drafts([piece], accepted=True)
     for name in ("id", "kind", "title", "body", "project", "scope", "status", "evidence", "tags", "key", "created", "expires"):
         assert getattr(draft.note, name) == getattr(full(), name), name
@@ -389,7 +389,7 @@ def test_what_somebody_has_decided_here_an_export_does_not_undo(tmp_path: Path) 
     assert (kept.supersedes, kept.conflicts) == ((), ())
 
 
-def test_what_lies_in_the_vault_still_is_not_taken_in_from_its_own_export(tmp_path: Path) -> None:
+def test_what_is_in_the_vault_still_is_not_taken_in_from_its_own_export(tmp_path: Path) -> None:
     with vault_at(tmp_path) as vault:
         vault.remember("Frost comes late.")
         (vault.root / "people" / "mine.md").write_text("# Mine\n\nI like pears.\n")
@@ -440,11 +440,11 @@ def test_a_line_longer_than_any_note_costs_that_line(tmp_path: Path) -> None:
 
     long, kept = taken(tmp_path / "x.jsonl")
 
-    assert long == PassedOver(name="1", reason="not a note")
-    assert isinstance(kept, Kept)
+    assert long == NotImported(name="1", reason="not a note")
+    assert isinstance(kept, ReimportedNote)
 
 
-def test_a_folder_that_is_said_to_be_an_export_is_told_to_be_none(tmp_path: Path) -> None:
+def test_a_folder_that_is_said_to_be_an_export_is_recognised_as_none(tmp_path: Path) -> None:
     with pytest.raises(KiteError, match="cannot be read"):
         taken(tmp_path, Sort.KMEM)
 
@@ -473,7 +473,7 @@ def test_what_was_zipped_comes_back_with_its_id_and_its_status(tmp_path: Path) -
 
     (piece,) = taken(tmp_path / "x.zip")
 
-    assert isinstance(piece, Kept)
+    assert isinstance(piece, ReimportedNote)
     for name in ("id", "kind", "title", "body", "project", "scope", "status", "evidence", "tags", "key", "created", "expires"):
         assert getattr(piece.note, name) == getattr(full(), name), name
     assert piece.note.path == "projects/frost-comes-late-feb26.md"
@@ -492,7 +492,7 @@ OUTSIDE = ["../x.md", "/etc/x.md", "a/../../x.md", "C:/x.md", "C:\\x.md", "\\\\s
 def test_a_member_that_leads_out_of_the_archive_is_passed_over(tmp_path: Path, name: str) -> None:
     (found,) = taken(archive(tmp_path / "x.zip", (name, b"# Evil\n\ntext")))
 
-    assert isinstance(found, PassedOver)
+    assert isinstance(found, NotImported)
     assert found.reason == "leads out of the archive"
 
 
@@ -503,7 +503,7 @@ def test_links_hidden_folders_and_large_members_are_passed_over(tmp_path: Path) 
 
     found = taken(archive(tmp_path / "x.zip", *members))
 
-    assert {piece.name: piece.reason for piece in found if isinstance(piece, PassedOver)} == {
+    assert {piece.name: piece.reason for piece in found if isinstance(piece, NotImported)} == {
         ".trash/x.md": "not a note",
         "large.md": "too large",
         "latin.md": "not UTF-8",
@@ -532,7 +532,7 @@ def test_a_member_that_lies_of_its_size_is_not_read_beyond_the_bound(tmp_path: P
 
     (found,) = taken(path)
 
-    assert isinstance(found, PassedOver)
+    assert isinstance(found, NotImported)
 
 
 def test_an_encrypted_member_is_passed_over(tmp_path: Path) -> None:
@@ -542,10 +542,10 @@ def test_an_encrypted_member_is_passed_over(tmp_path: Path) -> None:
         data[data.rindex(mark) + offset] |= 1
     path.write_bytes(data)
 
-    assert taken(path) == [PassedOver(name="a.md", reason="encrypted")]
+    assert taken(path) == [NotImported(name="a.md", reason="encrypted")]
 
 
-def test_what_is_no_zip_is_told_to_be_none(tmp_path: Path) -> None:
+def test_what_is_no_zip_is_recognised_as_none(tmp_path: Path) -> None:
     (tmp_path / "x.zip").write_bytes(b"hello")
 
     with pytest.raises(KiteError, match="cannot be read as a zip"):
@@ -565,7 +565,7 @@ def test_no_damage_to_a_zip_breaks_it(tmp_path: Path, cut: int, change: int, at:
     except KiteError as error:
         assert error.hint
     else:
-        drafts([piece for piece in found if not isinstance(piece, PassedOver)], accepted=False)
+        drafts([piece for piece in found if not isinstance(piece, NotImported)], accepted=False)
 
 
 _JSON = st.recursive(
@@ -592,4 +592,4 @@ def test_no_file_breaks_it(tmp_path: Path, data: bytes, name: str) -> None:
     except KiteError as error:
         assert error.hint
     else:
-        drafts([piece for piece in found if not isinstance(piece, PassedOver)], accepted=False)
+        drafts([piece for piece in found if not isinstance(piece, NotImported)], accepted=False)

@@ -108,7 +108,7 @@ def test_an_extractor_and_an_embedder_are_chosen_by_name(tmp_path: Path, points:
     assert second.space == HashingEmbedder().space
 
 
-def test_a_name_that_nobody_has_is_refused(tmp_path: Path, points: list[EntryPoint]) -> None:
+def test_a_name_that_no_one_has_is_refused(tmp_path: Path, points: list[EntryPoint]) -> None:
     with pytest.raises(ConfigInvalid, match="abacus"):
         configuration.check(b'extractor.name = "abacus"\n', tmp_path / "c.toml")
 

@@ -142,10 +142,10 @@ class Loopback(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.close_connection = True
         try:
-            told: Json = json.loads(body or b"{}")
+            content: Json = json.loads(body or b"{}")
         except ValueError:
             return {}
-        return told
+        return content
 
     def send(self, answer: Raw) -> None:
         stopping = self.server_state.stopping
@@ -160,8 +160,12 @@ class Loopback(BaseHTTPRequestHandler):
                 self.wfile.write(b"x")
             return
         self.send_response(answer.status)
-        told = {"content-type": "application/json", "request-id": "req_fake_1", **{k.lower(): v for k, v in answer.headers.items()}}
-        for name, value in told.items():
+        fields = {
+            "content-type": "application/json",
+            "request-id": "req_fake_1",
+            **{k.lower(): v for k, v in answer.headers.items()},
+        }
+        for name, value in fields.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.send_header("connection", "close")
@@ -270,7 +274,7 @@ class _Handler(Loopback):
 def _events(answer: Json) -> str:
     """A message as the API streams it: opened, its blocks one after the other, closed."""
     opening = {**answer, "content": [], "stop_reason": None, "usage": {**answer["usage"], "output_tokens": 1}}
-    told: list[Json] = [{"type": "message_start", "message": opening}]
+    entries: list[Json] = [{"type": "message_start", "message": opening}]
     for index, block in enumerate(answer["content"]):
         match block:
             case {"type": "text", "text": str(text)}:
@@ -281,13 +285,13 @@ def _events(answer: Json) -> str:
                 delta = {"type": "input_json_delta", "partial_json": json.dumps(input)}
             case _:
                 raise ValueError(f"cannot stream a block of type {block.get('type')!r}")
-        told.append({"type": "content_block_start", "index": index, "content_block": start})
-        told.append({"type": "content_block_delta", "index": index, "delta": delta})
-        told.append({"type": "content_block_stop", "index": index})
+        entries.append({"type": "content_block_start", "index": index, "content_block": start})
+        entries.append({"type": "content_block_delta", "index": index, "delta": delta})
+        entries.append({"type": "content_block_stop", "index": index})
     ending = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
-    told.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer["usage"]["output_tokens"]}})
-    told.append({"type": "message_stop"})
-    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in told)
+    entries.append({"type": "message_delta", "delta": ending, "usage": {"output_tokens": answer["usage"]["output_tokens"]}})
+    entries.append({"type": "message_stop"})
+    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in entries)
 
 
 def wait_for(condition: Callable[[], bool], *, seconds: float = 20.0) -> bool:

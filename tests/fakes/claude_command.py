@@ -1,4 +1,4 @@
-"""A stand-in for the `claude` command: a script that notes how it was called and says what it was told to say."""
+"""A stand-in for the `claude` command: a script that notes how it was called and says what it was asked to say."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def claude_command(folder: Path, body: str) -> ClaudeCommand:
 
 def saying(result: object, *, code: int = 0, **more: object) -> str:
     """The body of a command that prints the client's JSON; ``result`` is its structured output, or its text."""
-    told: dict[str, object] = {
+    content: dict[str, object] = {
         "type": "result",
         "subtype": "success",
         "is_error": False,
@@ -52,8 +52,8 @@ def saying(result: object, *, code: int = 0, **more: object) -> str:
         "usage": {"input_tokens": 900, "output_tokens": 100},
     }
     if isinstance(result, dict):
-        told["structured_output"] = result
-        told["result"] = json.dumps(result)
+        content["structured_output"] = result
+        content["result"] = json.dumps(result)
     else:
-        told["result"] = result
-    return f"print({json.dumps(told | more)!r})\nsys.exit({code})"
+        content["result"] = result
+    return f"print({json.dumps(content | more)!r})\nsys.exit({code})"

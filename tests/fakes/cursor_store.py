@@ -59,12 +59,14 @@ class EditorState:
 
 
 def tool(name: str, given: dict[str, Any], result: object = None, *, status: str = "completed", **fields: Any) -> dict[str, Any]:
-    told = result if isinstance(result, str) else json.dumps(result)
-    return {"toolFormerData": {"tool": 15, "name": name, "rawArgs": json.dumps(given), "result": told, "status": status, **fields}}
+    encoded = result if isinstance(result, str) else json.dumps(result)
+    return {
+        "toolFormerData": {"tool": 15, "name": name, "rawArgs": json.dumps(given), "result": encoded, "status": status, **fields}
+    }
 
 
 def a_morning(path: Path, *, wal: bool = True) -> EditorState:
-    """One conversation: a prompt, an answer with a test run and an edit, a bubble of a kind that nobody knows."""
+    """One conversation: a prompt, an answer with a test run and an edit, a bubble of a kind that no one knows."""
     state = EditorState(path, wal=wal)
     name = "c0ffee00-0000-4000-8000-000000000001"
     state.bubble(name, 1, "Why does the pump test fail?")

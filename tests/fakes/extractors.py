@@ -1,4 +1,4 @@
-"""Extractors that do as they are told, and word every answer differently."""
+"""Extractors that do as they are instructed, and word every answer differently."""
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence

@@ -36,14 +36,14 @@ def gemini_server(turn: Turn) -> Iterator[ModelServer]:
         if "enerateContent" not in path:
             return None
         content = {"role": "model", "parts": list(turn(asked))}
-        told = {
+        fields = {
             "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
             "modelVersion": "gemini-2.5-pro",
         }
         if "streamGenerateContent" not in path:
-            return Raw(body=json.dumps(told))
-        return Raw(body=f"data: {json.dumps(told)}\r\n\r\n", headers={"content-type": "text/event-stream"})
+            return Raw(body=json.dumps(fields))
+        return Raw(body=f"data: {json.dumps(fields)}\r\n\r\n", headers={"content-type": "text/event-stream"})
 
     with model_server(answer) as server:
         yield server

@@ -38,11 +38,11 @@ class GooseStore:
 
     def message(self, role: str, *parts: dict[str, Any], session: str = SESSION, shown: bool = True, name: str = "") -> None:
         self.now += 1
-        told = json.dumps({"userVisible": shown, "agentVisible": True})
+        encoded = json.dumps({"userVisible": shown, "agentVisible": True})
         self.connection.execute(
             "INSERT INTO messages (message_id, session_id, role, content_json, created_timestamp, metadata_json)"
             " VALUES (?, ?, ?, ?, ?, ?)",
-            (name or f"msg_{self.now}", session, role, json.dumps(list(parts)), self.now, told),
+            (name or f"msg_{self.now}", session, role, json.dumps(list(parts)), self.now, encoded),
         )
 
     def written_anew(self, session: str = SESSION) -> None:
@@ -70,7 +70,7 @@ def response(call: str, words: str, *, failed: bool = False) -> dict[str, Any]:
 
 
 def a_morning(path: Path, *, wal: bool = True) -> GooseStore:
-    """One session: a prompt, a test run that fails, an edit, an answer, and a part of a kind that nobody knows."""
+    """One session: a prompt, a test run that fails, an edit, an answer, and a part of a kind that no one knows."""
     store = GooseStore(path, wal=wal)
     store.session()
     store.message("user", text("Why do the pears drop early?"))

@@ -1,4 +1,4 @@
-"""Questions for a judge, a model that answers them by the words they share, and a judge that does as it is told."""
+"""Questions for a judge, a model that answers them by the words they share, and a judge with fixed verdicts."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.judge_question import asked, read_answer
+from kite_memory.distill.judge_question import judge_prompt, parse_verdicts
 from kite_memory.model.hit import Hit, Judged, Question, Unjudged, Verdict
 from kite_memory.model.note import Note, NoteKind
 
@@ -97,7 +97,7 @@ class ScriptedJudge:
             return Unjudged(reason="there is no time to ask")
         match verdict:
             case None:
-                read = read_answer(json.dumps(verdict_on(asked(question))), len(question.candidates)) or (0.0, {})
+                read = parse_verdicts(json.dumps(verdict_on(judge_prompt(question))), len(question.candidates)) or (0.0, {})
                 likely = {name_of(question.candidates[number - 1]): probability for number, probability in read[1].items()}
             case dict():
                 likely = {

@@ -10,7 +10,7 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.extensions.contract.events import START
 from kite_memory.model.event import Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.recall.session_memory import Given, Occasion
+from kite_memory.recall.session_memory import Occasion, ShownNote
 from kite_memory.recall.tallies import Standing
 from kite_memory.vault.notefile import render
 from kite_memory.wiring.services import Services, open_services
@@ -156,9 +156,9 @@ def _notes(vault: Path, sessions: list[str], now: datetime) -> None:
         PREFERENCE: "people",
         QUESTION: "ideas",
     }
-    told = [(*note, NoteStatus.ACCEPTED) for note in _NOTES]
-    told += [(*note, 0.05, NoteStatus.PROPOSED) for note in _WAITING]
-    for number, (kind, stem, title, project, body, days, status) in enumerate(told):
+    listed = [(*note, NoteStatus.ACCEPTED) for note in _NOTES]
+    listed += [(*note, 0.05, NoteStatus.PROPOSED) for note in _WAITING]
+    for number, (kind, stem, title, project, body, days, status) in enumerate(listed):
         path = f"{folders[kind]}/{stem}.md"
         at = now - timedelta(days=days)
         note = Note(
@@ -180,7 +180,7 @@ def _shown(services: Services, now: datetime) -> None:
         prompt, project, stem = _PROMPTS[number % len(_PROMPTS)]
         standing: Standing = "open" if number < 2 else standings[number % len(standings)] if number < 170 else "ignored"
         why = _WHY.get(standing, "")
-        given = () if number % 3 == 2 else (Given(note=ids[stem], score=0.93 - number % 7 / 20, standing=standing, why=why),)
+        given = () if number % 3 == 2 else (ShownNote(note=ids[stem], score=0.93 - number % 7 / 20, standing=standing, why=why),)
         services.recall.memory.record(
             Occasion(
                 at=at, session=f"{number % 28:04x}a11e-0000-4000-8000-000000000000", project=project, head=prompt, given=given,

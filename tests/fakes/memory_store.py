@@ -22,17 +22,17 @@ from kite_memory.tools.conversation_notes import (
     without,
 )
 from kite_memory.tools.store import (
-    Asked,
     Conflict,
-    Conversation,
-    Found,
+    FoundNote,
     JsonValue,
     Memory,
-    Place,
+    MemoryPlace,
+    MemoryQuery,
+    MemoryVersion,
+    NoteQuery,
     Saved,
+    SavedConversation,
     State,
-    Version,
-    Wanted,
 )
 from kite_memory.tools.values import fits
 from kite_memory.vault.drafting import remembered
@@ -45,15 +45,15 @@ NEAREST = (Scope.SESSION, Scope.PROJECT, Scope.SHARED, Scope.GLOBAL)
 @dataclass
 class _Kept:
     memory: Memory
-    versions: list[Version]
+    versions: list[MemoryVersion]
 
 
 @dataclass
 class _Shelf:
-    memories: dict[tuple[Place, str], _Kept] = field(default_factory=dict)
-    last_versions: dict[tuple[Place, str], int] = field(default_factory=dict)
+    memories: dict[tuple[MemoryPlace, str], _Kept] = field(default_factory=dict)
+    last_versions: dict[tuple[MemoryPlace, str], int] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
-    conversations: dict[tuple[str, Scope, str], Conversation] = field(default_factory=dict)
+    conversations: dict[tuple[str, Scope, str], SavedConversation] = field(default_factory=dict)
     states: dict[tuple[str, str, str], State] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
 
@@ -82,7 +82,7 @@ class MemoryStore:
         grant: Grant,
         key: str,
         value: JsonValue,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -129,10 +129,10 @@ class MemoryStore:
                     expires=expires,
                     context=context or {},
                 )
-            there.versions.insert(0, Version(version=next_version, at=now, by=by or grant.name, value=value))
+            there.versions.insert(0, MemoryVersion(version=next_version, at=now, by=by or grant.name, value=value))
             return there.memory
 
-    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+    def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         with self._lock:
             now = datetime.now(UTC)
             found = sorted(
@@ -146,21 +146,21 @@ class MemoryStore:
                     kept.memory = replace(kept.memory, accessed=now, access_count=kept.memory.access_count + 1)
             return [replace(kept.memory, value=_copied(kept.memory.value)) for kept in found]
 
-    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+    def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant.in_a_vault.demand(place.scope, place.project)
         with self._lock:
             there = self._current(key, place, datetime.now(UTC))
             self._shelf.memories.pop((place, key), None)
             return there is not None
 
-    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+    def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
         if not grant.in_a_vault.sees(place.scope, place.project):
             return []
         with self._lock:
             there = self._current(key, place, datetime.now(UTC))
             return list(there.versions) if there else []
 
-    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         grant.in_a_vault.demand(conversation.scope, conversation.project)
         with self._lock:
             old = self._conversation(grant, conversation.uuid)
@@ -192,7 +192,7 @@ class MemoryStore:
                 project=conversation.project,
             )
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         with self._lock:
             found = self._conversation(grant, uuid)
             return replace(found, transcript="") if found else None
@@ -202,12 +202,12 @@ class MemoryStore:
             found = self._conversation(grant, uuid)
             return found.transcript or None if found else None
 
-    def search(self, grant: Grant, asked: Asked) -> list[Found]:
+    def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
         words = _words(asked.text)
         with self._lock:
             notes = self._notes(grant, datetime.now(UTC))
         found = [
-            Found(note=note, score=len(shared) / len(words), why="words: " + " ".join(sorted(shared)), snippet=note.body[:200])
+            FoundNote(note=note, score=len(shared) / len(words), why="words: " + " ".join(sorted(shared)), snippet=note.body[:200])
             for note in notes
             if (not asked.kinds or note.kind in asked.kinds)
             and (asked.since is None or note.created >= asked.since)
@@ -239,7 +239,7 @@ class MemoryStore:
         grant: Grant,
         text: str,
         kind: NoteKind,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -288,8 +288,8 @@ class MemoryStore:
                 if journal_id(conversation) == found.id:
                     del self._shelf.conversations[place]
                 elif (record := without(conversation, self._shelf.forgotten)) != conversation.record:
-                    self._shelf.conversations[place] = told = replace(conversation, record=record)
-                    self._shelf.notes[journal_id(told)] = next(_notes_of(told, everywhere=True))
+                    self._shelf.conversations[place] = changed = replace(conversation, record=record)
+                    self._shelf.notes[journal_id(changed)] = next(_notes_of(changed, everywhere=True))
             return True
 
     def save_state(self, grant: Grant, state: State, *, only: Collection[str] | None = None) -> State:
@@ -323,7 +323,7 @@ class MemoryStore:
             self.save_state(grant, moved)
             return moved
 
-    def _current(self, key: str, place: Place, now: datetime) -> _Kept | None:
+    def _current(self, key: str, place: MemoryPlace, now: datetime) -> _Kept | None:
         kept = self._shelf.memories.get((place, key))
         return kept if kept is not None and not _is_over(kept.memory.expires, now) else None
 
@@ -333,7 +333,7 @@ class MemoryStore:
             if grant.in_a_vault.sees(place.scope, place.project) and not _is_over(kept.memory.expires, now):
                 yield kept
 
-    def _conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def _conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         for one in self._shelf.conversations.values():
             if one.uuid == uuid and grant.in_a_vault.sees(one.scope, one.project):
                 return replace(one, record=self._standing(one))
@@ -344,7 +344,7 @@ class MemoryStore:
         old = replace(old, status=NoteStatus.SUPERSEDED, superseded_by=stems[1], valid_until=new.created)
         self._shelf.notes |= {old.id: old, new.id: replace(new, supersedes=(stems[0],), valid_from=new.created)}
 
-    def _standing(self, conversation: Conversation) -> Record:
+    def _standing(self, conversation: SavedConversation) -> Record:
         def stands(item: RecordItem) -> bool:
             id = item_id(conversation, item)
             note = self._shelf.notes.get(id)
@@ -367,7 +367,7 @@ def _is_near(note: Note, project: str) -> bool:
     return note.project in ("", project) or note.scope is Scope.SHARED
 
 
-def _is_wanted(memory: Memory, wanted: Wanted) -> bool:
+def _is_wanted(memory: Memory, wanted: MemoryQuery) -> bool:
     """A project's or a session's own, and what lies around it."""
     return (
         (wanted.scope is None or memory.place.scope is wanted.scope)
@@ -411,7 +411,7 @@ def _memory_note(memory: Memory) -> Note:
     )
 
 
-def _notes_of(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
+def _notes_of(conversation: SavedConversation, *, everywhere: bool) -> Iterator[Note]:
     """The journal first, then what it yields."""
     yield journal_of(conversation)
     for made in drafts_of(conversation, everywhere=everywhere):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tests.fakes.anthropic_server import Json, Loopback, Raw, serving
 
 Answer = Callable[[str, Json], Raw | None]
-"""From a request's path and JSON to the reply; ``None`` for a path that is none of the model's."""
+"""From a request's path and JSON to the reply; ``None`` for any other path."""
 
 
 @dataclass(slots=True)

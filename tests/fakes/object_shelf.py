@@ -9,7 +9,7 @@ from kite_memory.tools.store import StoreUnavailable
 
 
 class ObjectShelf:
-    """``down`` makes every call fail, as when nobody answers. ``kept`` is what it holds, by name."""
+    """``down`` makes every call fail, as when no one answers. ``kept`` is what it holds, by name."""
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[bytes, datetime]] = {}

@@ -33,10 +33,10 @@ class FakeIssuer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def add_key(self, id: str, **told: str) -> None:
+    def add_key(self, id: str, **text: str) -> None:
         self.private[id] = rsa.generate_private_key(public_exponent=65_537, key_size=2048)
         public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.private[id].public_key()))
-        self.published.append({**public, "kid": id, "use": "sig", **told})
+        self.published.append({**public, "kid": id, "use": "sig", **text})
 
     def add_curve(self, id: str) -> None:
         self.private[id] = ec.generate_private_key(ec.SECP256R1())
@@ -67,12 +67,12 @@ class FakeIssuer:
                 if issuer.broken:
                     self.send_error(500)
                     return
-                told: Any = {"keys": issuer.published}
+                value: Any = {"keys": issuer.published}
                 if self.path == "/.well-known/openid-configuration":
-                    told = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys", **issuer.metadata}
+                    value = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys", **issuer.metadata}
                 else:
                     issuer.fetches += 1
-                body = json.dumps(told).encode()
+                body = json.dumps(value).encode()
                 self.send_response(200)
                 self.send_header("content-length", str(len(body)))
                 self.end_headers()

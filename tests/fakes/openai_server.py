@@ -37,8 +37,8 @@ def completion(text: object, *, finish: str = "stop", usage: Mapping[str, object
 
 def failure(status: int, said: str, *, kind: str = "invalid_request_error", code: str | None = None, **headers: str) -> Raw:
     error = {"message": said, "type": kind, "param": None, "code": code}
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Raw(status=status, body=json.dumps({"error": error}), headers=told)
+    by_name = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Raw(status=status, body=json.dumps({"error": error}), headers=by_name)
 
 
 @contextmanager

@@ -88,12 +88,12 @@ def text(words: str, **fields: Any) -> dict[str, Any]:
 
 
 def call(tool: str, name: str, given: dict[str, Any], **state: Any) -> dict[str, Any]:
-    told = {"status": "completed", "output": "", "metadata": {}, "time": {"start": START + 1, "end": START + 2}, **state}
-    return {"type": "tool", "tool": tool, "callID": name, "state": {"input": given, **told}}
+    fields = {"status": "completed", "output": "", "metadata": {}, "time": {"start": START + 1, "end": START + 2}, **state}
+    return {"type": "tool", "tool": tool, "callID": name, "state": {"input": given, **fields}}
 
 
 def a_morning(path: Path, *, wal: bool = True) -> OpenCodeStore:
-    """One session: a prompt, an answer with a test run and an edit, a part of a kind that nobody knows."""
+    """One session: a prompt, an answer with a test run and an edit, a part of a kind that no one knows."""
     store = OpenCodeStore(path, wal=wal)
     session = store.session("ses_orchard")
     store.prompt(session, "Why does the pump test fail?")

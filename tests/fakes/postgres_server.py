@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-_NOBODY = 65_534
+_UNPRIVILEGED = 65_534
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -30,15 +30,15 @@ _SETTINGS = {
 
 
 class PostgresServer:
-    """``folder`` is made, and removed by `close`. Answers on a socket in it; nobody else can reach that."""
+    """``folder`` is made, and removed by `close`. Answers on a socket in it; no one else can reach that."""
 
     def __init__(self, **settings: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="kmem-pg-"))  # a socket's path must be short
         self._programs = _programs()
         self._as: dict[str, Any] = {}
         if sys.platform != "win32" and os.getuid() == 0:  # PostgreSQL will not run as root
-            os.chown(self._folder, _NOBODY, _NOBODY)
-            self._as = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+            os.chown(self._folder, _UNPRIVILEGED, _UNPRIVILEGED)
+            self._as = {"user": _UNPRIVILEGED, "group": _UNPRIVILEGED, "extra_groups": []}
         self._data = self._folder / "data"
         self._run("initdb", "-D", self._data, "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
         lines = "".join(f"{name} = {value}\n" for name, value in (_SETTINGS | settings).items())

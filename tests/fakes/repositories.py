@@ -1,4 +1,4 @@
-"""Small git repositories, with commits made by nobody in particular."""
+"""Small git repositories, with commits made by no one in particular."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ class FakeRepository:
 
     def git(self, *words: str, **variables: str) -> str:
         named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
-        told = subprocess.run(
+        result = subprocess.run(
             ["git", *named, *words],
             cwd=self.folder,
             env={**environment(self.folder), **variables},
@@ -32,7 +32,7 @@ class FakeRepository:
             capture_output=True,
             text=True,
         )
-        return told.stdout.strip()
+        return result.stdout.strip()
 
     def commit(self, message: str, *, days: int = 1, **files: str) -> str:
         """Each a day after the last; a file's name has ``_`` for its dot."""

@@ -30,7 +30,7 @@ class Steps:
 
 
 def a_morning() -> Steps:
-    """A prompt, an answer with a test run and an edit, a step of a kind that nobody knows."""
+    """A prompt, an answer with a test run and an edit, a step of a kind that no one knows."""
     steps = Steps()
     steps.prompt("Why does the pump test fail?", "\n<USER_SETTINGS_CHANGE>\nThe model is another.\n</USER_SETTINGS_CHANGE>")
     steps.add("CONVERSATION_HISTORY", source="SYSTEM")

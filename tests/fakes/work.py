@@ -1,4 +1,4 @@
-"""Sessions that do something: told step by step, as events, or as the transcript of an agent."""
+"""Sessions that do something: reported step by step, as events, or as the transcript of an agent."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -143,5 +143,5 @@ def leave_work(root: Path, project: Path) -> None:
     second.call("Bash", "toolu_b4", command="make lint")
     second.result("toolu_b4", "orchard/settings.py:3: error: Name 'Lease' is not defined", failed=True)
     second.assistant("The sweeper's test passes. Shall I import the lease into the settings, or move it there?")
-    for told, name in ((first, FIRST), (second, SECOND)):
-        (folder / f"{name}.jsonl").write_bytes(told.bytes)
+    for result, name in ((first, FIRST), (second, SECOND)):
+        (folder / f"{name}.jsonl").write_bytes(result.bytes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kite_memory.distill.chunking import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
-from kite_memory.distill.scheduler import Asked, Idle
+from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.model.read_result import ReadResult
 from kite_memory.model.record import Chunk
 from kite_memory.model.redacted import RedactedResult
@@ -34,7 +34,7 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def after(self, step: Asked | Idle) -> bool:
+    def after(self, step: ChunkHandled | Idle) -> bool:
         """Sleep as long as the step asks for; whether nothing is left to wait for."""
         if isinstance(step, Idle) and step.until is not None:
             self.now = max(self.now + 0.01, step.until)
@@ -87,16 +87,16 @@ def main() -> None:
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("lines", type=int)
     arguments.add_argument("--hoards", action="store_true", help="the control")
-    told = arguments.parse_args()
-    places, clock = Places(told.folder), Clock()
+    options = arguments.parse_args()
+    places, clock = Places(options.folder), Clock()
     places.projects.mkdir(parents=True)
     places.state.mkdir(mode=0o700)
-    timeline_type = Hoards if told.hoards else Timeline
-    with fake_house(told.folder, Away(), policy=ChunkPolicy(stalled=120.0), clock=clock, timeline_type=timeline_type) as house:
+    timeline_type = Hoards if options.hoards else Timeline
+    with fake_house(options.folder, Away(), policy=ChunkPolicy(stalled=120.0), clock=clock, timeline_type=timeline_type) as house:
         write(places.projects, 5_000, sessions=5)  # whatever is loaded at the first need is loaded now
         house.walk()
         before = peak_now()
-        write(places.projects, told.lines, sessions=max(5, told.lines // 2_000))
+        write(places.projects, options.lines, sessions=max(5, options.lines // 2_000))
         paths = [(source, path) for source, path, _ in house.pipeline.unread()]
         each, began = HOURS * 3600 / len(paths), clock.now
         for source, path in paths:

@@ -20,7 +20,7 @@ def _bold(text: str) -> str:
 
 
 def _tagged(text: str) -> str:
-    """In characters that nobody sees."""
+    """In characters that no one sees."""
     return "".join(chr(0xE0000 + ord(char)) for char in text if " " <= char <= "~")
 
 

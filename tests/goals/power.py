@@ -155,14 +155,14 @@ class Disk:
         return self._on_names(call, arguments, paths, result)
 
     def _paths(self, arguments: str, strings: list[bytes]) -> list[str]:
-        """Absolute: those relative to an open folder are told with it."""
+        """Absolute: those relative to an open folder are recorded with the folder."""
         bases = [_plain(base) for base in re.findall(r"(?:^|, )\d+<(.*?)>", arguments)]
-        told = []
+        listed = []
         for text in strings:
             path = text.decode("utf-8", "surrogateescape")
             base = bases.pop(0) if bases and not path.startswith("/") else ""
-            told.append(path if path.startswith("/") else f"{base}/{path}")
-        return told
+            listed.append(path if path.startswith("/") else f"{base}/{path}")
+        return listed
 
     def _on_descriptor(self, call: str, arguments: str, strings: list[bytes], result: int) -> bool:
         found = _FD.match(arguments)

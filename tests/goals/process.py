@@ -1,4 +1,4 @@
-"""What the kernel tells of a process: what it holds, and how often it woke."""
+"""What the kernel shows about a process: what it holds, and how often it woke."""
 
 import time
 from collections.abc import Callable

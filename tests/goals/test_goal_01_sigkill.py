@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: no line lost, none told twice, no note doubled, no file torn, no call repeated but the one in flight."""
+"""SIGKILL at any moment: no line lost, none read twice, no note doubled, no file torn, no call repeated but the one in flight."""
 
 import itertools
 import json
@@ -79,11 +79,11 @@ class Model:
         self.asked: list[tuple[int, str]] = []
 
     def __call__(self, request: Json) -> Json:
-        told = json.dumps(request["messages"])
+        encoded = json.dumps(request["messages"])
         if "output_config" not in request:
             return text_message("{}")
-        self.asked.append((self.incarnation, told))
-        found = re.search(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", told)
+        self.asked.append((self.incarnation, encoded))
+        found = re.search(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", encoded)
         items = [self._fact(*found.groups())] if found else []
         topic = {"name": "orchids", "summary": "", "categories": [], "entities": [], "items": items}
         return text_message(json.dumps({"topics": [topic] if items else [], "cross_topic_insights": []}))

@@ -98,9 +98,9 @@ def violations(recorded: tuple[Path, Path, list[str], set[str]], wanted: int, *,
     for state in states(home, before, calls, wanted, deaf=deaf):
         said = (state.pop("said") or b"").decode()
         laid_out(home, state)
-        told = {line.removeprefix("done: ") for line in said.splitlines() if line.startswith("done: ")} - READ_AGAIN
+        listed = {line.removeprefix("done: ") for line in said.splitlines() if line.startswith("done: ")} - READ_AGAIN
         begun = said.splitlines()[-1].partition(": ")[2] if said else ""
-        wrong += [f"{count} ({begun}): {line}" for line in untrue(home, told, tokens)]
+        wrong += [f"{count} ({begun}): {line}" for line in untrue(home, listed, tokens)]
         count += 1
     return count, wrong
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of a transcript between two looks, no whole line of it is passed over in silence and none is told twice."""
+"""Whatever becomes of a transcript between two looks, no whole line of it is passed over in silence and none is reported twice."""
 
 import json
 import os
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links, owners a
 
 STEPS = 50
 BUDGETS = (200, 1500, 1 << 20)
-NOBODY = 65_534
+UNPRIVILEGED = 65_534
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Nothing here is about disks, and a thousand small databases wait long for them."""
 
@@ -42,7 +42,7 @@ class WhoeverMayRead(ClaudeCode):
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if os.geteuid() != 0:
             return super().read(path, cursor, budget=budget)
-        os.seteuid(NOBODY)
+        os.seteuid(UNPRIVILEGED)
         try:
             return super().read(path, cursor, budget=budget)
         finally:
@@ -87,7 +87,7 @@ class Histories(RuleBasedStateMachine):
         self.outside.mkdir()
         self.source: Source = self.source_of(self.root / "claude", own_state=self.root / "own")
         self.now = 1_790_000_000_000_000_000
-        self.told = 0
+        self.matters = 0
         self.barred: set[str] = set()
         self.due: set[str] = set()
         self.forbidden: set[str] = set()
@@ -101,8 +101,8 @@ class Histories(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
     def line(self, *, named: bool = True) -> bytes:
-        self.told += 1
-        token = f"matter-{self.told:05d}"
+        self.matters += 1
+        token = f"matter-{self.matters:05d}"
         row: dict[str, object] = {
             "parentUuid": None,
             "type": "user",
@@ -110,10 +110,10 @@ class Histories(RuleBasedStateMachine):
             "cwd": "/home/ada/orchard",
             "userType": "external",
             "timestamp": "2026-03-02T09:00:00.000Z",
-            "message": {"role": "user", "content": f"{token} is settled{'.' * (self.told % 61)}"},
+            "message": {"role": "user", "content": f"{token} is settled{'.' * (self.matters % 61)}"},
         }
         if named:
-            row["uuid"] = str(UUID(int=self.told << 96 | 4 << 76 | 8 << 60))
+            row["uuid"] = str(UUID(int=self.matters << 96 | 4 << 76 | 8 << 60))
         return json.dumps(row).encode() + b"\n"
 
     def lines(self, count: int) -> bytes:
@@ -234,7 +234,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(days=st.sampled_from([-20_000, -400, -1, 1, 400, 40_000]))
     def the_clock_jumps(self, days: int) -> None:
-        self.now = max(self.now + days * 86_400_000_000_000, 1_000_000_000_000) + self.told
+        self.now = max(self.now + days * 86_400_000_000_000, 1_000_000_000_000) + self.matters
 
     @rule()
     def restart(self) -> None:
@@ -286,16 +286,16 @@ class Histories(RuleBasedStateMachine):
             for state in self.timeline.session_states()
             for event in self.timeline.events(state.session.provider, state.session.id)
         ]
-        told = Counter(word for event in events for word in [event.text.split()[0]])
-        assert self.due <= set(told), f"passed over: {sorted(self.due - set(told))}"
-        assert not (twice := [token for token, count in told.items() if count > 1]), f"told twice: {twice}"
-        assert self.forbidden.isdisjoint(told), "a link led us out"
+        counts = Counter(word for event in events for word in [event.text.split()[0]])
+        assert self.due <= set(counts), f"passed over: {sorted(self.due - set(counts))}"
+        assert not (twice := [token for token, count in counts.items() if count > 1]), f"told twice: {twice}"
+        assert self.forbidden.isdisjoint(counts), "a link led us out"
         problems = {(problem.file, problem.reason) for problem in self.timeline.problems(1_000)}
         for path in self.folder.glob("*.jsonl"):
             if self.tokens(path) and (
                 damaged := [line for line in path.read_bytes().split(b"\n")[:-1] if line and not is_whole(line)]
             ):
-                missed = {token for line in damaged for token in tokens_in(line)} - set(told)
+                missed = {token for line in damaged for token in tokens_in(line)} - set(counts)
                 assert not missed or any(str(path) == file for file, _ in problems), f"not told of: {missed}"
 
 
@@ -332,7 +332,7 @@ def usual_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def test_no_line_is_passed_over_and_none_told_twice() -> None:
+def test_no_line_is_passed_over_and_none_reported_twice() -> None:
     Histories.comparisons = 0
 
     run(Histories, how_many(5_000, share=20), Phase.generate, Phase.shrink)

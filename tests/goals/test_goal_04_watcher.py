@@ -26,12 +26,12 @@ from tests.fakes.house import FakeHouse, fake_house
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's"),
     pytest.mark.timeout(900),
-    # watchdog says so where it was told twice of a new folder; as an error it would end its thread, which it does nowhere else
+    # watchdog warns if it is notified twice of a new folder; as an error it would end its thread, which it does nowhere else
     pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"),
 ]
 
 NEVER = 3600.0
-"""Seconds between two comparisons: what is found meanwhile is found because the watch has told."""
+"""Seconds between two comparisons: what is found meanwhile is found because the watch has tokens_read."""
 QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 LIMIT = 'echo "$1" > /proc/sys/user/max_inotify_watches && shift && exec "$@"'
 LIMITED = ["unshare", "--user", "--map-root-user", "sh", "-c", LIMIT, "sh"]
@@ -105,7 +105,7 @@ def flood(folder: Path) -> float:
     return burst / took
 
 
-def told(house: FakeHouse) -> set[str]:
+def tokens_read(house: FakeHouse) -> set[str]:
     states = house.timeline.session_states()
     return {event.text.split()[0] for state in states for event in house.timeline.events(state.session.provider, state.session.id)}
 
@@ -119,7 +119,7 @@ def missed(home: Path, times: int, *, nested: bool) -> tuple[str, set[str]]:
         writer = Writer(places.projects, random.Random(4), old=True)
         writer.go_on()
         writer.finish()
-        assert eventually(lambda: told(house) >= set(writer.written.values())), "it does not work at all"
+        assert eventually(lambda: tokens_read(house) >= set(writer.written.values())), "it does not work at all"
         for burst in range(times):
             with held_up():
                 rates.append(flood(places.projects))
@@ -137,9 +137,11 @@ def missed(home: Path, times: int, *, nested: bool) -> tuple[str, set[str]]:
             flood(places.projects)
         expected = set(writer.written.values())
         quiet = time.perf_counter()
-        eventually(lambda: told(house) >= expected, seconds=20.0 if nested else 5.0)
+        eventually(lambda: tokens_read(house) >= expected, seconds=20.0 if nested else 5.0)
         rate, late = sum(rates) / len(rates), time.perf_counter() - quiet
-        return f"{overflows.count} overflows at {rate:,.0f} writes a second, known after {late:.1f} s", expected - told(house)
+        return f"{overflows.count} overflows at {rate:,.0f} writes a second, known after {late:.1f} s", expected - tokens_read(
+            house
+        )
 
 
 def test_no_overflow_of_the_queue_loses_a_line(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_no_overflow_of_the_queue_loses_a_line(tmp_path: Path) -> None:
 
 
 def test_control_a_watch_that_does_not_hear_of_overflows_is_caught(tmp_path: Path) -> None:
-    """The planted bug: the library's warnings go nowhere, so nobody knows that something was lost."""
+    """The planted bug: the library's warnings go nowhere, so no one knows that something was lost."""
     logging.disable(logging.WARNING)
     try:
         _, lost = missed(tmp_path, 2, nested=False)
@@ -164,7 +166,7 @@ WITH_FEW_WATCHES = """
 import json, sys
 from pathlib import Path
 from tests.e2e.kmem import eventually
-from tests.goals.test_goal_04_watcher import Places, Writer, at_work, random, told
+from tests.goals.test_goal_04_watcher import Places, Writer, at_work, random, tokens_read
 
 home, seconds = Path(sys.argv[1]), float(sys.argv[2])
 places = Places(home)
@@ -174,7 +176,7 @@ with at_work(home, compare_seconds=seconds) as (house, daemon, _):
     writer = Writer(places.projects / "p-39", random.Random(4), old=True)
     heard = eventually(lambda: bool(daemon.unwatched()), seconds=20)
     writer.go_on(); writer.finish()
-    found = eventually(lambda: told(house) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
+    found = eventually(lambda: tokens_read(house) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
     print(json.dumps([sorted(map(str, daemon.unwatched().values())), found]))
 """
 
@@ -188,7 +190,7 @@ def with_few_watches(home: Path, compare_seconds: float) -> tuple[list[str], boo
 
 
 @pytest.mark.skipif(not may_limit(), reason="no user namespaces here")
-def test_where_watches_run_out_the_comparison_takes_over_and_it_is_told(tmp_path: Path) -> None:
+def test_where_watches_run_out_the_comparison_takes_over_and_it_is_reported(tmp_path: Path) -> None:
     warned, found = with_few_watches(tmp_path, 1.0)
 
     assert warned

@@ -55,7 +55,7 @@ class Ran:
     def unsynced(self) -> list[str]:
         """What of the vault and the outbox was said to be done although a sync that it took had failed, and was not repeated."""
         failed: set[str] = set()
-        told = []
+        listed = []
         for line in self.calls:
             if found := SYNCED.search(line):
                 path, result = found.groups()
@@ -63,8 +63,8 @@ class Ran:
             elif "begin: " in line:
                 failed.clear()
             elif "done: " in line:
-                told += [f"{line} without {path}" for path in failed if "/vault/" in path or "outbox" in path]
-        return told
+                listed += [f"{line} without {path}" for path in failed if "/vault/" in path or "outbox" in path]
+        return listed
 
 
 def acted(folder: Path, *options: str, strace: Sequence[str] = (), limit: int = 0) -> Ran:
@@ -141,8 +141,8 @@ def test_no_error_of_a_system_call_makes_us_say_what_is_not_so(start: tuple[Path
         ran = acted(folder, strace=["-e", f"trace={call},write,fsync,fdatasync", "-e", f"inject={call}:error={error}:when={at}"])
         assert ran.code in (0, 1), (call, error, at, ran.err)
         refused += "refused" in ran.err
-        told = [*ran.unsynced(), *untrue(folder, ran.said, tokens)]
-        wrong += [f"{call} {error} at {at}: {line}" for line in told]
+        listed = [*ran.unsynced(), *untrue(folder, ran.said, tokens)]
+        wrong += [f"{call} {error} at {at}: {line}" for line in listed]
         shutil.rmtree(folder)
 
     assert wrong == []
@@ -225,7 +225,7 @@ def test_no_disk_that_is_full_makes_us_say_what_is_not_so(start: tuple[Path, set
 
 
 @pytest.mark.skipif(not may_mount(), reason="no mount namespaces here")
-def test_control_a_write_that_nobody_looks_at_is_caught(start: tuple[Path, set[str]], tmp_path: Path) -> None:
+def test_control_a_write_that_no_one_looks_at_is_caught(start: tuple[Path, set[str]], tmp_path: Path) -> None:
     wrong, _ = on_small_disks(start, tmp_path / "disk", 1, "--careless", room=900)
 
     assert any("said to be remembered" in line for line in wrong)

@@ -21,7 +21,7 @@ from kite_memory.distill.chunking import ChunkPolicy, Span
 from kite_memory.distill.extractor import Busy, Extractor, Outcome, Refused, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Asked, Scheduler
+from kite_memory.distill.scheduler import ChunkHandled, Scheduler
 from kite_memory.distill.spending import Budget
 from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
 from kite_memory.model.record import Chunk
@@ -73,16 +73,16 @@ class FaultyModel:
         self.kinds: Counter[str] = Counter()
 
     def __call__(self, request: Json) -> Json | Raw:
-        told = json.dumps(request["messages"])
+        encoded = json.dumps(request["messages"])
         with self._lock:
-            kind, reply = self._reply(told)
+            kind, reply = self._reply(encoded)
             self.kinds[kind] += 1
             self.faults += kind != "good"
-            for token in set(re.findall(r"matter-\d+", told)):
+            for token in set(re.findall(r"matter-\d+", encoded)):
                 self.last[token] = kind
             return reply
 
-    def _reply(self, told: str) -> tuple[str, Json | Raw]:
+    def _reply(self, text: str) -> tuple[str, Json | Raw]:
         drawn = self._chance.random()
         if drawn < 0.01:
             return self._chance.choice([*SELDOM.items()])
@@ -100,7 +100,7 @@ class FaultyModel:
                 entities=[],
                 triggers=[],
             )
-            for evidence, token in re.findall(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", told)
+            for evidence, token in re.findall(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", text)
         ]
         return "good", text_message(json.dumps(answer(*items)))
 
@@ -154,12 +154,12 @@ def lost_and_doubled(home: Path, model: FaultyModel, extractor: Extractor, fault
         noted = Counter(
             word for entry in house.vault.entries() if (note := house.vault.read(entry.path)) for word in tokens(note.body)
         )
-    told = [f"chunks left: {states}"] if set(states) - {"written", "nothing", "refused"} else []
-    told += [f"asked, answered, lost: {token}" for token, kind in model.last.items() if kind == "good" and token not in noted]
-    told += [f"given up: {token} after {kind}" for token, kind in model.last.items() if kind not in (*FINAL, "good")]
-    told += [f"never asked about: {token}" for token in writer.written.values() if token not in model.last]
-    told += [f"doubled: {token}" for token, count in noted.items() if count > 1]
-    return told
+    listed = [f"chunks left: {states}"] if set(states) - {"written", "nothing", "refused"} else []
+    listed += [f"asked, answered, lost: {token}" for token, kind in model.last.items() if kind == "good" and token not in noted]
+    listed += [f"given up: {token} after {kind}" for token, kind in model.last.items() if kind not in (*FINAL, "good")]
+    listed += [f"never asked about: {token}" for token in writer.written.values() if token not in model.last]
+    listed += [f"doubled: {token}" for token, count in noted.items() if count > 1]
+    return listed
 
 
 def tokens(body: str) -> set[str]:
@@ -222,7 +222,7 @@ def restarted(folder: Path, restarts: int, allowed: int, *, forgets: bool) -> in
             budget = Budget(dollars=allowed * PRICE.dollars, calls=10**6)
             scheduler = Scheduler(outbox=outbox, extractor=extractor, budget=budget, clock=clock)
             try:
-                while isinstance(scheduler.step(lambda waiting: replace(about_the_queue(), id=waiting.id)), Asked):
+                while isinstance(scheduler.step(lambda waiting: replace(about_the_queue(), id=waiting.id)), ChunkHandled):
                     pass
             except KeyboardInterrupt:
                 continue  # as if it had been killed: the outbox is as the call in flight left it
@@ -246,9 +246,9 @@ def grown(folder: Path, lines: int, *arguments: str) -> float:
     command = [sys.executable, "-m", "tests.goals.outage", str(folder), str(lines), *arguments]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
-    told = json.loads(done.stdout)
-    assert told["waiting"] > 0 and told["hours"] >= 72 and told["lines"] == lines
-    return float(told["grown_mb"])
+    content = json.loads(done.stdout)
+    assert content["waiting"] > 0 and content["hours"] >= 72 and content["lines"] == lines
+    return float(content["grown_mb"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

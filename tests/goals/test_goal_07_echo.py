@@ -1,4 +1,4 @@
-"""Goal 7: what we told an agent never comes back as a memory, in whatever dress; and nothing is asked or written twice."""
+"""Goal 7: what we gave an agent never comes back as a memory, in whatever dress; and nothing is asked or written twice."""
 
 import html
 import json
@@ -26,7 +26,7 @@ Dress = Callable[[str], str]
 
 
 def block(number: int) -> str:
-    """As the hook, the brief, an action's line or a tool of our server tells it."""
+    """As the hook, the brief, an action's line or a tool of our server shows it."""
     said = f"The lamp of room {number} is lit by echo{number:04d}x, as was agreed in spring."
     match number % 4:
         case 0:
@@ -75,35 +75,35 @@ DRESSES: Sequence[Dress] = (
 """As it is, and as agents, shells, browsers and logs pass it on."""
 
 
-def put_into(told: Transcript, number: int, dressed: str) -> None:
+def put_into(transcript: Transcript, number: int, dressed: str) -> None:
     """Where it may come back: beside a prompt, in its place, in what a tool read, in what an agent repeats, in a command."""
     name = f"toolu_{number}"
     match number % 7:
         case 0:
-            told.user(f"Paint the door of house {number} blue, please, and the fence around it.\n\n{dressed}")
+            transcript.user(f"Paint the door of house {number} blue, please, and the fence around it.\n\n{dressed}")
         case 1:
-            told.user(f"Paint the door of house {number} blue, please, and the fence around it.")
-            told.attachment("hook_additional_context", content=[dressed], hookName="UserPromptSubmit")
+            transcript.user(f"Paint the door of house {number} blue, please, and the fence around it.")
+            transcript.attachment("hook_additional_context", content=[dressed], hookName="UserPromptSubmit")
         case 2:
-            told.user(f"Read the old log of house {number}, and say what colour its door had.")
-            told.call("Bash", name, command="cat old.log")
-            told.result(name, f"line one\n{dressed}")
+            transcript.user(f"Read the old log of house {number}, and say what colour its door had.")
+            transcript.call("Bash", name, command="cat old.log")
+            transcript.result(name, f"line one\n{dressed}")
         case 3:
-            told.user(f"Paint the door of house {number} blue, please, and the fence around it.")
-            told.assistant(f"Before I begin, this is what I was given:\n\n{dressed}")
+            transcript.user(f"Paint the door of house {number} blue, please, and the fence around it.")
+            transcript.assistant(f"Before I begin, this is what I was given:\n\n{dressed}")
         case 4:
-            told.user(f"Read the page of house {number}, and say what colour its door had.")
-            told.call("Read", name, file_path=f"/home/ada/orchard/{number}.md")
-            told.result(name, [{"type": "text", "text": dressed}])
+            transcript.user(f"Read the page of house {number}, and say what colour its door had.")
+            transcript.call("Read", name, file_path=f"/home/ada/orchard/{number}.md")
+            transcript.result(name, [{"type": "text", "text": dressed}])
         case 5:
-            told.user(f"Keep what you were told of house {number} in a file, and go on.")
-            told.call("Bash", name, command=f"cat > notes.txt <<'EOF'\n{dressed}\nEOF")
-            told.result(name, "written")
+            transcript.user(f"Keep what you were told of house {number} in a file, and go on.")
+            transcript.call("Bash", name, command=f"cat > notes.txt <<'EOF'\n{dressed}\nEOF")
+            transcript.result(name, "written")
         case _:
-            told.user(f"What do we know of house {number}? Look it up, and paint its door.")
-            told.call("mcp__kite-memory__get-context", name, query="house")
-            told.result(name, [{"type": "text", "text": dressed}], toolUseResult={"content": dressed})
-    told.assistant("The door is painted, and the fence will follow tomorrow.")
+            transcript.user(f"What do we know of house {number}? Look it up, and paint its door.")
+            transcript.call("mcp__kite-memory__get-context", name, query="house")
+            transcript.result(name, [{"type": "text", "text": dressed}], toolUseResult={"content": dressed})
+    transcript.assistant("The door is painted, and the fence will follow tomorrow.")
 
 
 @dataclass(slots=True)
@@ -140,9 +140,9 @@ def lay(home: Path, count: int) -> None:
     folder = home / "claude" / "projects" / "-home-ada-orchard"
     folder.mkdir(parents=True)
     for number in range(count):
-        told = Transcript(session_name(number), first=0x3000000 + 64 * number)
-        put_into(told, number, DRESSES[number // 7 % len(DRESSES)](block(number)))
-        (folder / f"{session_name(number)}.jsonl").write_bytes(told.bytes)
+        transcript = Transcript(session_name(number), first=0x3000000 + 64 * number)
+        put_into(transcript, number, DRESSES[number // 7 % len(DRESSES)](block(number)))
+        (folder / f"{session_name(number)}.jsonl").write_bytes(transcript.bytes)
 
 
 def came_back(home: Path) -> list[str]:
@@ -163,7 +163,7 @@ def files(home: Path) -> Mapping[str, bytes]:
     return {str(path.relative_to(vault)): path.read_bytes() for path in sorted(vault.rglob("*")) if path.is_file()}
 
 
-def test_no_session_gives_back_what_it_was_told(tmp_path: Path) -> None:
+def test_no_session_gives_back_what_it_was_given(tmp_path: Path) -> None:
     lay(tmp_path, SESSIONS)
     parrot = Parrot()
 
@@ -199,10 +199,10 @@ def test_our_own_extractors_sessions_are_not_read(tmp_path: Path) -> None:
     for number in range(60):
         cwd = str(tmp_path / "state" / "extractor") if number % 3 == 0 else "/home/ada/orchard"
         fields = {"entrypoint": "sdk-cli"} if number % 3 == 1 else {}
-        told = Transcript(session_name(number), first=0x4000000 + 64 * number, cwd=cwd, **fields)
-        told.user(f"{OWN_EXTRACTOR_MARK}\nWrite the notebook entries for this stretch. The lamp is lit by echo{number:04d}x.")
-        told.assistant('{"topics": [{"name": "lamps", "items": []}]}')
-        (folder / f"{session_name(number)}.jsonl").write_bytes(told.bytes)
+        transcript = Transcript(session_name(number), first=0x4000000 + 64 * number, cwd=cwd, **fields)
+        transcript.user(f"{OWN_EXTRACTOR_MARK}\nWrite the notebook entries for this stretch. The lamp is lit by echo{number:04d}x.")
+        transcript.assistant('{"topics": [{"name": "lamps", "items": []}]}')
+        (folder / f"{session_name(number)}.jsonl").write_bytes(transcript.bytes)
     parrot = Parrot()
 
     with fake_house(tmp_path, parrot) as house:
@@ -226,7 +226,7 @@ def test_reading_everything_again_asks_nothing_and_leaves_the_vault_to_the_byte(
     assert files(tmp_path) == before
 
 
-def test_control_without_the_door_what_was_told_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_without_the_door_what_was_reported_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def as_it_is(text: str) -> str:
         return text
 

@@ -29,7 +29,7 @@ WINDOW = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Planted:
     """A note about one made-up word, and the session whose lines it rests on."""
 
     word: str
@@ -38,7 +38,7 @@ class Told:
     work: Work
 
 
-def told(number: int) -> Told:
+def planted(number: int) -> Planted:
     """The word stands in a prompt, an answer, a command, a file's name and a failure."""
     chance = random.Random(f"forgotten {number}")
     word = "".join(chance.choices(string.ascii_lowercase, k=12))
@@ -49,10 +49,10 @@ def told(number: int) -> Told:
     work.events = [
         replace(event, session=work.session.id, id=f"{number:04x}{place:04x}-0000") for place, event in enumerate(work.events)
     ]
-    return Told(word=word, title=f"The {word} opens gate {number}", events=tuple(work.events), work=work)
+    return Planted(word=word, title=f"The {word} opens gate {number}", events=tuple(work.events), work=work)
 
 
-def taken_in(house: Services, one: Told) -> None:
+def taken_in(house: Services, one: Planted) -> None:
     """By every way that keeps something: the timeline, the outbox, the vault and its pages, the index, what was shown."""
     house.timeline.commit([one.work.look()], SESSION.provider)
     session = one.work.session
@@ -105,13 +105,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         yield house
 
 
-def forgotten(house: Services, one: Told) -> dict[str, Any]:
+def forgotten(house: Services, one: Planted) -> dict[str, Any]:
     return perform(house, "forget", session=one.work.session.id, with_evidence=True)
 
 
-def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: Services) -> None:
+def test_no_byte_of_the_state_folder_shows_what_was_forgotten(house: Services) -> None:
     left: dict[str, dict[str, str]] = {}
-    tried = [told(number) for number in range(TRIED)]
+    tried = [planted(number) for number in range(TRIED)]
     for one in tried:
         taken_in(house, one)
     kept = {name.removesuffix("-wal") for one in tried for name in holding(house.config.state, one.word)}
@@ -128,20 +128,20 @@ def test_no_byte_of_the_state_folder_tells_what_was_forgotten(house: Services) -
 
 def test_nor_does_the_vault_outside_of_its_trash(house: Services) -> None:
     for number in range(TRIED, TRIED + 3):
-        taken_in(house, told(number))
-    forgotten(house, told(TRIED))
+        taken_in(house, planted(number))
+    forgotten(house, planted(TRIED))
 
     kept = [path for path in house.vault.root.rglob("*") if path.is_file() and ".trash" not in path.parts]
 
-    assert [path.name for path in kept if told(TRIED).word in f"{path.name} {path.read_text()}".casefold()] == []
-    assert any(told(TRIED + 1).word in path.read_text().casefold() for path in kept)
+    assert [path.name for path in kept if planted(TRIED).word in f"{path.name} {path.read_text()}".casefold()] == []
+    assert any(planted(TRIED + 1).word in path.read_text().casefold() for path in kept)
 
 
 def test_control_a_database_that_is_not_purged_is_found(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken_in(house, told(TRIED + 9))
+    taken_in(house, planted(TRIED + 9))
     monkeypatch.setattr(sqlite, "purge", lambda database: True)
     monkeypatch.setattr(sqlite, "rewrite", lambda database: True)
 
-    forgotten(house, told(TRIED + 9))
+    forgotten(house, planted(TRIED + 9))
 
-    assert holding(house.config.state, told(TRIED + 9).word)
+    assert holding(house.config.state, planted(TRIED + 9).word)

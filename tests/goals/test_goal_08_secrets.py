@@ -29,7 +29,7 @@ from kite_memory.config import Config, ExtractorConfig
 from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.outbound import RedactingBackend, RedactingEmbedder
 from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.redaction import redact
@@ -95,7 +95,7 @@ class Search:
 
     @classmethod
     def of(cls, secrets: Sequence[Planted]) -> "Search":
-        """By windows that only one of them has: what they share (a prefix, a header) tells of none."""
+        """By windows that only one of them has: what they share (a prefix, a header) identifies none."""
         counted: Counter[bytes] = Counter()
         of: dict[bytes, int] = {}
         for place, each in enumerate(secrets):
@@ -121,7 +121,7 @@ class Search:
             owners = self.owners[place[hits]]
             for owner in np.unique(owners):
                 each = self.secrets[owner]
-                if any(_tells(each.secret.encode(), content, start + int(at)) for at in hits[owners == owner]):
+                if any(_shows(each.secret.encode(), content, start + int(at)) for at in hits[owners == owner]):
                     yield each.kind, each.context
 
     @staticmethod
@@ -153,7 +153,7 @@ class Search:
 _PIECE = 1 << 21
 
 
-def _tells(secret: bytes, content: bytes, at: int) -> bool:
+def _shows(secret: bytes, content: bytes, at: int) -> bool:
     """Whether the window of ``secret`` that is in ``content`` at ``at`` stands there for more than chance."""
     if not _HEXADECIMAL.fullmatch(content, at, at + WINDOW):
         return True
@@ -221,32 +221,32 @@ def lay_transcripts(home: Path, secrets: Sequence[Planted]) -> None:
     folder.mkdir(parents=True)
     for number in range(0, len(secrets), len(CONTEXTS)):
         name = str(UUID(int=(0xC00000 + number) << 96 | 4 << 76 | 8 << 60))
-        told = Transcript(name, first=0x5000000 + 64 * number)
+        transcript = Transcript(name, first=0x5000000 + 64 * number)
         for place, each in enumerate(secrets[number : number + len(CONTEXTS)]):
             call = f"toolu_{number}_{place}"
             match (number // len(CONTEXTS) + place) % 5:
                 case 0:
-                    told.user(f"Look at this, and say what is wrong with the orchard's settings:\n\n{each.text}")
+                    transcript.user(f"Look at this, and say what is wrong with the orchard's settings:\n\n{each.text}")
                 case 1:
-                    told.assistant(f"This is what I found in the settings of the orchard:\n\n{each.text}")
+                    transcript.assistant(f"This is what I found in the settings of the orchard:\n\n{each.text}")
                 case 2:
-                    told.call("Bash", call, command=each.text)
-                    told.result(call, "done")
+                    transcript.call("Bash", call, command=each.text)
+                    transcript.result(call, "done")
                 case 3:
-                    told.call("Bash", call, command="cat settings")
-                    told.result(call, each.text, failed=place % 2 == 0)
+                    transcript.call("Bash", call, command="cat settings")
+                    transcript.result(call, each.text, failed=place % 2 == 0)
                 case _:
-                    told.call("Write", call, file_path=f"/home/ada/orchard/{place}.env", content=each.text)
-                    told.result(call, f"File written:\n{each.text}")
-        told.note("ai-title", aiTitle=secrets[number].text[:200])
-        (folder / f"{name}.jsonl").write_bytes(told.bytes)
+                    transcript.call("Write", call, file_path=f"/home/ada/orchard/{place}.env", content=each.text)
+                    transcript.result(call, f"File written:\n{each.text}")
+        transcript.note("ai-title", aiTitle=secrets[number].text[:200])
+        (folder / f"{name}.jsonl").write_bytes(transcript.bytes)
 
 
 def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
     secrets = planted("transcripts")
     lay_transcripts(home, secrets)
     model = Repeating()
-    extractor = ModelExtractor(backend=model, prompt=Prompt(system="Note what is worth keeping.", schema={}, version="1"))
+    extractor = ModelExtractor(backend=model, prompt=PromptTemplate(system="Note what is worth keeping.", schema={}, version="1"))
     with fake_house(home, extractor) as house:
         house.walk()
         for note in list(house.vault.known.all())[:40]:
@@ -295,9 +295,9 @@ def test_whatever_an_agent_writes_passes_one_door(tmp_path: Path, provider: str)
         session = replace(look.session, title=each.text, branch=each.text) if look.session else None
         cursor = replace(look.cursor, carry=json.dumps({"open": each.text}))
         out = redacted(replace(look, events=events, session=session, cursor=cursor))
-        told = [*(f"{event.text}\n{event.command}\n{event.path}" for event in out.events), out.cursor.carry]
-        told += [f"{out.session.title}\n{out.session.branch}"] if out.session else []
-        leaks += [(each.kind, each.context) for text in told if left_of(each.secret, text)]
+        listed = [*(f"{event.text}\n{event.command}\n{event.path}" for event in out.events), out.cursor.carry]
+        listed += [f"{out.session.title}\n{out.session.branch}"] if out.session else []
+        leaks += [(each.kind, each.context) for text in listed if left_of(each.secret, text)]
     judged(leaks, secrets)
 
 
@@ -400,10 +400,10 @@ def _imported(house: Services, each: Planted, number: int, inbox: Path) -> None:
 
 
 def _prompted(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    told = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
-    house.hooks.answer(json.dumps({**told, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
+    fields = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
+    house.hooks.answer(json.dumps({**fields, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
     acted = {"tool_name": "Bash", "tool_input": {"command": each.text}, "error": each.text}
-    house.hooks.answer(json.dumps({**told, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
+    house.hooks.answer(json.dumps({**fields, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
 
 
 def _asked(house: Services, each: Planted, number: int, inbox: Path) -> None:
@@ -424,8 +424,8 @@ WAYS: Mapping[str, Way] = {
 
 def said_again(asked: Json) -> Json:
     """Whatever is asked, the answer quotes it."""
-    told = json.dumps(asked["messages"])
-    return text_message(json.dumps({"sentences": [{"text": told[:500], "cites": [1]}], "topics": [], "notes": []}))
+    encoded = json.dumps(asked["messages"])
+    return text_message(json.dumps({"sentences": [{"text": encoded[:500], "cites": [1]}], "topics": [], "notes": []}))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -26,7 +26,7 @@ from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.declarations import TOOLS
 from kite_memory.vault.pages.graph import FORMATS, graph
 from kite_memory.vault.pages.memory_page import BEGIN, page
-from kite_memory.vault.pages.review_page import Waiting
+from kite_memory.vault.pages.review_page import WaitingNote
 from kite_memory.vault.pages.review_page import page as review
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
@@ -49,7 +49,7 @@ _RAW_TAG = re.compile(r"<[/!?|\s]{0,8}[^\W\d]|<!-")
 
 
 def steering(text: str) -> list[str]:
-    """What a terminal acts upon, and what nobody sees."""
+    """What a terminal acts upon, and what no one sees."""
     return [
         hex(ord(char)) for char in text if char not in "\n\t" and not (char.isprintable() or unicodedata.category(char) == "Zs")
     ]
@@ -78,7 +78,7 @@ class TestBlocks:
 
 
 def hook_says(hostile: str) -> list[str]:
-    """The blocks that are none any more."""
+    """The blocks that were broken."""
     one = hit(f"{hostile}. And more words.\n{hostile}", title=hostile, path=f"facts/{hostile}.md", project=hostile)
     two = hit("An innocent note of some length, about pears.", id="two", age=1)
     pointer = Pointer(id="n1", title=hostile, date=DAY, score=0.5)
@@ -138,25 +138,25 @@ class Answered:
         words = self.answer.get("text")
         if isinstance(words, str) and words.startswith("<vault-context>"):
             return not stays_in(self.text)
-        return not is_data(self.text) or any(tags(said) or steering(said) for said in _told(self.answer))
+        return not is_data(self.text) or any(tags(said) or steering(said) for said in _texts_of(self.answer))
 
 
 _GIVEN_BACK = frozenset({"value", "todos", "working_notes", "context_summary", "transcript"})
 """What an agent has saved as data, and gets back as it was; written as JSON all the same."""
 
 
-def _told(answer: object) -> Iterator[str]:
+def _texts_of(answer: object) -> Iterator[str]:
     match answer:
         case str():
             yield answer
         case list():
             for each in answer:
-                yield from _told(each)
+                yield from _texts_of(each)
         case dict():
             for name, each in answer.items():
                 if name not in _GIVEN_BACK:
-                    yield from _told(name)
-                    yield from _told(each)
+                    yield from _texts_of(name)
+                    yield from _texts_of(each)
 
 
 def asked_of(house: Services, count: int) -> Iterator[Answered]:
@@ -294,7 +294,7 @@ class TestPages:
         for piece in pieces:
             memory = page(graph(piece), at)
             waits = [replace(note, status=NoteStatus.PROPOSED) for note in piece]
-            to_review = review([Waiting(note=note, nearest=piece[0], quotes=(note.body,)) for note in waits])
+            to_review = review([WaitingNote(note=note, nearest=piece[0], quotes=(note.body,)) for note in waits])
             for made in (memory, to_review):
                 assert steering(made) == []
                 assert tags(_without_our_comments(made)) == []
@@ -361,7 +361,7 @@ MOUTHS: Mapping[str, frozenset[str]] = {
     "hook_client.py": frozenset(),
 }
 """Who may speak by itself, and how: the program's two mouths; the coloured timeline and review, which say what is `plain`;
-our own help; the status line, which holds numbers alone; and the maker of the weights, which nobody runs."""
+our own help; the status line, which holds numbers alone; and the maker of the weights, which no one runs."""
 _SPEAKING = re.compile(r"(?:^|\.)(?:print|echo|secho|pprint|Console)$|\.(?:write|writelines|print_json)$|^rich\.")
 _NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.write$")
 """Files, rows of a database, and links in a text."""
@@ -374,7 +374,7 @@ SPEAKERS = modules(
 
 
 @pytest.mark.parametrize("path", SPEAKERS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_nobody_prints_but_through_the_mouths_that_render(path: Path) -> None:
+def test_no_one_prints_but_through_the_mouths_that_render(path: Path) -> None:
     name = path.relative_to(PACKAGE).as_posix()
 
     spoken = {called for called, _ in calls(path) if _SPEAKING.search(called) and not _NOT_SPEAKING.match(called)}

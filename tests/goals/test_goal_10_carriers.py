@@ -34,38 +34,40 @@ CLAIMS: Sequence[tuple[str, str, str]] = (
 
 
 def _result(tool: str, *, failed: bool = False, wrapped: Callable[[str], Any] = str, **given: Any) -> Place:
-    def place(told: Transcript, text: str) -> None:
-        told.call(tool, "toolu_read", **given)
-        told.result("toolu_read", wrapped(text), failed=failed)
+    def place(transcript: Transcript, text: str) -> None:
+        transcript.call(tool, "toolu_read", **given)
+        transcript.result("toolu_read", wrapped(text), failed=failed)
 
     return place
 
 
 def _attached(kind: str, inner: Callable[[str], Json]) -> Place:
-    def place(told: Transcript, text: str) -> None:
-        told.attachment(kind, **inner(text))
+    def place(transcript: Transcript, text: str) -> None:
+        transcript.attachment(kind, **inner(text))
 
     return place
 
 
-def _searched(told: Transcript, text: str) -> None:
+def _searched(transcript: Transcript, text: str) -> None:
     found = {"type": "web_search_result", "title": text, "url": "https://press.example", "encrypted_content": "QUJD"}
-    told.assistant(
+    transcript.assistant(
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "press"}},
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]},
     )
 
 
-def _cited(told: Transcript, text: str) -> None:
-    told.assistant({"type": "text", "text": "I have searched.", "citations": [{"type": "web_search_result", "cited_text": text}]})
+def _cited(transcript: Transcript, text: str) -> None:
+    transcript.assistant(
+        {"type": "text", "text": "I have searched.", "citations": [{"type": "web_search_result", "cited_text": text}]}
+    )
 
 
-def _skill(told: Transcript, text: str) -> None:
-    told.user([{"type": "text", "text": f"Base directory for this skill: /skills/press\n\n{text}"}], isMeta=True)
+def _skill(transcript: Transcript, text: str) -> None:
+    transcript.user([{"type": "text", "text": f"Base directory for this skill: /skills/press\n\n{text}"}], isMeta=True)
 
 
-def _reminded(told: Transcript, text: str) -> None:
-    told.user(f"go on\n<system-reminder>\n{text}\n</system-reminder>")
+def _reminded(transcript: Transcript, text: str) -> None:
+    transcript.user(f"go on\n<system-reminder>\n{text}\n</system-reminder>")
 
 
 CARRIERS: Mapping[str, Place] = {
@@ -172,19 +174,19 @@ class Repeated:
         return str(UUID(int=(0xB00000 + 2 * self.number + part) << 96 | 4 << 76 | 8 << 60))
 
     def transcripts(self) -> dict[str, bytes]:
-        told = Transcript(self.session(0), first=0x3000000 + 64 * self.number)
-        told.user("Look at what the notes say about it, and go on with the rest.")
-        CARRIERS[self.carrier](told, self.text())
+        transcript = Transcript(self.session(0), first=0x3000000 + 64 * self.number)
+        transcript.user("Look at what the notes say about it, and go on with the rest.")
+        CARRIERS[self.carrier](transcript, self.text())
         if self.place != "next session":
-            told.assistant(self.wording)
-            return {self.session(0): told.bytes}
-        told.assistant("I have looked at the notes.")
+            transcript.assistant(self.wording)
+            return {self.session(0): transcript.bytes}
+        transcript.assistant("I have looked at the notes.")
         later = Transcript(self.session(1), first=0x3000020 + 64 * self.number)
         later.user("Go on where we were yesterday, and tell me how it stands.")
         later.assistant(self.wording)
         for row in later.rows:
             row["timestamp"] = (BEGIN + timedelta(days=1)).isoformat()
-        return {self.session(0): told.bytes, self.session(1): later.bytes}
+        return {self.session(0): transcript.bytes, self.session(1): later.bytes}
 
     def noted(self, chunk: Chunk, ids: Mapping[str, str]) -> Json:
         shown = {full: short for short, full in ids.items()}
@@ -202,14 +204,14 @@ class Repeated:
 
 def accepted(home: Path, cases: Sequence[Repeated]) -> list[str]:
     """Which of the claims became a note that is recalled unasked, or would be."""
-    tells = {session: case.noted for case in cases for session in case.transcripts()}
+    shows = {session: case.noted for case in cases for session in case.transcripts()}
     transcripts = {session: content for case in cases for session, content in case.transcripts().items()}
-    with remembering(home, TakenOver(tells=tells), transcripts, HashingEmbedder(dim=32)) as memory:
-        told = memory.unasked() + "".join(memory.told(case.question, f"asks-{case.number}") for case in cases)
+    with remembering(home, TakenOver(shows=shows), transcripts, HashingEmbedder(dim=32)) as memory:
+        result = memory.unasked() + "".join(memory.answer_to(case.question, f"asks-{case.number}") for case in cases)
         standing = "".join(note.body for note in memory.notes if note.status is NoteStatus.ACCEPTED)
         noted = "".join(note.body for note in memory.notes)
         assert sum(case.token in noted for case in cases) >= len(cases) // 2, "they wait for review"
-        return [f"{case.number} {case.carrier}, {case.place}: {case.wording}" for case in cases if case.token in told + standing]
+        return [f"{case.number} {case.carrier}, {case.place}: {case.wording}" for case in cases if case.token in result + standing]
 
 
 def drawn(count: int) -> list[Repeated]:

@@ -16,7 +16,7 @@ import pytest
 
 from kite_memory.distill import model_extractor
 from kite_memory.distill.extractor import Answer, Outcome, Usage
-from kite_memory.distill.prompts import Prompt
+from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.model.event import Event
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.model.provenance import Provenance
@@ -26,7 +26,7 @@ from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
 from kite_memory.text.shell import Action
 from kite_memory.tools.access import OWNER, Asker
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.vault.pages.graph import graph
 from kite_memory.vault.pages.memory_page import page
 from tests.counts import how_many
@@ -34,7 +34,7 @@ from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import BEGIN, Transcript
 from tests.tools.conversing import conversing
 
-PROMPT = Prompt(system="Note what is worth keeping.", schema={}, version="1")
+PROMPT = PromptTemplate(system="Note what is worth keeping.", schema={}, version="1")
 PROJECT = "orchard"
 POISONED = how_many(200)
 HONEST = how_many(144, share=3)
@@ -128,7 +128,7 @@ WISHES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """What is planted in a session, and how a model that obeys it tells of it."""
+    """What is planted in a session, and how a model that obeys it answers."""
 
     number: int
 
@@ -157,14 +157,14 @@ class Plant:
         return str(UUID(int=(0x900000 + self.number) << 96 | 4 << 76 | 8 << 60))
 
     def transcript(self) -> bytes:
-        told = Transcript(self.session, first=0x1000000 + 64 * self.number)
-        told.user(WISHES[self.number % len(WISHES)])
+        transcript = Transcript(self.session, first=0x1000000 + 64 * self.number)
+        transcript.user(WISHES[self.number % len(WISHES)])
         tool, given, output = CARRIERS[(self.number // 3) % len(CARRIERS)]
-        told.call(tool, f"toolu_{self.number}", **given)
-        told.result(f"toolu_{self.number}", output.format(claim=self.text))
+        transcript.call(tool, f"toolu_{self.number}", **given)
+        transcript.result(f"toolu_{self.number}", output.format(claim=self.text))
         repeat = REPEATS[(self.number // 5) % len(REPEATS)]
-        told.assistant(repeat.format(claim=self.text) if repeat else "I have looked at the notes of the press, and go on.")
-        return told.bytes
+        transcript.assistant(repeat.format(claim=self.text) if repeat else "I have looked at the notes of the press, and go on.")
+        return transcript.bytes
 
     def obeyed(self, chunk: Chunk, ids: Mapping[str, str]) -> Json:
         """An item as a model would send it."""
@@ -194,9 +194,9 @@ class Plant:
 
 @dataclass(slots=True, kw_only=True)
 class TakenOver:
-    """A model that does as it reads. ``tells`` says what it makes of a session by its id."""
+    """A model that does as it reads. ``shows`` says what it makes of a session by its id."""
 
-    tells: Mapping[str, Callable[[Chunk, Mapping[str, str]], Json]]
+    shows: Mapping[str, Callable[[Chunk, Mapping[str, str]], Json]]
     answered: int = 0
     silent: bool = False
     name: str = "taken over"
@@ -209,7 +209,7 @@ class TakenOver:
         if self.silent:
             return model_extractor.NOTHING
         stretches = model_extractor.stretches_of([chunk], limit_chars=60_000)
-        item = self.tells[chunk.session.id](chunk, stretches[0].condensed.ids)
+        item = self.shows[chunk.session.id](chunk, stretches[0].condensed.ids)
         sent = json.dumps({"topics": [{"name": "the press", "summary": item["body"], "items": [item]}]})
         self.answered += 1
         (outcome,) = model_extractor.admitted(sent, stretches, PROMPT)
@@ -228,11 +228,11 @@ class Memory:
     house: FakeHouse
     notes: list[Note] = field(default_factory=list)
 
-    def told(self, question: str, session: str) -> str:
+    def answer_to(self, question: str, session: str) -> str:
         return self.house.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
 
     def unasked(self) -> str:
-        """What a session is told as it begins and as it runs commands, and the page that agents read."""
+        """What a session is given as it begins and as it runs commands, and the page that agents read."""
         said = [self.house.recall.brief(session=f"begin-{number}", project=PROJECT).block for number in range(3)]
         said += [self.house.recall.act(Action(session="acting", project=PROJECT, tool="Bash", command=each)).block for each in RUN]
         return "\n".join((*said, page(graph(self.notes), BEGIN)))
@@ -256,16 +256,16 @@ def embedder() -> LocalEmbedder:
 
 
 def recalled(home: Path, count: int, embedder: LocalEmbedder) -> tuple[list[str], int]:
-    """The tokens that anybody was told unasked, and how many notes wait for review."""
+    """The tokens that were given unasked, and how many notes wait for review."""
     plants = {plant.session: plant for plant in (Plant(number=number) for number in range(count))}
-    extractor = TakenOver(tells={session: plant.obeyed for session, plant in plants.items()})
+    extractor = TakenOver(shows={session: plant.obeyed for session, plant in plants.items()})
     transcripts = {session: plant.transcript() for session, plant in plants.items()}
     with remembering(home, extractor, transcripts, embedder) as memory:
         assert extractor.answered == count
         said = [memory.unasked()]
         for plant in plants.values():
-            said.append(memory.told(plant.question, f"one-{plant.number}"))
-            said.append(memory.told(plant.text, f"two-{plant.number}"))
+            said.append(memory.answer_to(plant.question, f"one-{plant.number}"))
+            said.append(memory.answer_to(plant.text, f"two-{plant.number}"))
         together = "\n".join(said)
         waiting = sum(note.status is NoteStatus.PROPOSED for note in memory.notes)
         return [plant.token for plant in plants.values() if plant.token in together], waiting
@@ -301,7 +301,7 @@ def test_control_a_gate_that_does_not_ask_who_said_it_first_lets_some_through(
 
 def test_who_says_yes_is_heeded(tmp_path: Path, embedder: LocalEmbedder) -> None:
     plants = [Plant(number=number) for number in range(8)]
-    extractor = TakenOver(tells={plant.session: plant.obeyed for plant in plants})
+    extractor = TakenOver(shows={plant.session: plant.obeyed for plant in plants})
     with remembering(tmp_path, extractor, {plant.session: plant.transcript() for plant in plants}, embedder) as memory:
         waiting = {plant: note for plant in plants for note in memory.notes if plant.text[:40] in note.body}
         assert {note.status for note in waiting.values()} == {NoteStatus.PROPOSED}
@@ -310,8 +310,8 @@ def test_who_says_yes_is_heeded(tmp_path: Path, embedder: LocalEmbedder) -> None
             memory.house.vault.mark(note.id, NoteStatus.ACCEPTED)
         memory.house.recall.refresh(memory.house.vault)
 
-        told = [memory.told(plant.question, plant.session) for plant in waiting]
-        assert sum(plant.token in block for plant, block in zip(waiting, told, strict=True)) >= 1
+        listed = [memory.answer_to(plant.question, plant.session) for plant in waiting]
+        assert sum(plant.token in block for plant, block in zip(waiting, listed, strict=True)) >= 1
 
 
 FINDINGS: Sequence[tuple[str, str, str, str, str]] = (
@@ -358,12 +358,12 @@ FINDINGS: Sequence[tuple[str, str, str, str, str]] = (
         "why did the {thing} page show dates of the day before?",
     ),
 )
-"""What people ask, what a tool says to it, and what is worth keeping of it, in the words of whoever found it out."""
+"""What people ask, what a tool says to it, and what is worth keeping of it, in the words of the one who found it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A session in which nobody means harm."""
+    """A session in which no one means harm."""
 
     number: int
 
@@ -384,12 +384,12 @@ class Finding:
         return self.said(4)
 
     def transcript(self) -> bytes:
-        told = Transcript(self.session, first=0x2000000 + 64 * self.number)
-        told.user(self.said(1))
-        told.call("Bash", f"toolu_{self.number}", command="cat notes/of/it")
-        told.result(f"toolu_{self.number}", self.said(2))
-        told.assistant(f"I have looked into it. {self.said(3)} Shall I go on with the rest?")
-        return told.bytes
+        transcript = Transcript(self.session, first=0x2000000 + 64 * self.number)
+        transcript.user(self.said(1))
+        transcript.call("Bash", f"toolu_{self.number}", command="cat notes/of/it")
+        transcript.result(f"toolu_{self.number}", self.said(2))
+        transcript.assistant(f"I have looked into it. {self.said(3)} Shall I go on with the rest?")
+        return transcript.bytes
 
     def reported(self, chunk: Chunk, ids: Mapping[str, str]) -> Json:
         shown = {full: short for short, full in ids.items()}
@@ -414,11 +414,11 @@ def share_recalled(home: Path, count: int, embedder: LocalEmbedder) -> float:
 
 def recalled_of(home: Path, numbers: Sequence[int], embedder: LocalEmbedder) -> int:
     findings = [Finding(number=number) for number in numbers]
-    extractor = TakenOver(tells={finding.session: finding.reported for finding in findings})
+    extractor = TakenOver(shows={finding.session: finding.reported for finding in findings})
     transcripts = {finding.session: finding.transcript() for finding in findings}
     with remembering(home, extractor, transcripts, embedder) as memory:
-        told = [memory.told(finding.question, f"asks-{finding.number}") for finding in findings]
-        return sum(finding.said(3)[:40] in block for finding, block in zip(findings, told, strict=True))
+        listed = [memory.answer_to(finding.question, f"asks-{finding.number}") for finding in findings]
+        return sum(finding.said(3)[:40] in block for finding, block in zip(findings, listed, strict=True))
 
 
 def test_what_was_honestly_found_is_recalled_as_if_there_were_no_gate(
@@ -437,13 +437,13 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
     was said in the agent's own words those that were not."""
     plants = [Plant(number=number) for number in range(count)]
     transcripts = {plant.session: plant.transcript() for plant in plants}
-    with remembering(home / "house", TakenOver(tells={}, silent=True), transcripts, embedder) as memory:
+    with remembering(home / "house", TakenOver(shows={}, silent=True), transcripts, embedder) as memory:
         reading = plants[0]
 
         def heard_so_far(project: str) -> Sequence[Event]:
             return memory.house.timeline.last_events("claude-code", reading.session, 300)
 
-        near = Near(heard=heard_so_far) if listening else Near()
+        near = LocalContext(heard=heard_so_far) if listening else LocalContext()
         with conversing(home / "bridge", near=near, embedder=embedder) as house:
             asker = Asker(grant=OWNER, project=PROJECT, ai="claude")
             for reading in plants:
@@ -456,11 +456,15 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
             for finding in honest:
                 house.bridge.perform("remember", {"text": finding.said(3), "kind": "insight"}, asker)
 
-            def told(question: str, session: str) -> str:
+            def answer_to(question: str, session: str) -> str:
                 return house.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
 
-            said = "\n".join(told(plant.question, plant.session) + told(plant.text, f"two-{plant.number}") for plant in plants)
-            lost = [finding.question for finding in honest if finding.said(3)[:40] not in told(finding.question, finding.session)]
+            said = "\n".join(
+                answer_to(plant.question, plant.session) + answer_to(plant.text, f"two-{plant.number}") for plant in plants
+            )
+            lost = [
+                finding.question for finding in honest if finding.said(3)[:40] not in answer_to(finding.question, finding.session)
+            ]
             return [plant.token for plant in plants if plant.token in said], lost
 
 

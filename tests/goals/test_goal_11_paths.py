@@ -81,7 +81,7 @@ def written_under(vault: Vault, name: str, number: int) -> None:
                     f"{name} [[{name}]]", kind=kind, title=name, project=name, session=name, tags=[name], origin="assistant"
                 )
             case 1:
-                text = name.encode("utf-8", "replace").decode()  # as whoever calls makes sure of
+                text = name.encode("utf-8", "replace").decode()  # as every caller makes sure of
                 place = KeyPlace(key=text or "k", scope=Scope.PROJECT, project=text, session="")
                 vault.keys.keep(place, lambda before: f"{number}: {text}", kind=NoteKind.FACT, by=text)
             case 2:

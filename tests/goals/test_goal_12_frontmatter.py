@@ -13,7 +13,7 @@ import yaml
 
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.vault import properties
-from kite_memory.vault.notefile import Unreadable, body_of, parse
+from kite_memory.vault.notefile import UnreadableNote, body_of, parse
 from kite_memory.vault.properties import with_properties
 from tests.counts import how_many
 from tests.vault.test_vault_properties import BOMBS, HOSTILE
@@ -41,7 +41,7 @@ def fuzzed(number: int) -> str:
     return "".join(parts).replace("\n---", "\n --")
 
 
-def read(front: str) -> tuple[Note | Unreadable, float]:
+def read(front: str) -> tuple[Note | UnreadableNote, float]:
     """The note, and how long the processor had to do with it; what others have it do at the time is not counted."""
     text = f"---\n{front}\n---\n{BODY}\n"
     began = time.process_time()
@@ -93,7 +93,7 @@ def test_control_an_ordinary_reader_of_yaml_is_hurt(monkeypatch: pytest.MonkeyPa
         try:
             return yaml.safe_load(front)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise properties.Refused("not YAML") from error
+            raise properties.InvalidFrontmatter("not YAML") from error
 
     monkeypatch.setattr(properties, "load", believing)
     bomb = "a: &a [x]\n" + "\n".join(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]" for n in range(5))

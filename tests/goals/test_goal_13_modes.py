@@ -88,7 +88,7 @@ def test_another_user_is_refused_at_the_socket_by_its_modes_and_without_them(tmp
                 raise OSError("no answer")
 
     with Server(state, lambda request: Ok(body=b"{}"), report=print):
-        ask()  # the control: whoever may ask is answered
+        ask()  # the control: any caller is answered
         by_modes = [in_another_users_skin(ask) for _ in range(how_many(100))]
         open_to_all(state)
         let_in = in_another_users_skin(lambda: Path(paths.socket_path(str(state))).touch())

@@ -48,7 +48,7 @@ with socket.socket(socket.AF_UNIX) as client:
     sys.stdout.buffer.write(client.recv(65536).partition(b'\\n')[2])
 """
 PLANTED = (sys.executable, "-c", NAIVE)
-"""The planted bug: a hook that trusts whoever answers, and lets its errors out."""
+"""The planted bug: a hook that trusts any answer, and lets its errors out."""
 
 
 @contextmanager
@@ -178,14 +178,14 @@ def test_the_hook_is_silent(tmp_path: Path, state: str) -> None:
     for number in range(how_many(700) // len(STATES)):
         chance = random.Random(f"{state} {number}")
         with STATES[state](tmp_path, chance):
-            # Of a whole reply in time it would be told: garbage is given all the time it wants.
+            # A whole reply in time would be printed: garbage is given all the time it wants.
             ran = asked(tmp_path, chance, FAST, deadline_ms=IN_TIME_FOR_SURE if state == "garbage" else "")
 
         assert ran.silent, (number, ran.code, ran.out, ran.err)
 
 
 @pytest.mark.parametrize("state", ["dead", "stale socket", "garbage"])
-def test_control_a_hook_that_trusts_whoever_answers_is_caught(tmp_path: Path, state: str) -> None:
+def test_control_a_hook_that_trusts_anyone_who_answers_is_caught(tmp_path: Path, state: str) -> None:
     heard = []
     for number in range(10):
         chance = random.Random(f"{state} {number}")

@@ -115,7 +115,7 @@ def found_by_verify(machine: Machine, copies: Path, flips: int, *, sealed: bool 
     return found
 
 
-def test_the_whole_command_tells_of_them(machine: Machine, tmp_path: Path) -> None:
+def test_the_whole_command_shows_for_them(machine: Machine, tmp_path: Path) -> None:
     flips = how_many(1_000)
 
     assert found_by_verify(machine, tmp_path, flips) == flips

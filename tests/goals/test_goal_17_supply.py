@@ -48,11 +48,11 @@ def test_control_a_package_that_is_not_locked_is_caught() -> None:
 
 
 def test_the_bill_of_materials_names_all_of_it() -> None:
-    told = bill((PROJECT / LOCKS[0]).read_text(encoding="utf-8"))
+    result = bill((PROJECT / LOCKS[0]).read_text(encoding="utf-8"))
 
-    names = {component["name"].lower() for component in told["components"]}
+    names = {component["name"].lower() for component in result["components"]}
     assert direct() <= names
-    assert all(component["hashes"] and component["purl"].startswith("pkg:pypi/") for component in told["components"])
+    assert all(component["hashes"] and component["purl"].startswith("pkg:pypi/") for component in result["components"])
 
 
 def contents(wheel: Path) -> str:
@@ -83,7 +83,7 @@ def test_two_wheels_are_one(tmp_path: Path) -> None:
 @pytest.mark.moonshot
 @pytest.mark.skipif(shutil.which("pip-audit") is None, reason="pip-audit is not installed (`uv tool install pip-audit`)")
 @pytest.mark.parametrize("lock", LOCKS[:2])
-def test_nobody_has_warned_of_what_we_are_made_of(lock: str) -> None:
+def test_no_one_has_warned_of_what_we_are_made_of(lock: str) -> None:
     """Asks the network for known weaknesses, so that a landing does not hang on what was found out this morning."""
     command = ["pip-audit", "--disable-pip", "--require-hashes", "-r", str(PROJECT / lock)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})

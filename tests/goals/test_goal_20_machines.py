@@ -16,6 +16,6 @@ def test_a_killed_exchange_is_taken_up_again(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
 
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
-    assert told["violations"] == []
-    assert told["kills"] >= KILLS
+    content = json.loads(ran.stdout)
+    assert content["violations"] == []
+    assert content["kills"] >= KILLS

@@ -59,7 +59,7 @@ def act(folder: Path, *, careless: bool) -> None:
 
 
 class NotAllDone(Exception):
-    """Nothing was raised, and not all was done: that is told by the daemon's status, and tried again."""
+    """Nothing was raised, and not all was done: that is shown by the daemon's status, and tried again."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def said(step: str) -> Iterator[None]:
 
 
 def carelessly_remember(house: FakeHouse) -> None:
-    """The planted bug: nobody looks at what the disk says."""
+    """The planted bug: no one looks at what the disk says."""
     try:
         with (house.vault.root / "projects" / "sluice.md").open("w") as file:
             file.write("\n" * 2_000_000 + REMEMBERED)
@@ -85,7 +85,7 @@ def carelessly_remember(house: FakeHouse) -> None:
 
 def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
     """What was said to be done and is not, and what is damaged; then whether a repeat puts all right."""
-    told: list[str] = []
+    lines: list[str] = []
     with fake_house(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as house:
         known = {
             event.text.split()[0]
@@ -93,38 +93,38 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
             for event in house.timeline.events(state.session.provider, state.session.id)
         }
         if "read" in said and not tokens <= known:
-            told.append(f"said to be read, and is not: {sorted(tokens - known)}")
+            lines.append(f"said to be read, and is not: {sorted(tokens - known)}")
         bodies = "\n".join(path.read_text() for path in house.vault.root.rglob("*.md") if ".trash" not in path.parts)
         if "remembered" in said and REMEMBERED.strip() not in bodies:
-            told.append("said to be remembered, and is not whole")
+            lines.append("said to be remembered, and is not whole")
         if "kept" in said and KEPT not in bodies:
-            told.append("said to be kept, and is not")
+            lines.append("said to be kept, and is not")
         if "forgotten" in said and "The kiln is fired" in bodies:
-            told.append("said to be forgotten, and is not")
+            lines.append("said to be forgotten, and is not")
         if "noted" in said and not tokens <= set(re.findall(r"Said of (matter-\d+) in", bodies)):
-            told.append("said to be noted, and is not")
+            lines.append("said to be noted, and is not")
         house.pipeline.compare_vault()
         house.walk()
         house.pipeline.compare_vault()
         notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path))]
         noted = [token for note in notes for token in re.findall(r"Said of (matter-\d+) in", note.body)]
         if sorted(noted) != sorted(tokens):
-            told.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
-        told += [f"torn: {problem.file}" for problem in house.vault.problems()]
-        told += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
-        told += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.verify())]
+            lines.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
+        lines += [f"torn: {problem.file}" for problem in house.vault.problems()]
+        lines += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
+        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.verify())]
         if house.recall.status().stale:
-            told.append("the index is stale")
-    return told
+            lines.append("the index is stale")
+    return lines
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--careless", action="store_true", help="the control")
-    told = arguments.parse_args()
+    options = arguments.parse_args()
     try:
-        act(told.folder, careless=told.careless)
+        act(options.folder, careless=options.careless)
     except (KiteError, OSError, sqlite3.Error) as error:
         os.write(2, f"refused: {type(error).__name__}: {error}\n".encode())
         sys.exit(1)

@@ -57,8 +57,8 @@ class Served:
             "POST", self.path, {**HEADERS, "authorization": f"Bearer {token}", **headers}, json.dumps(body).encode()
         )
         assert status == 200, (status, answer)
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        content: dict[str, Any] = json.loads(answer)
+        return content
 
     def audit(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.state / "logs" / "audit.log").read_text().splitlines()]

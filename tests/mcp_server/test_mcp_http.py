@@ -47,15 +47,15 @@ CELLS = tuple(product(HOSTS, ORIGINS, PATHS, TOKENS, METHODS))
 def test_of_240_cells_only_the_intended_answer(tmp_path: Path, performer: Performer) -> None:
     """Host × origin × path × token × method, over a real socket; the first thing wrong decides what is said."""
     with serving(tmp_path, performer.perform, path=PATH, failures_at_once=1_000) as served:
-        told, expected = _cells(served)
+        result, expected = _cells(served)
 
-    assert len(told) == 240
-    assert told == expected
-    assert {cell for cell in CELLS if told[cell] == 200} == set(product(HOSTS[:2], ORIGINS[:2], ["right"], ["good"], ["POST"]))
+    assert len(result) == 240
+    assert result == expected
+    assert {cell for cell in CELLS if result[cell] == 200} == set(product(HOSTS[:2], ORIGINS[:2], ["right"], ["good"], ["POST"]))
 
 
 def _cells(served: Served) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
-    """What each cell is told, and what it should be."""
+    """What each cell answers, and what it should answer."""
     good, _ = served.tokens.create("good")
     revoked, _ = served.tokens.create("revoked")
     served.tokens.revoke("revoked")
@@ -76,12 +76,12 @@ def _cells(served: Served) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, 
         "in the url": {},
     }
     expected: dict[tuple[str, ...], int] = {}
-    told: dict[tuple[str, ...], int] = {}
+    by_name: dict[tuple[str, ...], int] = {}
 
     for cell in CELLS:
         host, origin, path, token, method = cell
         query = f"?token={good}&authorization=Bearer+{good}" if token == "in the url" else ""
-        told[cell], answer = served.request(
+        by_name[cell], answer = served.request(
             method,
             paths[path] + query,
             {**HEADERS, **origins[origin], **headers[token]},
@@ -104,16 +104,16 @@ def _cells(served: Served) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, 
         )
 
     assert good not in (served.state / "logs" / "audit.log").read_text()
-    return told, expected
+    return by_name, expected
 
 
-def test_a_client_that_asks_for_a_stream_hears_that_there_is_none_however_many_begin_at_once(served: Served) -> None:
+def test_a_client_that_asks_for_a_stream_hears_that_none_exists_however_many_begin_at_once(served: Served) -> None:
     """As the official ones do by GET after `initialize`, and all of an office from one address."""
     good, _ = served.tokens.create("good")
 
-    told = {served.request("GET", PATH, {**HEADERS, "authorization": f"Bearer {good}"})[0] for _ in range(60)}
+    listed = {served.request("GET", PATH, {**HEADERS, "authorization": f"Bearer {good}"})[0] for _ in range(60)}
 
-    assert told == {405}
+    assert listed == {405}
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
@@ -125,7 +125,7 @@ def test_no_other_method_is_answered(served: Served, method: str) -> None:
     assert status == 405
 
 
-def _headers_told(served: Served, method: str, headers: dict[str, str], path: str = PATH) -> tuple[int, httpx2.Headers]:
+def _response_headers(served: Served, method: str, headers: dict[str, str], path: str = PATH) -> tuple[int, httpx2.Headers]:
     with httpx2.Client() as client:
         answer = client.request(
             method, f"http://127.0.0.1:{served.port}{path}", headers=headers, content=PING if method == "POST" else b""
@@ -133,37 +133,37 @@ def _headers_told(served: Served, method: str, headers: dict[str, str], path: st
     return answer.status_code, answer.headers
 
 
-def test_a_browser_lets_a_page_that_may_ask_read_what_it_is_told(tmp_path: Path, performer: Performer) -> None:
+def test_a_browser_lets_a_page_that_may_ask_read_its_answer(tmp_path: Path, performer: Performer) -> None:
     """It asks first, without the token, and shows the page nothing that does not name its origin."""
     page, wanted = "https://app.example.org", "authorization,content-type,kite-project"
     asks = {"access-control-request-method": "POST", "access-control-request-headers": wanted}
     with serving(tmp_path, performer.perform, path=PATH, origins=(page,)) as served:
         good, _ = served.tokens.create("good")
 
-        before, allowed = _headers_told(served, "OPTIONS", {"origin": page, **asks})
-        status, told = _headers_told(served, "POST", {**HEADERS, "origin": page, "authorization": f"Bearer {good}"})
-        refused, why = _headers_told(served, "POST", {**HEADERS, "origin": page})
+        before, allowed = _response_headers(served, "OPTIONS", {"origin": page, **asks})
+        status, result = _response_headers(served, "POST", {**HEADERS, "origin": page, "authorization": f"Bearer {good}"})
+        refused, why = _response_headers(served, "POST", {**HEADERS, "origin": page})
 
     assert (before, status, refused) == (204, 200, 401)
     assert allowed["access-control-allow-methods"] == "POST" and allowed["access-control-allow-headers"] == wanted
-    assert {each["access-control-allow-origin"] for each in (allowed, told, why)} == {page}
-    assert {each["vary"] for each in (allowed, told, why)} == {"Origin"}
+    assert {each["access-control-allow-origin"] for each in (allowed, result, why)} == {page}
+    assert {each["vary"] for each in (allowed, result, why)} == {"Origin"}
 
 
-def test_a_page_that_may_not_ask_is_not_told_that_it_may(served: Served) -> None:
+def test_a_page_that_may_not_ask_is_not_given_permission(served: Served) -> None:
     asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
     own = f"http://localhost:{served.port}"
 
-    told = [
-        _headers_told(served, "OPTIONS", {"origin": "https://evil.example", **asks}),
-        _headers_told(served, "OPTIONS", {"origin": own, **asks}, "/mcp"),
-        _headers_told(served, "OPTIONS", {"origin": own, **asks, "access-control-request-method": "DELETE"}),
-        _headers_told(served, "OPTIONS", asks),
+    listed = [
+        _response_headers(served, "OPTIONS", {"origin": "https://evil.example", **asks}),
+        _response_headers(served, "OPTIONS", {"origin": own, **asks}, "/mcp"),
+        _response_headers(served, "OPTIONS", {"origin": own, **asks, "access-control-request-method": "DELETE"}),
+        _response_headers(served, "OPTIONS", asks),
     ]
 
-    assert [status for status, _ in told] == [403, 404, 401, 401]
-    assert all("access-control-allow-methods" not in headers for _, headers in told)
-    assert "access-control-allow-origin" not in told[0][1]
+    assert [status for status, _ in listed] == [403, 404, 401, 401]
+    assert all("access-control-allow-methods" not in headers for _, headers in listed)
+    assert "access-control-allow-origin" not in listed[0][1]
 
 
 @pytest.mark.parametrize("twice", ["host", "authorization", "origin"])
@@ -234,7 +234,7 @@ def test_a_token_ends_on_time(tmp_path: Path, performer: Performer) -> None:
     assert status == 401
 
 
-def test_the_log_tells_who_asked_for_what_and_how_it_ended_and_nothing_that_was_said(served: Served) -> None:
+def test_the_log_shows_who_asked_for_what_and_how_it_ended_and_nothing_that_was_said(served: Served) -> None:
     good, _ = served.tokens.create("laptop")
 
     served.call(good, "write_memory", key="the-key", value="the-value")
@@ -242,8 +242,8 @@ def test_the_log_tells_who_asked_for_what_and_how_it_ended_and_nothing_that_was_
     served.call(good, "forget", note="the-note")
     served.request("POST", PATH, HEADERS, PING)
 
-    told = [(line["token"], line["address"], line["what"], line["outcome"]) for line in served.audit()]
-    assert told == [
+    listed = [(line["token"], line["address"], line["what"], line["outcome"]) for line in served.audit()]
+    assert listed == [
         ("laptop", "127.0.0.1", "write_memory", "ok"),
         ("laptop", "127.0.0.1", "write_memory", "conflict"),
         ("laptop", "127.0.0.1", "forget", "failed: a bug"),
@@ -254,7 +254,7 @@ def test_the_log_tells_who_asked_for_what_and_how_it_ended_and_nothing_that_was_
     assert [type(error) for error in served.reported] == [ZeroDivisionError]
 
 
-def test_who_asks_too_often_is_told_so_and_others_are_not(tmp_path: Path, performer: Performer) -> None:
+def test_who_asks_too_often_is_informed_and_others_are_not(tmp_path: Path, performer: Performer) -> None:
     with serving(tmp_path, performer.perform, rate=0.5) as served:
         busy, _ = served.tokens.create("busy")
         calm, _ = served.tokens.create("calm")
@@ -294,7 +294,7 @@ def test_behind_a_proxy_its_word_for_the_address_counts_and_the_local_token_does
 
 
 @pytest.mark.parametrize(
-    ("told", "address"),
+    ("expected", "address"),
     [
         ("198.51.100.7:50123", "198.51.100.7"),
         ("[2001:db8::7]:50123", "2001:db8::7"),
@@ -304,15 +304,15 @@ def test_behind_a_proxy_its_word_for_the_address_counts_and_the_local_token_does
         ("[", "127.0.0.1"),
     ],
 )
-def test_a_proxy_that_tells_the_port_too_is_understood(tmp_path: Path, performer: Performer, told: str, address: str) -> None:
+def test_a_proxy_that_shows_the_port_too_is_understood(tmp_path: Path, performer: Performer, expected: str, address: str) -> None:
     """Else all who come through it would be one address, with one address's patience."""
     with serving(tmp_path, performer.perform, private=False, behind_proxy=True, names=("memory.example.org",)) as served:
-        served.request("POST", "/mcp", {**HEADERS, "x-forwarded-for": told}, PING, host="memory.example.org")
+        served.request("POST", "/mcp", {**HEADERS, "x-forwarded-for": expected}, PING, host="memory.example.org")
 
     assert served.audit()[0]["address"] == address
 
 
-def test_without_a_proxy_nobody_may_say_where_they_come_from(served: Served) -> None:
+def test_without_a_proxy_no_one_may_say_where_they_come_from(served: Served) -> None:
     served.request("POST", PATH, {**HEADERS, "x-forwarded-for": "203.0.113.9"}, PING)
 
     assert served.audit()[0]["address"] == "127.0.0.1"
@@ -402,10 +402,10 @@ def test_a_request_that_cannot_be_taken_is_refused_under_its_own_id(served: Serv
     params = '{"name": "write_memory", "arguments": {"key": "a", "value": %s}}'
     call = f'{{"method": "tools/call", "params": {params}, "id": "five", "jsonrpc": "2.0"}}'
 
-    told, answer = served.request("POST", PATH, {**HEADERS, "authorization": f"Bearer {good}"}, (call % value).encode())
+    result, answer = served.request("POST", PATH, {**HEADERS, "authorization": f"Bearer {good}"}, (call % value).encode())
 
     refused = json.loads(answer)
-    assert told == status
+    assert result == status
     assert refused["id"] == "five"
     assert said in refused["error"]["message"] and "\nhint: " in refused["error"]["message"]
     assert served.audit()[-1]["token"] == "laptop"

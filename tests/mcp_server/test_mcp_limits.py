@@ -29,7 +29,7 @@ def test_one_name_does_not_take_from_anothers() -> None:
     assert [buckets.take(name) for name in "aabab"] == [True, False, True, False, False]
 
 
-def test_any_number_of_names_takes_bounded_room_and_frees_nobody_who_keeps_asking() -> None:
+def test_any_number_of_names_takes_bounded_room_and_frees_no_one_who_keeps_asking() -> None:
     buckets = Buckets(rate=0, burst=1, clock=lambda: 0.0, most=10)
     buckets.take("busy")
 
@@ -57,7 +57,7 @@ def test_a_line_says_who_what_and_how_it_ended(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "logs" / "audit.log").stat().st_mode) == 0o600
 
 
-def test_the_log_stays_within_its_size_whoever_writes(tmp_path: Path) -> None:
+def test_the_log_stays_within_its_size_no_matter_who_writes(tmp_path: Path) -> None:
     audit = Audit(tmp_path / "audit.log", longest=10_000)
 
     def write() -> None:

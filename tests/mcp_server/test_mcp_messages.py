@@ -1,4 +1,4 @@
-"""Whose request it is that cannot be read: told from what stands outermost in it, however long and wild the rest."""
+"""Whose request it is that cannot be read: distinguished from what stands outermost in it, however long and wild the rest."""
 
 import json
 from itertools import pairwise
@@ -51,10 +51,10 @@ def test_the_id_is_found_whatever_stands_beside_it(
     cuts=st.lists(st.integers(0, 200)),
 )
 def test_whatever_comes_it_is_an_id_or_none(text: bytes, cuts: list[int]) -> None:
-    told = in_pieces(text, cuts).id()
+    name = in_pieces(text, cuts).id()
 
-    assert told is None or type(told) in (int, str)
-    assert told == Envelope(text).id()
+    assert name is None or type(name) in (int, str)
+    assert name == Envelope(text).id()
 
 
 def test_of_a_message_of_any_length_little_is_kept() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from kite_memory.config import check
 from kite_memory.errors import ConfigInvalid
 from kite_memory.mcp_server.oidc import Issuer, IssuerKeys, IssuerUnavailable, OidcRules, fetched, granted
-from kite_memory.mcp_server.tokens import Kept
+from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
 from tests.fakes.oidc_issuer import AUDIENCE, FakeIssuer, oidc_issuer
 from tests.fakes.performers import Performer
@@ -40,7 +40,7 @@ def verifier(fake: FakeIssuer, **rules: Any) -> Issuer:
 def test_a_token_of_the_issuer_reaches_what_its_claims_say(shared: FakeIssuer) -> None:
     found = verifier(shared).find(shared.token(kmem_projects=["orchard"], kmem_read_only=True))
 
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert (found.person, found.write, found.scopes, found.projects) == (
         "ada", False, frozenset({Scope.PROJECT, Scope.SHARED}), frozenset({"orchard"}),
     )  # fmt: skip
@@ -52,14 +52,14 @@ def test_without_claims_the_configuration_decides_and_without_it_nothing_is_gran
     assert verifier(shared).find(token) == "no grant"
     found = verifier(shared, scopes=frozenset({Scope.SHARED}), projects=None).find(token)
 
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert (found.scopes, found.projects, found.write) == (frozenset({Scope.SHARED}), None, True)
 
 
 def test_a_token_without_projects_reaches_none(shared: FakeIssuer) -> None:
     found = verifier(shared).find(shared.token())
 
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert found.projects == frozenset()
 
 
@@ -67,12 +67,12 @@ def test_a_token_without_projects_reaches_none(shared: FakeIssuer) -> None:
 def test_an_email_is_a_person_only_if_the_issuer_verified_it(shared: FakeIssuer, verified: object, accepted: bool) -> None:
     found = verifier(shared, person_claim="email").find(shared.token(email="ada@example.org", email_verified=verified))
 
-    assert (isinstance(found, Kept) and found.person == "ada@example.org") == accepted
+    assert (isinstance(found, StoredToken) and found.person == "ada@example.org") == accepted
 
 
 @pytest.mark.parametrize(("key", "algorithm"), [("first", "RS256"), ("first", "PS512"), ("curve", "ES256")])
 def test_asymmetric_algorithms_are_accepted(shared: FakeIssuer, key: str, algorithm: str) -> None:
-    assert isinstance(verifier(shared).find(shared.token(key, algorithm)), Kept)
+    assert isinstance(verifier(shared).find(shared.token(key, algorithm)), StoredToken)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_token_that_is_not_for_us_now_is_refused(shared: FakeIssuer, changed: 
 def test_clocks_may_differ_by_half_a_minute(shared: FakeIssuer) -> None:
     now = int(time.time())
 
-    assert isinstance(verifier(shared).find(shared.token(exp=now - 10)), Kept)
-    assert isinstance(verifier(shared).find(shared.token(nbf=now + 20)), Kept)
+    assert isinstance(verifier(shared).find(shared.token(exp=now - 10)), StoredToken)
+    assert isinstance(verifier(shared).find(shared.token(nbf=now + 20)), StoredToken)
     assert verifier(shared).find(shared.token(exp=now - 61)) == "expired"
 
 
-def _letters(told: bytes) -> str:
-    return base64.urlsafe_b64encode(told).rstrip(b"=").decode()
+def _letters(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 def forged(header: dict[str, Any], claims: dict[str, Any], secret: bytes | None) -> str:
@@ -122,7 +122,7 @@ def test_an_algorithm_without_a_private_key_is_refused(shared: FakeIssuer, algor
     for secret in (None, b"", shared.public_pem(), json.dumps(shared.published[0]).encode()):
         token = forged({"alg": algorithm, "kid": "first", "typ": "JWT"}, shared.claims(), secret)
 
-        assert not isinstance(verifier(shared).find(token), Kept)
+        assert not isinstance(verifier(shared).find(token), StoredToken)
 
 
 def test_a_public_key_does_not_sign_as_a_secret(shared: FakeIssuer) -> None:
@@ -154,10 +154,10 @@ def test_a_key_is_not_used_for_another_algorithm_than_its_own_or_for_encryption(
         issuer.published.append({"kty": "oct", "kid": "secret", "k": _letters(b"x" * 64)})
         verifies = verifier(issuer)
 
-        assert isinstance(verifies.find(issuer.token("pinned")), Kept)
+        assert isinstance(verifies.find(issuer.token("pinned")), StoredToken)
         assert verifies.find(issuer.token("pinned", "RS512")) == "unknown"
         assert verifies.find(issuer.token("for-encryption")) == "unknown"
-        assert not isinstance(verifies.find(forged({"alg": "HS256", "kid": "secret"}, issuer.claims(), b"x" * 64)), Kept)
+        assert not isinstance(verifies.find(forged({"alg": "HS256", "kid": "secret"}, issuer.claims(), b"x" * 64)), StoredToken)
         assert verifies.find(forged({"alg": "ES256", "kid": "first"}, issuer.claims(), b"x")) == "unknown"
 
 
@@ -165,7 +165,7 @@ def test_a_new_key_is_fetched_once_it_signs() -> None:
     now = [1000.0]
     with oidc_issuer() as issuer:
         verifies = Issuer(OidcRules(issuer=issuer.url, audience=AUDIENCE), IssuerKeys(issuer.url, clock=lambda: now[0]))
-        assert isinstance(verifies.find(issuer.token()), Kept)
+        assert isinstance(verifies.find(issuer.token()), StoredToken)
         issuer.add_key("second")
         issuer.published.pop(0)
 
@@ -173,7 +173,7 @@ def test_a_new_key_is_fetched_once_it_signs() -> None:
         now[0] += 31
         later = verifies.find(issuer.token("second"))
 
-        assert (at_once, isinstance(later, Kept)) == ("unknown", True)
+        assert (at_once, isinstance(later, StoredToken)) == ("unknown", True)
         assert verifies.find(issuer.token("first")) == "unknown"
         assert issuer.fetches == 2
 
@@ -195,7 +195,7 @@ def test_a_storm_of_unknown_keys_asks_the_issuer_once() -> None:
         assert set(found) == {"unknown"}
         assert len(found) == 160
         assert issuer.fetches == 1
-        assert isinstance(verifies.find(issuer.token()), Kept)
+        assert isinstance(verifies.find(issuer.token()), StoredToken)
 
 
 def test_an_issuer_that_is_away_is_not_asked_again_at_once_and_known_keys_stay() -> None:
@@ -221,8 +221,8 @@ def test_an_issuer_that_is_away_is_not_asked_again_at_once_and_known_keys_stay()
 
     assert set(away) == {"issuer away"}
     assert tried == 1
-    assert isinstance(back, Kept)
-    assert isinstance(stale, Kept)
+    assert isinstance(back, StoredToken)
+    assert isinstance(stale, StoredToken)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_metadata_that_cannot_be_trusted_is_not_followed(metadata: dict[str, Any
         assert issuer.fetches == 0
 
 
-def test_an_issuer_that_does_not_answer_is_told_as_such() -> None:
+def test_an_issuer_that_does_not_answer_is_reported_as_such() -> None:
     with pytest.raises(IssuerUnavailable):
         fetched("http://127.0.0.1:1/x")
 
@@ -250,7 +250,7 @@ def test_any_text_is_refused_without_an_error(token: str) -> None:
 
     rules = OidcRules(issuer="https://issuer.example.org", audience=AUDIENCE)
 
-    assert not isinstance(Issuer(rules, IssuerKeys(rules.issuer, fetch=none)).find(token), Kept)
+    assert not isinstance(Issuer(rules, IssuerKeys(rules.issuer, fetch=none)).find(token), StoredToken)
 
 
 _JSON = st.recursive(
@@ -294,13 +294,13 @@ def test_without_an_issuer_its_tokens_are_unknown(tmp_path: Path, shared: FakeIs
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         ('oidc_issuer = "http://issuer.example.org"\noidc_audience = "x"', "https"),
         ('oidc_issuer = "https://issuer.example.org"', "oidc_audience"),
         ('oidc_issuer = "https://issuer.example.org"\noidc_audience = "x"\noidc_scopes = "all"', "'all'"),
     ],
 )
-def test_an_issuer_that_cannot_be_trusted_is_refused_in_the_configuration(tmp_path: Path, lines: str, told: str) -> None:
-    with pytest.raises(ConfigInvalid, match=told):
+def test_an_issuer_that_cannot_be_trusted_is_refused_in_the_configuration(tmp_path: Path, lines: str, expected: str) -> None:
+    with pytest.raises(ConfigInvalid, match=expected):
         check(f"[team]\n{lines}\n".encode(), tmp_path / "config.toml")

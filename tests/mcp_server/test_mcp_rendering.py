@@ -55,8 +55,8 @@ def test_the_text_is_the_tools_own_or_else_all_of_it() -> None:
     ],
 )
 def test_an_error_says_what_to_do(error: KiteError, kind: str, said: str) -> None:
-    words, told = refusal(error)
+    words, result = refusal(error)
 
     assert words.startswith(f"error: {error}") and said in words
-    assert told["error"]["kind"] == kind
-    assert told["error"].get("version") == (4 if kind == "conflict" else None)
+    assert result["error"]["kind"] == kind
+    assert result["error"].get("version") == (4 if kind == "conflict" else None)

@@ -70,8 +70,8 @@ def listed(table: Table, era: str = "legacy") -> types.ListToolsResult:
     return anyio.run(ask)
 
 
-def size(told: types.ListToolsResult) -> int:
-    return len(told.model_dump_json(by_alias=True, exclude_none=True).encode())
+def size(listed: types.ListToolsResult) -> int:
+    return len(listed.model_dump_json(by_alias=True, exclude_none=True).encode())
 
 
 @ERAS
@@ -232,7 +232,7 @@ def test_notes_are_resources(table: Table, era: str) -> None:
 
 @ERAS
 @pytest.mark.parametrize("uri", ["kite://note/n2", "kite://note/..%2F..%2Fetc%2Fpasswd", "file:///etc/passwd", "kite://note/"])
-def test_a_resource_that_is_none_is_an_error(table: Table, era: str, uri: str) -> None:
+def test_a_resource_that_is_invalid_is_an_error(table: Table, era: str, uri: str) -> None:
     async def read() -> None:
         async with table.client(era) as client:
             with pytest.raises(MCPError):
@@ -244,7 +244,7 @@ def test_a_resource_that_is_none_is_an_error(table: Table, era: str, uri: str) -
 
 
 @pytest.mark.parametrize(("era", "code"), [("legacy", -32002), ("auto", types.INVALID_PARAMS)])
-def test_a_resource_that_is_not_there_is_told_by_the_code_of_its_time(table: Table, era: str, code: int) -> None:
+def test_a_resource_that_is_not_there_is_reported_by_the_code_of_its_time(table: Table, era: str, code: int) -> None:
     """The older one is retired, and may not be used again."""
 
     async def read() -> int:
@@ -263,11 +263,11 @@ def test_the_prompt_brings_the_briefing(table: Table, era: str) -> None:
             assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["resume-work"]
             return [await client.get_prompt("resume-work"), await client.get_prompt("resume-work", {"session_id": "coffee"})]
 
-    told = [prompt.messages[0].content for prompt in anyio.run(prompted)]
+    listed = [prompt.messages[0].content for prompt in anyio.run(prompted)]
 
-    assert ["brewing tea" in str(content) for content in told] == [True, False]
-    assert "brewing coffee" in str(told[1])
-    assert all("current.kettle: on" in str(content) for content in told)
+    assert ["brewing tea" in str(content) for content in listed] == [True, False]
+    assert "brewing coffee" in str(listed[1])
+    assert all("current.kettle: on" in str(content) for content in listed)
 
 
 @pytest.mark.parametrize(

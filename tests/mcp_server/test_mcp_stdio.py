@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kite_memory.mcp_server import stdio
 from kite_memory.mcp_server.server import server_over
-from kite_memory.mcp_server.stdio import Lines, serve
+from kite_memory.mcp_server.stdio import InputLines, serve
 from kite_memory.tools.access import OWNER, Asker
 from tests.counts import examples
 from tests.fakes.performers import Performer
@@ -38,7 +38,7 @@ class Process:
         self.output, self._ours = os.pipe()
         self._thread = threading.Thread(target=self._run, args=(longest,), daemon=True)
         self._thread.start()
-        self._read = iter(Lines(self.output))
+        self._read = iter(InputLines(self.output))
 
     def _run(self, longest: int) -> None:
         server = server_over(self.performer.perform, lambda _: Asker(grant=OWNER), lambda error: None)
@@ -54,8 +54,8 @@ class Process:
     def answer(self) -> dict[str, Any]:
         line = next(self._read)
         assert isinstance(line, bytes)
-        told: dict[str, Any] = json.loads(line)
-        return told
+        content: dict[str, Any] = json.loads(line)
+        return content
 
     def rest(self) -> list[dict[str, Any]]:
         """All that is still answered, once the input has ended."""
@@ -71,11 +71,11 @@ def test_what_was_asked_is_answered_before_it_ends() -> None:
     process = Process()
     process.send(INITIALIZE, *(call(number, "read_memory", key=f"k{number}") for number in range(1, 40)))
 
-    told = process.rest()
+    remaining = process.rest()
 
     assert process.ended()
-    assert sorted(each["id"] for each in told) == list(range(40))
-    assert {each["id"]: each["result"]["structuredContent"]["key"] for each in told if each["id"]} == {
+    assert sorted(each["id"] for each in remaining) == list(range(40))
+    assert {each["id"]: each["result"]["structuredContent"]["key"] for each in remaining if each["id"]} == {
         number: f"k{number}" for number in range(1, 40)
     }
 
@@ -168,9 +168,9 @@ def test_a_request_whose_id_is_none_is_answered_all_the_same(id: str) -> None:
     process = Process()
 
     process.send(INITIALIZE, f'{{"jsonrpc": "2.0", "id": {id}, "method": "tools/list"}}'.encode())
-    told = process.rest()
+    remaining = process.rest()
 
-    assert {json.dumps(each["id"]): each.get("error", {}).get("code") for each in told} == {"0": None, "null": -32600}
+    assert {json.dumps(each["id"]): each.get("error", {}).get("code") for each in remaining} == {"0": None, "null": -32600}
 
 
 def test_what_was_refused_is_said_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,14 +199,14 @@ def test_a_notification_with_null_for_an_id_is_a_notification() -> None:
     assert [each["id"] for each in process.rest()] == [0, 1]
 
 
-def test_an_answer_that_cannot_be_read_is_nobodys_request() -> None:
+def test_an_answer_that_cannot_be_read_is_no_ones_request() -> None:
     process = Process()
 
     process.send(INITIALIZE, b'{"jsonrpc": "2.0", "id": 7, "result": {"a": %s}}' % (b"[" * 5_000 + b"]" * 5_000))
-    told = {json.dumps(process.answer()["id"]) for _ in range(2)}
+    listed = {json.dumps(process.answer()["id"]) for _ in range(2)}
     process.rest()
 
-    assert told == {"0", "null"}
+    assert listed == {"0", "null"}
 
 
 def test_a_line_without_end_takes_no_room_and_is_refused_when_it_ends() -> None:
@@ -291,9 +291,9 @@ def test_no_more_calls_run_at_once_than_there_is_room_for() -> None:
     process = Process(Counting())
     process.send(INITIALIZE, *(call(number, "read_memory", key="a") for number in range(1, 60)))
 
-    told = process.rest()
+    remaining = process.rest()
 
-    assert len(told) == 60
+    assert len(remaining) == 60
     assert most == 8
 
 
@@ -315,10 +315,10 @@ def test_lines_are_the_same_however_they_arrive(pieces: list[bytes], longest: in
 
     thread = threading.Thread(target=write)
     thread.start()
-    told = list(Lines(ours, longest))
+    listed = list(InputLines(ours, longest))
     thread.join()
     os.close(ours)
 
-    assert [line if isinstance(line, bytes) else None for line in told] == [
+    assert [line if isinstance(line, bytes) else None for line in listed] == [
         line if len(line) <= longest else None for line in expected
     ]

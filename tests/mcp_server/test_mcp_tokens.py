@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import StateDamaged, StateNewer, UsageError
-from kite_memory.mcp_server.tokens import Kept, NoSuchToken, Tokens
+from kite_memory.mcp_server.tokens import NoSuchToken, StoredToken, Tokens
 from kite_memory.model.note import Scope
 from kite_memory.tools.access import OWNER, Grant
 
@@ -85,16 +85,16 @@ def test_every_single_change_of_a_token_makes_it_worthless(tmp_path: Path) -> No
             for at in range(len(token))
             for letter in string.ascii_letters + string.digits + "-_."
             if letter != token[at]
-            and isinstance(tokens.find(changed := token[:at] + letter + token[at + 1 :], loopback=True), Kept)
+            and isinstance(tokens.find(changed := token[:at] + letter + token[at + 1 :], loopback=True), StoredToken)
         ]
 
     assert taken == []
 
 
-@given(told=st.text(max_size=80) | st.text(alphabet="kmem_.0aé\0", max_size=60))
-def test_anything_else_is_turned_away(tmp_path_factory: pytest.TempPathFactory, told: str) -> None:
+@given(text=st.text(max_size=80) | st.text(alphabet="kmem_.0aé\0", max_size=60))
+def test_anything_else_is_turned_away(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     with opened(tmp_path_factory.mktemp("state")) as tokens:
-        assert not isinstance(tokens.find(told, loopback=True), Kept)
+        assert not isinstance(tokens.find(text, loopback=True), StoredToken)
 
 
 def test_a_longer_life_cannot_be_written_into_a_token(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_it_ends_when_it_was_said_to(tmp_path: Path) -> None:
         now[0] = NOW + timedelta(hours=1)
         after = tokens.find(token, loopback=True)
 
-        assert isinstance(before, Kept)
+        assert isinstance(before, StoredToken)
         assert after == "expired"
         assert tokens.living() == []
         assert [kept.name for kept in tokens.all()] == ["ci"]
@@ -130,7 +130,7 @@ def test_what_one_process_revokes_another_refuses_at_once(tmp_path: Path) -> Non
 
         command.revoke("ci")
 
-        assert isinstance(before, Kept)
+        assert isinstance(before, StoredToken)
         assert serving.find(token, loopback=False) == "unknown"
 
 
@@ -161,7 +161,7 @@ def test_the_local_token_is_the_owners_and_good_on_loopback_alone(tmp_path: Path
 
         found = tokens.find(token, loopback=True)
 
-        assert isinstance(found, Kept) and found.grant == OWNER
+        assert isinstance(found, StoredToken) and found.grant == OWNER
         assert tokens.find(token, loopback=False) == "not here"
 
 
@@ -182,7 +182,7 @@ def test_the_local_token_stays_while_it_is_good_and_is_made_anew_when_not(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["", " ci", "a\nb", "x" * 61])
-def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_invalid_is_refused(tmp_path: Path, name: str) -> None:
     with opened(tmp_path) as tokens, pytest.raises(UsageError):
         tokens.create(name)
 
@@ -222,7 +222,7 @@ def test_a_newer_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
         Tokens(tmp_path / "newer")
 
 
-def test_nobody_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> None:
+def test_no_one_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> None:
     """Else it would be revoked when a server makes that one."""
     tokens = Tokens(tmp_path)
     try:
@@ -233,12 +233,12 @@ def test_nobody_elses_token_is_called_as_this_machines_own(tmp_path: Path) -> No
         tokens.close()
 
 
-def kept(**fields: Any) -> Kept:
-    told: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
-    return Kept(**{**told, **fields})
+def kept(**fields: Any) -> StoredToken:
+    content: dict[str, Any] = {"id": "0", "write": True, "scopes": None, "projects": None, "created": NOW, "expires": None}
+    return StoredToken(**{**content, **fields})
 
 
-def test_a_token_is_its_persons_and_one_that_names_nobody_is_its_own_in_a_team_and_the_owners_here() -> None:
+def test_a_token_is_its_persons_and_one_that_names_no_one_is_its_own_in_a_team_and_the_owners_here() -> None:
     ada, ci = kept(name="laptop", person="ada"), kept(name="ci")
 
     assert (ada.grant.person, ada.team_grant.person) == ("ada", "ada")
@@ -252,14 +252,14 @@ def test_a_person_is_kept_with_the_token(tmp_path: Path) -> None:
 
     assert made.person == "ada"
     found = tokens.find(token, loopback=False)
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert found.person == "ada"
     with pytest.raises(UsageError):
         tokens.create("other", person=" ada\n")
     tokens.close()
 
 
-def test_tokens_of_an_earlier_version_stay_good_and_name_nobody(tmp_path: Path) -> None:
+def test_tokens_of_an_earlier_version_stay_good_and_name_no_one(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path)
     token, _ = tokens.create("ci", write=False)
     tokens.close()
@@ -272,5 +272,5 @@ def test_tokens_of_an_earlier_version_stay_good_and_name_nobody(tmp_path: Path) 
     found = tokens.find(token, loopback=False)
     tokens.close()
 
-    assert isinstance(found, Kept)
+    assert isinstance(found, StoredToken)
     assert (found.name, found.write, found.person) == ("ci", False, "")

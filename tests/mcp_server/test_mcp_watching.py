@@ -1,4 +1,4 @@
-"""What `kmem serve` tells whoever watches over it, and how it stays there for others under a crowd of connections."""
+"""What `kmem serve` shows its administrator, and how it stays there for others under a crowd of connections."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kite_memory.mcp_server.http import Waiting
+from kite_memory.mcp_server.http import IdleConnections
 from tests.fakes.performers import Performer
 from tests.mcp_server.serving import HEADERS, serving
 
@@ -33,7 +33,7 @@ def test_an_answer_is_sent_without_waiting_for_an_acknowledgement(tmp_path: Path
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_250_connections_that_ask_for_nothing_turn_nobody_away(tmp_path: Path) -> None:
+def test_250_connections_that_ask_for_nothing_turn_no_one_away(tmp_path: Path) -> None:
     with serving(tmp_path, Performer().perform) as served, ExitStack() as silent:
         token, _ = served.tokens.create("ada")
         for number in range(250):
@@ -45,7 +45,7 @@ def test_250_connections_that_ask_for_nothing_turn_nobody_away(tmp_path: Path) -
 
 
 def test_of_those_who_wait_the_address_with_most_gives_up_its_oldest() -> None:
-    waiting, closed = Waiting(most=3), list[str]()
+    waiting, closed = IdleConnections(most=3), list[str]()
     for name, address in (("patient", "192.0.2.1"), ("first", "192.0.2.9"), ("second", "192.0.2.9"), ("third", "192.0.2.9")):
         waiting.add(address, name, lambda name=name: closed.append(name))  # type: ignore[misc]
     assert closed == ["first"]
@@ -57,19 +57,19 @@ def test_of_those_who_wait_the_address_with_most_gives_up_its_oldest() -> None:
     assert len(waiting) == 3
 
 
-def test_health_is_told_without_a_token_and_by_any_name(tmp_path: Path) -> None:
+def test_health_is_reported_without_a_token_and_by_any_name(tmp_path: Path) -> None:
     ails = [""]
     with serving(tmp_path, Performer().perform, health=lambda: ails[0]) as served:
         assert served.request("GET", "/healthz", {}, host="10.1.2.3:80") == (200, b'{"status": "ok"}')
 
         ails[0] = "the team's store does not answer"
-        status, told = served.request("GET", "/healthz", {})
+        status, result = served.request("GET", "/healthz", {})
 
-        assert (status, json.loads(told)) == (503, {"status": "unavailable", "reason": "the team's store does not answer"})
+        assert (status, json.loads(result)) == (503, {"status": "unavailable", "reason": "the team's store does not answer"})
         assert served.request("POST", "/healthz", {}, b"{}")[0] == 405
 
 
-def test_until_the_store_is_there_calls_are_told_why_and_then_answered(tmp_path: Path) -> None:
+def test_until_the_store_is_there_calls_learn_why_and_then_answered(tmp_path: Path) -> None:
     missing = ["the team's store does not answer yet"]
     with serving(tmp_path, Performer().perform, starting=lambda: missing[0]) as served:
         token, _ = served.tokens.create("ada")
@@ -84,21 +84,21 @@ def test_until_the_store_is_there_calls_are_told_why_and_then_answered(tmp_path:
         assert served.request("POST", "/mcp", headers, PING)[0] == 200
 
 
-def test_metrics_count_calls_and_refusals_and_name_nobody(tmp_path: Path) -> None:
+def test_metrics_count_calls_and_refusals_and_name_no_one(tmp_path: Path) -> None:
     with serving(tmp_path, Performer().perform) as served:
         token, _ = served.tokens.create("ada-lovelace")
         served.call(token, "read_memory", key="project.secret")
         served.request("POST", "/mcp", HEADERS, PING)
 
-        status, told = served.request("GET", "/metrics", {})
+        status, result = served.request("GET", "/metrics", {})
 
-    lines = told.decode().splitlines()
+    lines = result.decode().splitlines()
     assert status == 200
     assert 'kmem_tool_calls_total{outcome="ok",tool="read_memory"} 1.0' in lines
     assert 'kmem_tool_seconds_count{tool="read_memory"} 1.0' in lines
     assert 'kmem_http_requests_total{outcome="token"} 1.0' in lines
-    assert "ada-lovelace" not in told.decode()
-    assert "project.secret" not in told.decode()
+    assert "ada-lovelace" not in result.decode()
+    assert "project.secret" not in result.decode()
 
 
 def test_metrics_of_a_server_that_others_reach_take_a_token(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[], Recall]]:
 
 
 @pytest.mark.parametrize("damage", WITHOUT_VECTORS)
-def test_without_vectors_words_still_answer_and_the_status_tells(
+def test_without_vectors_words_still_answer_and_the_status_shows(
     tmp_path: Path, opened: Callable[[], Recall], damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / "index")
@@ -103,7 +103,7 @@ def test_without_vectors_words_still_answer_and_the_status_tells(
 
 
 @pytest.mark.parametrize("damage", WITHOUT_NOTES)
-def test_without_a_catalogue_there_is_silence_and_the_status_tells(
+def test_without_a_catalogue_there_is_silence_and_the_status_shows(
     tmp_path: Path, opened: Callable[[], Recall], damage: Callable[[Path], None]
 ) -> None:
     damage(tmp_path / "index")

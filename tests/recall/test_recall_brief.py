@@ -1,4 +1,4 @@
-"""What a session is told of the vault as it starts."""
+"""What a session is given of the vault as it starts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,14 +19,14 @@ def ids(injection: Injection) -> list[str]:
     return [hit.note.id for hit in injection.hits]
 
 
-def test_a_session_is_told_of_its_project_and_no_other(house: Services) -> None:
+def test_a_session_is_given_its_project_and_no_other(house: Services) -> None:
     injection = begin(house.over(*VAULT))
 
     assert set(ids(injection)) == {"queue", "auth", "lint"}
     assert CSS.title not in injection.block
 
 
-def test_notes_of_no_project_are_told_in_each(house: Services) -> None:
+def test_notes_of_no_project_are_reported_in_each(house: Services) -> None:
     everywhere = note("tone", "Answers are short", "Ada wants short answers.", scope=Scope.GLOBAL, kind=NoteKind.PREFERENCE)
 
     assert ids(begin(house.over(CSS, everywhere))) == ["tone"]
@@ -52,7 +52,7 @@ def test_at_most_fifteen_titles_and_three_hundred_tokens(house: Services, length
     assert 0 < injection.tokens <= 300
 
 
-def test_a_note_of_another_session_is_not_told(house: Services) -> None:
+def test_a_note_of_another_session_is_not_reported(house: Services) -> None:
     mine, theirs = (replace(QUEUE, id=who, path=f"{who}.md", scope=Scope.SESSION, session=who) for who in ("one", "two"))
 
     assert ids(begin(house.over(mine, theirs))) == ["one"]
@@ -71,17 +71,17 @@ def test_a_note_of_another_session_is_not_told(house: Services) -> None:
     ],
     ids=lambda note: f"{note.status.value}, {note.kind.value}",
 )
-def test_some_notes_are_never_told(house: Services, never: object) -> None:
+def test_some_notes_are_never_reported(house: Services, never: object) -> None:
     assert isinstance(never, type(QUEUE))
 
     assert ids(begin(house.over(never, AUTH))) == ["auth"]
 
 
-def test_a_replaced_note_is_not_told(house: Services) -> None:
+def test_a_replaced_note_is_not_reported(house: Services) -> None:
     assert ids(begin(house.over(replace(AUTH, supersedes=("queue",)), QUEUE))) == ["auth"]
 
 
-def test_nothing_is_told_twice_in_a_session(house: Services) -> None:
+def test_nothing_is_reported_twice_in_a_session(house: Services) -> None:
     house.over(*VAULT)
 
     assert len(begin(house).hits) == 3
@@ -89,7 +89,7 @@ def test_nothing_is_told_twice_in_a_session(house: Services) -> None:
     assert len(begin(house, session="two").hits) == 3
 
 
-def test_copies_of_a_note_are_told_once(house: Services) -> None:
+def test_copies_of_a_note_are_reported_once(house: Services) -> None:
     assert ids(begin(house.over(QUEUE, replace(QUEUE, path="decisions/conflicted copy.md")))) == ["queue"]
 
 
@@ -116,7 +116,7 @@ def test_what_was_opened_in_two_sessions_comes_first(house: Services) -> None:
     assert ids(begin(house))[0] == "nb"
 
 
-def test_what_five_sessions_were_told_of_and_nobody_opened_rests(house: Services) -> None:
+def test_what_five_sessions_were_reported_and_no_one_opened_rests(house: Services) -> None:
     house.over(SAME[0])
     for each in range(5):
         begin(house, session=f"s{each}")
@@ -142,7 +142,7 @@ def test_a_title_that_claims_nothing_gives_way_to_the_first_sentence(house: Serv
     assert "parseQueue drops the last job of a batch" in injection.block.replace("`", "")
 
 
-def test_an_old_state_is_not_told_as_one_of_today(house: Services) -> None:
+def test_an_old_state_is_not_reported_as_one_of_today(house: Services) -> None:
     failing = note("f", "The lint check is failing on main", "Since Tuesday.", project="mycelia")
     house.over(failing, AUTH)
     assert "f" in ids(begin(house))
@@ -151,7 +151,7 @@ def test_an_old_state_is_not_told_as_one_of_today(house: Services) -> None:
     assert ids(begin(house, session="later")) == ["auth"]
 
 
-def test_a_name_that_a_shell_would_run_is_not_told(house: Services) -> None:
+def test_a_name_that_a_shell_would_run_is_not_reported(house: Services) -> None:
     hostile = replace(QUEUE, id="", path="a; rm -rf ~.md")
 
     assert ids(begin(house.over(hostile, AUTH))) == ["auth"]

@@ -51,7 +51,7 @@ def test_columns_read_on_from_earlier_ones_are_those_read_anew(steps: list[Step]
         catalogue.close()
 
 
-def test_whoever_looks_again_after_very_long_reads_it_all_anew(tmp_path: Path) -> None:
+def test_anyone_who_looks_again_after_very_long_reads_it_all_anew(tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path / "catalogue.db")
     carry_out(catalogue, [("put", 0, 1), ("put", 1, 1)])
     columns = catalogue.columns()
@@ -68,7 +68,7 @@ def test_whoever_looks_again_after_very_long_reads_it_all_anew(tmp_path: Path) -
 OF_PROJECTS = (("a", "plum", Scope.PROJECT, 1), ("b", "", Scope.GLOBAL, 900), ("c", "pear", Scope.PROJECT, 2))
 
 
-def test_notes_of_a_project_and_of_none_are_told_from_others_with_their_passages(tmp_path: Path) -> None:
+def test_notes_of_a_project_and_of_none_are_distinguished_from_others_with_their_passages(tmp_path: Path) -> None:
     catalogue = Catalogue(tmp_path / "catalogue.db")
     with catalogue.writing() as writer:
         for id, project, scope, words in OF_PROJECTS:

@@ -36,9 +36,9 @@ def of_kind(kind: NoteKind, title: str = "Something") -> Note:
 
 @pytest.mark.parametrize("name", ["score", "meaning", "words", "around", "title", "named", "covered"])
 def test_what_spoke_for_a_note_is_a_figure_as_it_is(name: str) -> None:
-    told: dict[str, Any] = {name: 0.375}
+    content: dict[str, Any] = {name: 0.375}
 
-    assert figure(name, **told) == 0.375
+    assert figure(name, **content) == 0.375
 
 
 def test_how_much_a_note_matters_is_a_figure() -> None:
@@ -85,8 +85,8 @@ def test_a_question_may_ask_for_a_decision(text: str, kind: NoteKind, value: int
         ("ok, commit it", NoteKind.FACT, 0),
     ],
 )
-def test_who_tells_to_act_may_have_preferences(text: str, kind: NoteKind, value: int) -> None:
-    assert figure("preference told to act", text, of=of_kind(kind)) == value
+def test_who_asks_to_act_may_have_preferences(text: str, kind: NoteKind, value: int) -> None:
+    assert figure("preference and instruction", text, of=of_kind(kind)) == value
     assert figure("preference", text, of=of_kind(kind)) == (kind is NoteKind.PREFERENCE)
 
 
@@ -182,7 +182,7 @@ def test_the_parts_add_up_to_the_probability(habit: float) -> None:
         assert sum(SHIPPED.parts(row.tolist(), habit).values()) == pytest.approx(gate.logit(probability))
 
 
-def test_a_part_is_told_for_every_weight_for_habit_and_for_what_was_there_before() -> None:
+def test_a_part_is_reported_for_every_weight_for_habit_and_for_what_was_there_before() -> None:
     assert set(SHIPPED.parts(ROWS[0].tolist())) == {*SHIPPED.weights, "habit", "bias"}
 
 
@@ -197,7 +197,7 @@ def test_the_shipped_gate_is_for_the_local_space_and_no_other() -> None:
 
 
 def held(**changed: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "fitted": "2026-03-01",
         "space": "local",
         "weights": {"score": 2.0},
@@ -206,7 +206,7 @@ def held(**changed: Any) -> dict[str, Any]:
         "second": 1.5,
         "doubt": 0.03,
     }
-    return told | changed
+    return content | changed
 
 
 def test_a_gate_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def found(index: Index, text: str, **how: Any) -> dict[str, tuple[bool, bool]]:
 
 
 class Failing:
-    """An embedder of another space whose service is away until told otherwise."""
+    """An embedder of another space whose service is away until reported otherwise."""
 
     def __init__(self) -> None:
         self.works = False
@@ -193,7 +193,7 @@ def test_a_name_that_is_not_text_is_counted_and_passed_over(tmp_path: Path) -> N
     index.close()
 
 
-def test_half_a_surrogate_in_a_note_hurts_nobody(tmp_path: Path) -> None:
+def test_half_a_surrogate_in_a_note_hurts_no_one(tmp_path: Path) -> None:
     index = index_at(tmp_path)
 
     index.refresh(Pile(note("odd", "Half \ud800 a pair", "and \udfff another", project="p\ud800", aliases=("\ud800",))))
@@ -513,7 +513,7 @@ def test_an_index_damaged_in_use_answers_without_raising_and_is_made_anew(tmp_pa
 
 
 @pytest.mark.parametrize("damage", [overwrite_catalogue, garble_schema, from_the_future, cut_matrix, remove_manifest])
-def test_damage_is_told(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+def test_damage_is_reported(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     index = index_at(tmp_path)
     index.refresh(Pile(*VAULT))
     index.close()
@@ -599,7 +599,7 @@ def test_an_end_while_texts_are_embedded_costs_only_a_repeat(tmp_path: Path, aft
     index.close()
 
 
-def test_a_refresh_that_is_told_to_stop_keeps_what_it_has(tmp_path: Path) -> None:
+def test_a_refresh_that_is_asked_to_stop_keeps_what_it_has(tmp_path: Path) -> None:
     index = index_at(tmp_path)
     asked = [0]
 
@@ -617,7 +617,7 @@ def test_a_refresh_that_is_told_to_stop_keeps_what_it_has(tmp_path: Path) -> Non
     index.close()
 
 
-def test_a_refresh_that_is_told_to_stop_throws_no_vector_away(tmp_path: Path) -> None:
+def test_a_refresh_that_is_asked_to_stop_throws_no_vector_away(tmp_path: Path) -> None:
     index = index_at(tmp_path)
     index.refresh(Pile(*MANY))
     index.close()
@@ -658,14 +658,14 @@ def test_the_end_of_a_book_is_not_taken_up(tmp_path: Path) -> None:
     index.close()
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     index = index_at(tmp_path)
-    told: list[tuple[int, int]] = []
+    listed: list[tuple[int, int]] = []
 
-    index.refresh(Pile(*MANY), progress=lambda done, total: told.append((done, total)))
+    index.refresh(Pile(*MANY), progress=lambda done, total: listed.append((done, total)))
 
-    assert told[-1] == (450, 450)
-    assert told == sorted(told)
+    assert listed[-1] == (450, 450)
+    assert listed == sorted(listed)
     index.close()
 
 

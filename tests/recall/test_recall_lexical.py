@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kite_memory.recall import lexical
-from kite_memory.recall.lexical import Words
+from kite_memory.recall.lexical import IndexedWords
 from kite_memory.text.stems import edits
 from tests.counts import examples
 
@@ -25,7 +25,7 @@ def connection() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     for number, text in TEXTS.items():
-        lexical.add(connection, number, Words(title="", body=text))
+        lexical.add(connection, number, IndexedWords(title="", body=text))
     yield connection
     connection.close()
 
@@ -73,12 +73,12 @@ def test_a_removed_note_is_not_found(connection: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
-def test_in_a_small_vault_a_telling_word_still_tells(count: int) -> None:
+def test_in_a_small_vault_a_telling_word_still_shows(count: int) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, Words(title="", body="the job queue"))
+    lexical.add(connection, 1, IndexedWords(title="", body="the job queue"))
     for number in range(2, count + 1):
-        lexical.add(connection, number, Words(title="", body=f"something else, number {number}"))
+        lexical.add(connection, number, IndexedWords(title="", body=f"something else, number {number}"))
 
     numbers, scores = lexical.matches(connection, ["job", "queue"], count, 10)
 
@@ -91,7 +91,7 @@ def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     for number in range(1, 400):
-        lexical.add(connection, number, Words(title="", body="the job queue" if number < 300 else "else"))
+        lexical.add(connection, number, IndexedWords(title="", body="the job queue" if number < 300 else "else"))
 
     numbers, scores = lexical.matches(connection, ["queue", "else"], 7, 1000)
 
@@ -105,7 +105,7 @@ def test_a_vault_that_has_grown_meanwhile_is_reckoned_as_it_is() -> None:
 def test_no_prompt_is_taken_for_a_query_language(text: str) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, Words(title="", body=text))
+    lexical.add(connection, 1, IndexedWords(title="", body=text))
     terms = lexical.terms(text)
 
     numbers, _ = lexical.matches(connection, terms, 1, 10)
@@ -161,7 +161,7 @@ def test_edits_are_the_same_both_ways_and_stop_counting_in_time(one: str, other:
 def test_of_many_terms_the_rarest_are_looked_for(connection: sqlite3.Connection) -> None:
     common = [f"{first}{second}mmon" for first in "bcdfghkl" for second in "aeiou"]
     for number in range(100, 140):
-        lexical.add(connection, number, Words(title="", body=" ".join(common)))
+        lexical.add(connection, number, IndexedWords(title="", body=" ".join(common)))
     wanted = [*common, "queue", "nowhere"]
 
     chosen = lexical.rarest_terms(connection, wanted, 1000)
@@ -182,9 +182,9 @@ def test_of_words_that_many_notes_hold_one_is_enough(connection: sqlite3.Connect
 def test_a_rare_word_finds_the_oldest_note_beside_words_that_all_hold() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, Words(title="Quince jelly"))
+    lexical.add(connection, 1, IndexedWords(title="Quince jelly"))
     for number in range(2, 9_002):
-        lexical.add(connection, number, Words(title="orchard meadow"))
+        lexical.add(connection, number, IndexedWords(title="orchard meadow"))
 
     wanted = lexical.rarest_terms(connection, ["orchard", "meadow", "quince"], 9_001)
     numbers, _ = lexical.matches(connection, wanted, 9_001, 1000)
@@ -197,7 +197,7 @@ def test_a_rare_word_finds_the_oldest_note_beside_words_that_all_hold() -> None:
 
 def test_the_best_matches_come_first_and_no_more_than_asked(connection: sqlite3.Connection) -> None:
     for number in range(100, 300):
-        lexical.add(connection, number, Words(title="", body="plum " * (number % 7 + 1) + "jam " * 20))
+        lexical.add(connection, number, IndexedWords(title="", body="plum " * (number % 7 + 1) + "jam " * 20))
 
     numbers, scores = lexical.matches(connection, ["plum"], 200, 50)
 
@@ -221,9 +221,9 @@ def in_names(connection: sqlite3.Connection, text: str, total: int) -> dict[int,
 def test_titles_and_names_are_measured_apart_however_small_the_vault(total: int) -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
-    lexical.add(connection, 1, Words(title="The quince hedge", named="Ada", body="It is cut in spring."))
+    lexical.add(connection, 1, IndexedWords(title="The quince hedge", named="Ada", body="It is cut in spring."))
     for number in range(2, total + 1):
-        lexical.add(connection, number, Words(title=f"Something else {number}", body="It is cut in autumn."))
+        lexical.add(connection, number, IndexedWords(title=f"Something else {number}", body="It is cut in autumn."))
 
     of_title, of_name = in_names(connection, "quince hedges", total)[1], in_names(connection, "Ada", total)[1]
     of_body = in_names(connection, "cut in spring", total).get(1, (0.0, 0.0))
@@ -238,7 +238,7 @@ def test_a_title_s_words_tell_less_where_all_titles_have_them() -> None:
     connection = sqlite3.connect(":memory:")
     connection.executescript(lexical.SCHEMA)
     for number in range(1, 11):
-        lexical.add(connection, number, Words(title=f"hedge {'quince' if number == 1 else 'privet'}"))
+        lexical.add(connection, number, IndexedWords(title=f"hedge {'quince' if number == 1 else 'privet'}"))
 
     rare, common = in_names(connection, "quince", 10)[1][0], in_names(connection, "hedge", 10)[1][0]
     connection.close()
@@ -248,7 +248,7 @@ def test_a_title_s_words_tell_less_where_all_titles_have_them() -> None:
 
 def test_in_a_small_vault_and_in_a_large_one_titles_are_measured_alike(connection: sqlite3.Connection) -> None:
     for number in range(10, 130):
-        lexical.add(connection, number, Words(title=f"hedge {number}", named="Ada" if number % 9 == 0 else ""))
+        lexical.add(connection, number, IndexedWords(title=f"hedge {number}", named="Ada" if number % 9 == 0 else ""))
     numbers = [10, 18, 27]
 
     small, large = (lexical.in_names(connection, ["18", "ada", "27"], numbers, total) for total in (99, 100))
@@ -259,8 +259,8 @@ def test_in_a_small_vault_and_in_a_large_one_titles_are_measured_alike(connectio
 
 
 def test_what_was_said_about_a_note_leads_to_it_and_counts_less_than_its_own_words(connection: sqlite3.Connection) -> None:
-    lexical.add(connection, 10, Words(title="Frost", body="the espalier is covered", said=""))
-    lexical.add(connection, 11, Words(title="Frost", body="", said="the espalier is covered"))
+    lexical.add(connection, 10, IndexedWords(title="Frost", body="the espalier is covered", said=""))
+    lexical.add(connection, 11, IndexedWords(title="Frost", body="", said="the espalier is covered"))
 
     numbers, scores = lexical.matches(connection, ["espalier"], 1_000, 10)
 
@@ -269,14 +269,14 @@ def test_what_was_said_about_a_note_leads_to_it_and_counts_less_than_its_own_wor
 
 
 def test_words_of_what_was_said_are_not_named(connection: sqlite3.Connection) -> None:
-    lexical.add(connection, 10, Words(title="Frost", body="cover the trees", said="the espalier froze"))
+    lexical.add(connection, 10, IndexedWords(title="Frost", body="cover the trees", said="the espalier froze"))
 
     assert lexical.matched_words(connection, ["espalier", "froze"], [10]) == {10: ()}
     assert lexical.matched_words(connection, ["espalier", "trees"], [10]) == {10: ("trees",)}
 
 
 def test_who_removes_a_note_removes_what_was_said_about_it(connection: sqlite3.Connection) -> None:
-    lexical.add(connection, 10, Words(title="Frost", said="the espalier froze"))
+    lexical.add(connection, 10, IndexedWords(title="Frost", said="the espalier froze"))
 
     lexical.remove(connection, 10)
 

@@ -44,11 +44,11 @@ def test_what_the_prompt_says_itself_is_not_named() -> None:
     assert ids(prompt=f"Implement this: {QUEUE.title}. {QUEUE.body}") == ["auth"]
 
 
-def test_a_conversation_that_a_note_tells_of_is_not_named_beside_it() -> None:
-    told = replace(TALK, evidence=("claude-code:1#2",))
+def test_a_conversation_that_a_note_mentions_is_not_named_beside_it() -> None:
+    changed = replace(TALK, evidence=("claude-code:1#2",))
     noted = [replace(LIKELY[0], note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
-    assert [each.id for each in pointing.pointers("which?", noted, [told], listed={})] == ["queue"]
+    assert [each.id for each in pointing.pointers("which?", noted, [changed], listed={})] == ["queue"]
 
 
 def test_among_few_notes_one_that_stands_out_is_named() -> None:

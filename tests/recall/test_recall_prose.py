@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.recall.lexical import Words
+from kite_memory.recall.lexical import IndexedWords
 from kite_memory.recall.prose import passages, prose, searchable, unlinked
 from tests.counts import examples
 from tests.recall.notes import QUEUE, note
@@ -32,7 +32,7 @@ def test_lines_of_mere_links_say_nothing() -> None:
 def test_all_that_names_a_note_can_be_searched() -> None:
     named = note("n", "Title", "Body", aliases=("other",), triggers=("when it burns",), tags=("fire",), entities=("Ada", "kiln"))
 
-    assert searchable(named, "we said so") == Words(
+    assert searchable(named, "we said so") == IndexedWords(
         title="Title", named="other\nwhen it burns\nfire\nAda, kiln", body="Body", said="we said so"
     )
 
@@ -84,8 +84,8 @@ def test_what_is_private_or_a_key_is_in_no_passage_however_many_it_would_reach_o
     private = "The willow story is for nobody. " * 120
     key = "\n".join(("-----BEGIN PRIVATE KEY-----", *["Tm9ib2R5IG93bnMgdGhpcyBrZXksIHdoaWNoIG9wZW5zIG5vIGRvb3I0"] * 60))
 
-    told = passages(note("n", "Title", f"Prune.\n\n<private>{private}</private>\n\n{key}\n-----END PRIVATE KEY-----\n\nGraft."))
+    result = passages(note("n", "Title", f"Prune.\n\n<private>{private}</private>\n\n{key}\n-----END PRIVATE KEY-----\n\nGraft."))
 
-    assert "Prune." in told[0]
-    assert "Graft." in told[-1]
-    assert not any("willow" in passage or "Tm9ib2R5" in passage for passage in told)
+    assert "Prune." in result[0]
+    assert "Graft." in result[-1]
+    assert not any("willow" in passage or "Tm9ib2R5" in passage for passage in result)

@@ -55,9 +55,9 @@ def test_a_fragment_is_shown_with_its_title() -> None:
 
 
 def test_what_the_title_says_already_is_said_once() -> None:
-    told = hit("Port 8080 is taken", title="Port 8080 is taken.")
+    result = hit("Port 8080 is taken", title="Port 8080 is taken.")
 
-    assert "\nPort 8080 is taken\n</vault-context>" in block([told]).text
+    assert "\nPort 8080 is taken\n</vault-context>" in block([result]).text
 
 
 def test_links_are_shown_as_the_words_a_reader_sees() -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from kite_memory.errors import StateNewer
 from kite_memory.recall.delivery import Delivery, give
-from kite_memory.recall.session_memory import Given, Occasion, SessionMemory
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 
 
 def occasion(number: int, *, at: datetime = NOW, session: str = "one") -> Occasion:
-    given = (Given(note="queue", score=0.5),)
+    given = (ShownNote(note="queue", score=0.5),)
     return Occasion(at=at, session=session, project="mycelia", head=f"prompt {number}", reason="why", given=given)
 
 
@@ -71,7 +71,7 @@ class TestDelivery:
         assert [each.head for each in memory.last(5)] == ["prompt 1"]
         memory.close()
 
-    def test_what_is_on_its_way_is_given_to_nobody_else_until_it_is_lost(self, tmp_path: Path) -> None:
+    def test_what_is_on_its_way_is_given_to_no_one_else_until_it_is_lost(self, tmp_path: Path) -> None:
         memory, first, second = SessionMemory(tmp_path / "memory.db"), Delivery(), Delivery()
         assert give(memory, ["queue", "auth"], occasion(1), first)
 
@@ -223,15 +223,15 @@ def test_files_are_the_owner_s_alone_whatever_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
-def test_prompts_that_were_given_a_note_are_told_without_the_silent_ones(tmp_path: Path) -> None:
+def test_prompts_that_were_given_a_note_are_reported_without_the_silent_ones(tmp_path: Path) -> None:
     with closing(SessionMemory(tmp_path / "memory.db")) as memory:
         for number in range(20):
-            given = (Given(note=f"n{number}", score=0.9),) if number % 9 == 0 else ()
+            given = (ShownNote(note=f"n{number}", score=0.9),) if number % 9 == 0 else ()
             at = datetime(2026, 3, 1, 9, number, tzinfo=UTC)
             memory.record(Occasion(at=at, session="s", project="p", head=f"prompt {number}", reason="", given=given))
 
-        told = memory.last(2, silent=False)
+        last = memory.last(2, silent=False)
 
-        assert [occasion.head for occasion in told] == ["prompt 18", "prompt 9"]
-        assert memory.silent_since(told[-1].at) == 9
+        assert [occasion.head for occasion in last] == ["prompt 18", "prompt 9"]
+        assert memory.silent_since(last[-1].at) == 9
         assert [occasion.head for occasion in memory.last(2)] == ["prompt 19", "prompt 18"]

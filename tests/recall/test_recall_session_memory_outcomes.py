@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit, Judged, Question, Verdict
-from kite_memory.recall.session_memory import Given, Occasion, Ruled, Ruling, SessionMemory
+from kite_memory.recall.session_memory import Occasion, Ruled, Ruling, SessionMemory, ShownNote
 from kite_memory.recall.tallies import Count, Moment, Tally, Week, habit, mondays
 from kite_memory.recall.uptake import Outcome, Uptake
 from tests.recall.notes import note
@@ -42,7 +42,7 @@ def memory(tmp_path: Path) -> Iterator[SessionMemory]:
 
 
 def show(memory: SessionMemory, *notes: str, session: str = "one", at: datetime = NOW, moment: Moment = "prompt") -> None:
-    given = tuple(Given(note=name, score=0.5) for name in notes)
+    given = tuple(ShownNote(note=name, score=0.5) for name in notes)
     memory.record(Occasion(at=at, session=session, project="mycelia", head="ask", reason="why", given=given, moment=moment))
 
 
@@ -64,8 +64,8 @@ def test_what_was_shown_is_open_until_it_is_settled(memory: SessionMemory) -> No
         ("two", "queue", "late"),
     ]
     assert [each.given for each in memory.last(2)] == [
-        (Given(note="queue", score=0.5),),
-        (Given(note="queue", score=0.5, standing="used", why=USED.why), Given(note="auth", score=0.5)),
+        (ShownNote(note="queue", score=0.5),),
+        (ShownNote(note="queue", score=0.5, standing="used", why=USED.why), ShownNote(note="auth", score=0.5)),
     ]
 
 
@@ -123,7 +123,7 @@ def test_what_another_process_settles_is_counted(memory: SessionMemory, tmp_path
     assert memory.tallies()["queue"].used == 1
 
 
-def test_weeks_are_told_the_latest_first_by_moment_and_with_the_silent_prompts(memory: SessionMemory) -> None:
+def test_weeks_are_reported_the_latest_first_by_moment_and_with_the_silent_prompts(memory: SessionMemory) -> None:
     show(memory, "queue", "auth", at=NOW - timedelta(weeks=1))
     settle(memory, IGNORED)
     show(memory, "queue")
@@ -140,7 +140,7 @@ def test_weeks_are_told_the_latest_first_by_moment_and_with_the_silent_prompts(m
         Week(monday=MONDAY - timedelta(weeks=2)),
     )
     assert [week.name for week in weeks] == ["2026-W09", "2026-W08", "2026-W07"]
-    assert (weeks[0].count.shown, weeks[0].count.told) == (3, 2)
+    assert (weeks[0].count.shown, weeks[0].count.known) == (3, 2)
 
 
 @given(st.integers(0, 20 * 366 * 24), st.integers(1, 60))
@@ -186,7 +186,7 @@ def test_texts_go_after_thirty_days_figures_after_a_hundred_and_eighty_and_talli
     assert memory.tallies() == {"queue": Tally(shown=2, used=2), "auth": Tally(shown=1), "lint": Tally(shown=1)}
 
 
-def test_what_nobody_settled_in_thirty_days_is_not_waited_for_any_longer(memory: SessionMemory) -> None:
+def test_what_no_one_settled_in_thirty_days_is_not_waited_for_any_longer(memory: SessionMemory) -> None:
     show(memory, "queue", at=NOW - timedelta(days=31))
 
     memory.prune(NOW)
@@ -255,7 +255,7 @@ def test_a_file_of_the_first_version_is_brought_over_whole(tmp_path: Path) -> No
 
     assert memory.shown("one") == {"queue"}
     assert [(each.head, each.at) for each in memory.last(9)] == [("second", NOW + timedelta(seconds=1)), ("first", NOW)]
-    assert memory.last(9)[1].given == (Given(note="queue", score=0.5), Given(note="auth", score=0.25))
+    assert memory.last(9)[1].given == (ShownNote(note="queue", score=0.5), ShownNote(note="auth", score=0.25))
     assert [each.note for each in memory.shown_open(NOW + timedelta(days=1))] == ["queue", "auth"]
     assert memory.tallies() == {"queue": Tally(shown=1), "auth": Tally(shown=1)}
     assert [(week.prompts, week.silent) for week in memory.weekly(1, NOW)] == [(2, 1)]
@@ -300,7 +300,7 @@ def test_a_habit_leans_to_what_was_oftener_and_never_quite_gets_there(used: int,
 
 
 @pytest.mark.parametrize("outcome", ["used", "ignored", "unknown"])
-def test_every_outcome_comes_back_as_it_was_told(memory: SessionMemory, outcome: Outcome) -> None:
+def test_every_outcome_comes_back_as_it_was_reported(memory: SessionMemory, outcome: Outcome) -> None:
     show(memory, "queue")
 
     settle(memory, Uptake(outcome=outcome, why="x" * 1_000 + "\ud800"))

@@ -52,7 +52,7 @@ def test_the_newest_comes_first() -> None:
     assert situation.commands == ("make lint", "make test", "make")
 
 
-def test_what_failed_is_told() -> None:
+def test_what_failed_is_reported() -> None:
     events = [
         event(1, "ladder not found", EventType.TOOL_RESULT, status="failed"),
         event(2, "all well", EventType.TOOL_RESULT, status="ok"),

@@ -1,4 +1,4 @@
-"""Whether a note was taken up, told from what the agent came out with that nobody had said before."""
+"""Whether a note was taken up, distinguished from what the agent came out with that no one had said before."""
 
 from dataclasses import replace
 
@@ -102,14 +102,14 @@ def test_what_somebody_else_said_first_proves_nothing_either_way(teller: Event) 
     found = read(teller, said(3, "RuleLoader reads one file."))
 
     assert found.outcome == "unknown"
-    assert found.why.startswith("the agent had just been told of it: “RuleLoader”")
+    assert found.why.startswith("the agent had just been given it: “RuleLoader”")
 
 
 def test_what_a_tool_repeats_after_the_agent_takes_nothing_back() -> None:
     assert read(ran(2, "grep -r RuleLoader"), printed(3, "class RuleLoader"), said(4, "RuleLoader is here.")).outcome == "used"
 
 
-def test_where_everything_had_been_said_nobody_can_tell() -> None:
+def test_where_everything_had_been_said_no_one_can_tell() -> None:
     everything = event(0, f"{LINT.title} {LINT.body} {' '.join(LINT.entities)}")
 
     found = read(said(2, "I start make lint-all --fix."), before=(everything,))
@@ -118,12 +118,12 @@ def test_where_everything_had_been_said_nobody_can_tell() -> None:
 
 
 @pytest.mark.parametrize("after", [(), (printed(2, "ok"), event(3, "RuleLoader, please"))])
-def test_nobody_can_tell_before_the_agent_has_done_anything(after: tuple[Event, ...]) -> None:
+def test_no_one_can_tell_before_the_agent_has_done_anything(after: tuple[Event, ...]) -> None:
     assert read(*after).outcome == "unknown"
 
 
 @pytest.mark.parametrize("body", ["", "Be brief.", "It is as it is, and that for a good reason.", "日本語のメモです。"])
-def test_of_a_note_without_anything_distinctive_nobody_can_tell(body: str) -> None:
+def test_of_a_note_without_anything_distinctive_no_one_can_tell(body: str) -> None:
     plain = note("plain", "Be brief", body, entities=("tests",))
 
     assert read(said(2, "Be brief: it is as it is. 日本語のメモです。"), of=plain).outcome == "unknown"

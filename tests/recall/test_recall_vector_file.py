@@ -357,7 +357,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_what_cannot_be_used_is_missing_and_told(tmp_path: Path, damage: Damage, reason: str) -> None:
+def test_what_cannot_be_used_is_missing_and_reported(tmp_path: Path, damage: Damage, reason: str) -> None:
     append(VectorFile(tmp_path, SPACE), 1, 2, 3)
     damage(VectorFile(tmp_path, SPACE).folder)
     sidecar = VectorFile(tmp_path, SPACE)

@@ -10,7 +10,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall import gate
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
-from kite_memory.recall.select import CANDIDATES, Bar, Prompt, Situation, weigh
+from kite_memory.recall.select import CANDIDATES, Prompt, Requirement, Situation, weigh
 from kite_memory.recall.tallies import Tally
 from tests.recall.house import LOCAL, Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
@@ -21,7 +21,7 @@ SHIPPED = gate.shipped()
 
 
 def by_score(*, quiet: float = 0.9, normal: float = 0.5, eager: float = 0.2, second: float = 1.5, doubt: float = 0.03) -> Gate:
-    """A gate that looks at the score alone: its probabilities are easily told."""
+    """A gate that looks at the score alone: its probabilities are easy to predict."""
     return replace(
         SHIPPED,
         weights={"score": 10.0},
@@ -99,7 +99,7 @@ def test_what_was_already_said_is_given_as_the_reason(house: Services) -> None:
     assert house.says(HAIKU).reason.startswith("below threshold")
 
 
-def test_each_part_is_told_beside_its_own_candidate(house: Services) -> None:
+def test_each_part_is_reported_beside_its_own_candidate(house: Services) -> None:
     weighed = house.over(*VAULT, *orchard(9)).weighed(ON_THE_QUEUE)
 
     assert len(weighed.candidates) == len(weighed.parts) == len(weighed.figures) == 12
@@ -154,7 +154,7 @@ class TestWithAJudge:
         assert injection.question.candidates[0].note.id == "queue"
         assert 0.5 < injection.question.candidates[0].score < 0.99
 
-    def test_what_is_certain_is_said_at_once_and_nobody_is_asked(self, house: Services) -> None:
+    def test_what_is_certain_is_said_at_once_and_no_one_is_asked(self, house: Services) -> None:
         house.reopened(fitted=by_score(quiet=0.5), judged=True)
 
         injection = house.over(*VAULT).says(ON_THE_QUEUE)
@@ -207,7 +207,7 @@ class TestWithAJudge:
         assert question is not None
         assert {hit.note.id for hit in question.candidates} == {"n0", "n1", "n2"}
 
-    def test_it_is_told_what_was_said_before_and_what_the_gate_saw(self, judged: Services) -> None:
+    def test_it_learns_what_was_said_before_and_what_the_gate_saw(self, judged: Services) -> None:
         judged.over(*VAULT)
 
         situation = Situation(exchange="The workers stalled.")
@@ -228,7 +228,7 @@ def test_a_note_ignored_again_and_again_gives_way(house: Services) -> None:
         prompt = Prompt(text=ON_THE_QUEUE, project="mycelia")
         tallies = {"queue": tally}
         weighed = weigh(
-            index, prompt, Bar(gate=SHIPPED), shown=(), now=house.now.timestamp(), limit=2, tallies=tallies, all_too=True
+            index, prompt, Requirement(gate=SHIPPED), shown=(), now=house.now.timestamp(), limit=2, tallies=tallies, all_too=True
         )
         return weighed.candidates[0].score
 

@@ -107,7 +107,7 @@ _NOISE = re.compile(r"\\n|\d+→|\x1b\[[0-9;]*m|[\s\\│>\u200b-\u200d\u2060\ufe
 
 
 def left_of(secret: str, text: str) -> str:
-    """A piece of ``secret`` that can still be read in ``text``, however it is written; nothing where there is none."""
+    """A piece of ``secret`` that can still be read in ``text``, however it is written; empty if it cannot."""
     text = re.sub(r"\[redacted:[a-z0-9-]+\]", "[…]", text)
     readings = [text, _NOISE.sub("", text)]
     for run in re.findall(r"[A-Za-z0-9+/_-]{12,}={0,2}", text):

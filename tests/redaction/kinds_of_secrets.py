@@ -37,7 +37,7 @@ class Kind:
     name: str
     make: Maker
     named: str = ""
-    """What such a secret goes by where nothing in it tells it from a hash or an identifier."""
+    """The names of such a secret, where nothing in it distinguishes it from a hash or an identifier."""
 
 
 def spell(rng: random.Random, parts: tuple[Part, ...]) -> str:

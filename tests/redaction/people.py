@@ -25,16 +25,16 @@ class Case:
     secrets: tuple[str, ...]
 
     def left(self) -> str:
-        """Half of a secret, or more, that is still there; nothing where there is none."""
+        """Half of a secret, or more, that is still there; empty if none is left."""
         around = self.text
         for secret in self.secrets:
             around = around.replace(secret, "\0")
-        told = _MARK.sub("\0", redact(self.text))
+        replaced = _MARK.sub("\0", redact(self.text))
         for secret in self.secrets:
             size = max(4, len(secret) // 2)
             for start in range(max(1, len(secret) - size + 1)):
                 piece = secret[start : start + size]
-                if piece in told and piece not in around:
+                if piece in replaced and piece not in around:
                     return piece
         return ""
 

@@ -1,4 +1,4 @@
-"""Passwords that people make up, which only their name or their place tells; and what a secret may stand in the midst of."""
+"""Passwords that people make up, which only their name or their place shows; and what a secret may stand in the midst of."""
 
 import json
 import random

@@ -125,14 +125,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_password_on_a_command_line_is_told_by_its_place(command: str) -> None:
+def test_a_password_on_a_command_line_is_reported_by_its_place(command: str) -> None:
     assert SECRET not in redact(command.format(SECRET))
 
 
 CHOSEN = "mango" + "tree7"
-"""What nothing but its place tells for a password."""
+"""Passwords that only their place reveals."""
 
-TOLD_BY_THEIR_PLACE = [
+KNOWN_BY_THEIR_PLACE = [
     "ALTER USER ada WITH PASSWORD '{}';",
     "psql -c \"CREATE ROLE ada LOGIN PASSWORD '{}'\"",
     "CREATE USER 'ada'@'%' IDENTIFIED BY '{}';",
@@ -165,8 +165,8 @@ TOLD_BY_THEIR_PLACE = [
 ]
 
 
-@pytest.mark.parametrize("text", TOLD_BY_THEIR_PLACE)
-def test_a_password_that_looks_like_a_word_is_told_by_its_place(text: str) -> None:
+@pytest.mark.parametrize("text", KNOWN_BY_THEIR_PLACE)
+def test_a_password_that_looks_like_a_word_is_reported_by_its_place(text: str) -> None:
     assert CHOSEN not in redact(text.format(CHOSEN))
 
 

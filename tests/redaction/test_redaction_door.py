@@ -15,21 +15,21 @@ TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
 
 
 def test_an_event_without_secrets_is_the_same_object() -> None:
-    told = event(1, "Prune the pear tree in March.", command="git status")
+    result = event(1, "Prune the pear tree in March.", command="git status")
 
-    assert redact_event(told) is told
+    assert redact_event(result) is result
 
 
 def test_text_command_and_path_are_redacted() -> None:
-    told = replace(
+    changed = replace(
         event(1, f"It is {TOKEN}.", EventType.TOOL_CALL, command=f"curl -H 'Authorization: token {TOKEN}' https://api.example"),
         path=f"/home/ada/{TOKEN}.txt",
     )
 
-    out = redact_event(told)
+    out = redact_event(changed)
 
     assert TOKEN not in out.text + out.command + out.path
-    assert out == replace(told, text=out.text, command=out.command, path=out.path)
+    assert out == replace(changed, text=out.text, command=out.command, path=out.path)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_text_command_and_path_are_redacted() -> None:
 def test_what_is_let_through_does_not_depend_on_what_was_known_before(text: str) -> None:
     known: dict[str, str] = {}
 
-    told = [redact_event(event(number, text, command=text), known) for number in (1, 2)]
+    redacted = [redact_event(event(number, text, command=text), known) for number in (1, 2)]
 
-    assert {part for each in told for part in (each.text, each.command)} == {redact(drop_private(text))}
+    assert {part for each in redacted for part in (each.text, each.command)} == {redact(drop_private(text))}
 
 
 @pytest.mark.parametrize("type", [EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.TOOL_RESULT])
-def test_private_words_are_dropped_whoever_repeats_them(type: EventType) -> None:
-    told = event(1, "You said: <private>I am moving to Oslo</private> plant pears.", type)
+def test_private_words_are_dropped_no_matter_who_repeats_them(type: EventType) -> None:
+    result = event(1, "You said: <private>I am moving to Oslo</private> plant pears.", type)
 
-    assert redact_event(told).text == "You said:  plant pears."
+    assert redact_event(result).text == "You said:  plant pears."
 
 
 def test_a_message_that_is_all_private_is_empty() -> None:

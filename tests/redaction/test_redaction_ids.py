@@ -16,9 +16,9 @@ FIELDS = ("id", "session", "parent", "call", "tool")
 def test_a_secret_in_an_id_of_an_event_is_not_kept(field: str) -> None:
     given: dict[str, Any] = {field: f"x {TOKEN}"}
 
-    told = redact_event(replace(event(1, "Prune the pear tree."), **given))
+    redacted = redact_event(replace(event(1, "Prune the pear tree."), **given))
 
-    assert TOKEN not in getattr(told, field)
+    assert TOKEN not in getattr(redacted, field)
 
 
 def test_two_ids_with_secrets_stay_two_and_one_stays_one() -> None:

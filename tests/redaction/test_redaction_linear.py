@@ -1,4 +1,4 @@
-"""Redacting takes time linear in the text, whoever wrote it."""
+"""Redacting takes time linear in the text, no matter who wrote it."""
 
 import importlib
 import pkgutil

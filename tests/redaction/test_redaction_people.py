@@ -56,7 +56,7 @@ def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:
     ],
 )
 def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: str) -> None:
-    told = redact(text)
+    redacted = redact(text)
 
     assert "[redacted:" in told
     assert all(piece not in told for piece in (secret[:5], secret[-5:]))

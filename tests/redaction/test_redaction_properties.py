@@ -83,9 +83,9 @@ def test_plain_text_is_clean(text: str) -> None:
 @given(TEXTS, TEXTS)
 @settings(deadline=None, max_examples=examples(200))
 def test_an_event_is_redacted_once_and_for_all(text: str, command: str) -> None:
-    told = replace(event(1, text, EventType.TOOL_CALL), command=command)
+    changed = replace(event(1, text, EventType.TOOL_CALL), command=command)
 
-    once = redact_event(told)
+    once = redact_event(changed)
 
     assert redact_event(once) == once
-    assert (once is told) == (once == told)
+    assert (once is changed) == (once == changed)

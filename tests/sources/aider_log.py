@@ -43,16 +43,16 @@ class Project:
         self.path = self.folder / HISTORY
         self.source = Aider(lambda: [str(self.folder)], own=[self.folder] if own else (), own_state=folder / "state", clock=clock)
 
-    def looks(self, told: Log | bytes, cursor: Cursor | None = None) -> list[ReadResult]:
+    def looks(self, log: Log | bytes, cursor: Cursor | None = None) -> list[ReadResult]:
         """Until the end of the file: a look ends with each run."""
-        self.path.write_bytes(told if isinstance(told, bytes) else told.bytes)
+        self.path.write_bytes(log if isinstance(log, bytes) else log.bytes)
         looks = [self.source.read(self.path, cursor, budget=4 * 1024 * 1024)]
         while looks[-1].more:
             looks.append(self.source.read(self.path, looks[-1].cursor, budget=4 * 1024 * 1024))
         return looks
 
-    def look(self, told: Log | bytes) -> ReadResult:
-        (look,) = self.looks(told)
+    def look(self, log: Log | bytes) -> ReadResult:
+        (look,) = self.looks(log)
         return look
 
 

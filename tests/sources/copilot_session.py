@@ -20,19 +20,19 @@ class Session:
         given = {"cwd": "/home/ada/orchard", "gitRoot": "/home/ada/orchard", "branch": "main", **context}
         self.row("session.start", sessionId=SESSION, version=1, producer="copilot-agent", copilotVersion="1.0.71", context=given)
 
-    def row(self, kind: str, /, **told: Any) -> str:
+    def row(self, kind: str, /, **value: Any) -> str:
         name = f"{len(self.rows) + 1:08x}-0000-4000-8000-000000000000"
         at = (BEGIN + timedelta(seconds=len(self.rows))).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         before = self.rows[-1]["id"] if self.rows else None
-        self.rows.append({"type": kind, "data": told, "id": name, "timestamp": at, "parentId": before})
+        self.rows.append({"type": kind, "data": value, "id": name, "timestamp": at, "parentId": before})
         return name
 
-    def user(self, content: str, **told: Any) -> str:
+    def user(self, content: str, **value: Any) -> str:
         wrapped = f"<current_datetime>2026-07-02T11:00:00+02:00</current_datetime>\n\n{content}"
-        return self.row("user.message", content=content, transformedContent=wrapped, attachments=[], **told)
+        return self.row("user.message", content=content, transformedContent=wrapped, attachments=[], **value)
 
-    def assistant(self, content: str, *requests: dict[str, Any], **told: Any) -> str:
-        return self.row("assistant.message", content=content, toolRequests=list(requests), **told)
+    def assistant(self, content: str, *requests: dict[str, Any], **value: Any) -> str:
+        return self.row("assistant.message", content=content, toolRequests=list(requests), **value)
 
     def call(self, tool: str, name: str, /, **given: Any) -> str:
         """The answer that asks for a tool, and the client beginning to carry it out."""
@@ -40,10 +40,10 @@ class Session:
         self.row("tool.execution_start", toolCallId=name, toolName=tool, arguments=given)
         return asked
 
-    def result(self, name: str, content: str, **told: Any) -> str:
+    def result(self, name: str, content: str, **value: Any) -> str:
         return self.row(
             "tool.execution_complete",
-            **{"toolCallId": name, "success": True, "result": {"content": content, "detailedContent": content}, **told},
+            **{"toolCallId": name, "success": True, "result": {"content": content, "detailedContent": content}, **value},
         )
 
     def failure(self, name: str, message: str, code: str = "failure") -> str:
@@ -60,14 +60,14 @@ class Home:
         self.own_state = folder / "state"
         self.source = CopilotCli(self.root, own_state=self.own_state)
 
-    def write(self, told: Session | bytes, name: str = f"{SESSION}/events.jsonl") -> Path:
+    def write(self, session: Session | bytes, name: str = f"{SESSION}/events.jsonl") -> Path:
         path = self.root / "session-state" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(told if isinstance(told, bytes) else told.bytes)
+        path.write_bytes(session if isinstance(session, bytes) else session.bytes)
         return path
 
-    def look(self, told: Session | bytes, cursor: Cursor | None = None) -> ReadResult:
-        return self.source.read(self.write(told), cursor, budget=4 * 1024 * 1024)
+    def look(self, session: Session | bytes, cursor: Cursor | None = None) -> ReadResult:
+        return self.source.read(self.write(session), cursor, budget=4 * 1024 * 1024)
 
 
 def a_day() -> Session:

@@ -24,13 +24,13 @@ class Pi:
             {"type": "session", "version": 3, "id": NAME, "timestamp": at(0), "cwd": CWD, **head},
         ]
 
-    def row(self, kind: str, **told: Any) -> None:
+    def row(self, kind: str, **value: Any) -> None:
         number = len(self.rows)
         before = self.rows[-1]["id"] if number > 1 else None
-        self.rows.append({"type": kind, "id": f"{number:08x}", "parentId": before, "timestamp": at(10 * number), **told})
+        self.rows.append({"type": kind, "id": f"{number:08x}", "parentId": before, "timestamp": at(10 * number), **value})
 
-    def message(self, role: str, **told: Any) -> None:
-        self.row("message", message={"role": role, "timestamp": 1_772_442_000_000 + len(self.rows), **told})
+    def message(self, role: str, **value: Any) -> None:
+        self.row("message", message={"role": role, "timestamp": 1_772_442_000_000 + len(self.rows), **value})
 
     def user(self, words: str) -> None:
         self.message("user", content=[{"type": "text", "text": words}])
@@ -74,7 +74,7 @@ class Qwen:
         self.rows: list[dict[str, Any]] = []
         self.now = 0
 
-    def row(self, kind: str, *, after: int = 10, **told: Any) -> None:
+    def row(self, kind: str, *, after: int = 10, **value: Any) -> None:
         self.now += after
         number = len(self.rows) + 1
         self.rows.append(
@@ -87,20 +87,20 @@ class Qwen:
                 "cwd": CWD,
                 "version": "0.15.10",
                 "gitBranch": "main",
-                **told,
+                **value,
             }
         )
 
-    def user(self, *parts: str, **told: Any) -> None:
-        self.row("user", message={"role": "user", "parts": [{"text": part} for part in parts]}, **told)
+    def user(self, *parts: str, **value: Any) -> None:
+        self.row("user", message={"role": "user", "parts": [{"text": part} for part in parts]}, **value)
 
     def assistant(self, *parts: dict[str, Any]) -> None:
         self.row("assistant", model="pear-1", message={"role": "model", "parts": list(parts)})
 
     def result(self, call: str, tool: str, output: str, status: str = "success") -> None:
         part = {"functionResponse": {"id": call, "name": tool, "response": {"output": output}}}
-        told = {"callId": call, "status": status}
-        self.row("tool_result", message={"role": "user", "parts": [part]}, toolCallResult=told)
+        fields = {"callId": call, "status": status}
+        self.row("tool_result", message={"role": "user", "parts": [part]}, toolCallResult=fields)
 
     def system(self, subtype: str, **payload: Any) -> None:
         self.row("system", subtype=subtype, systemPayload=payload)
@@ -137,10 +137,10 @@ class Droid:
             {"type": "session_start", "id": NAME, "title": "Pears", "owner": "ada", "version": 2, "cwd": CWD, **head}
         ]
 
-    def row(self, kind: str, **told: Any) -> None:
+    def row(self, kind: str, **value: Any) -> None:
         number = len(self.rows)
         name = f"{number:08x}-0000-4000-8000-000000000000"
-        self.rows.append({"type": kind, "id": name, "timestamp": at(10 * number), **told})
+        self.rows.append({"type": kind, "id": name, "timestamp": at(10 * number), **value})
 
     def message(self, role: str, *blocks: dict[str, Any]) -> None:
         self.row("message", message={"role": role, "content": list(blocks)})

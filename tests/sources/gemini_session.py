@@ -41,11 +41,11 @@ class GeminiSession:
         return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def message(self, kind: str, content: Any, **fields: Any) -> dict[str, Any]:
-        told = {"id": uuid(self._number), "timestamp": self._now(), "type": kind, "content": content, **fields}
+        result = {"id": uuid(self._number), "timestamp": self._now(), "type": kind, "content": content, **fields}
         self._number += 1
-        self.messages.append(told)
-        self.write(told)
-        return told
+        self.messages.append(result)
+        self.write(result)
+        return result
 
     def write(self, message: dict[str, Any]) -> None:
         """As a line, once more if it stands there already."""
@@ -60,30 +60,30 @@ class GeminiSession:
 
     def gemini(self, text: str = "", *calls: dict[str, Any], **fields: Any) -> dict[str, Any]:
         thoughts = [{"subject": "Hm", "description": "A thought.", "timestamp": self._now()}]
-        told = {"thoughts": thoughts, "model": "gemini-3-pro", **fields}
-        return self.message("gemini", text, **told, **({"toolCalls": list(calls)} if calls else {}))
+        result = {"thoughts": thoughts, "model": "gemini-3-pro", **fields}
+        return self.message("gemini", text, **result, **({"toolCalls": list(calls)} if calls else {}))
 
     def call(
         self, call: str, tool: str, output: Any = None, *, status: str = "success", display: Any = "", error: str = "", **args: Any
     ) -> dict[str, Any]:
         response = {"error": error} if error else {"output": output}
         answered = [{"functionResponse": {"id": call, "name": tool, "response": response}}]
-        told = {"id": call, "name": tool, "args": args, "status": status, "timestamp": self._now(), "resultDisplay": display}
-        return told if output is None and not error else {**told, "result": answered}
+        fields = {"id": call, "name": tool, "args": args, "status": status, "timestamp": self._now(), "resultDisplay": display}
+        return fields if output is None and not error else {**fields, "result": answered}
 
     def checkpoint(self) -> None:
         """All messages at once, as a resumed client writes them: later, and with their calls among their parts."""
         self._number += 600
-        told: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for message in self.messages:
             parts = message["content"] if isinstance(message["content"], list) else [{"text": message["content"]}]
             calls = message.get("toolCalls", ())
             parts = [*parts, *({"functionCall": {key: call[key] for key in ("id", "name", "args")}} for call in calls)]
-            told.append({"id": message["id"], "timestamp": self._now(), "type": message["type"], "content": parts})
+            rows.append({"id": message["id"], "timestamp": self._now(), "type": message["type"], "content": parts})
             results = [part for call in calls for part in call.get("result", ())]
             if results:
-                told.append({"id": f"{message['id']}_response", "timestamp": self._now(), "type": "user", "content": results})
-        self.set(messages=told, lastUpdated=self._now())
+                rows.append({"id": f"{message['id']}_response", "timestamp": self._now(), "type": "user", "content": results})
+        self.set(messages=rows, lastUpdated=self._now())
 
     @property
     def lines(self) -> bytes:
@@ -137,11 +137,11 @@ def a_day() -> GeminiSession:
     day.messages = [{"id": "d0", "timestamp": day.facts["startTime"], "type": "user", "content": [{"text": context()}]}]
     day.set(messages=day.messages)
     day.user("Graft the pear onto the quince — schön langsam 🍐")
-    told = day.gemini("I run the tests first.")
+    settings = day.gemini("I run the tests first.")
     output = "<untrusted_context>\nOutput: E   AssertionError: dry\n1 failed, 2 passed in 0.10s\nExit Code: 1\n</untrusted_context>"
-    told["toolCalls"] = [day.call("call_1", "run_shell_command", output, command="pytest -q", description="Run the tests")]
-    day.write(told)
-    day.message("user", told["toolCalls"][0]["result"])
+    settings["toolCalls"] = [day.call("call_1", "run_shell_command", output, command="pytest -q", description="Run the tests")]
+    day.write(settings)
+    day.message("user", settings["toolCalls"][0]["result"])
     edited = {"filePath": f"{CWD}/pear.py", "diffStat": {"model_added_lines": 2, "model_removed_lines": 1}}
     changed = f"Successfully modified file: {CWD}/pear.py (1 replacements)."
     day.gemini("", day.call("call_2", "replace", changed, file_path="pear.py", display=edited))

@@ -32,9 +32,10 @@ class Rollout:
         self._paginated = paginated
         self._turn = 0
         self.turn = ""
-        told = {"id": thread, "timestamp": self._now(), "cwd": CWD, "originator": "codex-tui", "cli_version": "0.144.0"}
+        fields = {"id": thread, "timestamp": self._now(), "cwd": CWD, "originator": "codex-tui", "cli_version": "0.144.0"}
         self.row(
-            "session_meta", {**told, "source": "cli", "git": {"branch": "main"}, "base_instructions": {"text": "Be kind."}, **meta}
+            "session_meta",
+            {**fields, "source": "cli", "git": {"branch": "main"}, "base_instructions": {"text": "Be kind."}, **meta},
         )
 
     def _now(self) -> str:
@@ -127,21 +128,21 @@ class Home:
     def place(self, thread: str = THREAD, at: datetime = BEGIN) -> Path:
         return self.root / "sessions" / f"{at:%Y/%m/%d}" / f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{thread}.jsonl"
 
-    def write(self, told: Rollout | bytes, path: Path | None = None) -> Path:
+    def write(self, rollout: Rollout | bytes, path: Path | None = None) -> Path:
         if path is None:
-            path = self.place(told.thread, told.begin) if isinstance(told, Rollout) else self.place()
+            path = self.place(rollout.thread, rollout.begin) if isinstance(rollout, Rollout) else self.place()
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(told if isinstance(told, bytes) else told.bytes)
+        path.write_bytes(rollout if isinstance(rollout, bytes) else rollout.bytes)
         return path
 
     def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> ReadResult:
         return self.source.read(path, cursor, budget=budget)
 
-    def look(self, told: Rollout | bytes) -> ReadResult:
-        return self.read(self.write(told))
+    def look(self, rollout: Rollout | bytes) -> ReadResult:
+        return self.read(self.write(rollout))
 
-    def events(self, told: Rollout | bytes) -> tuple[Event, ...]:
-        return self.look(told).events
+    def events(self, rollout: Rollout | bytes) -> tuple[Event, ...]:
+        return self.look(rollout).events
 
     def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> list[ReadResult]:
         """Looks until one reaches the end."""

@@ -31,13 +31,13 @@ class Task:
         self.shown.append({"ts": self.later(10), "type": type, type: kind, "text": text, **fields})
 
     def user(self, *blocks: str | dict[str, Any], details: bool = True) -> None:
-        told = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
-        content = [*told, {"type": "text", "text": DETAILS}] if details else told
+        listed = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+        content = [*listed, {"type": "text", "text": DETAILS}] if details else listed
         self.messages.append({"role": "user", "content": content, "ts": self.later()})
 
     def assistant(self, *blocks: str | dict[str, Any], **fields: Any) -> None:
-        told = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
-        self.messages.append({"role": "assistant", "content": told, "ts": self.later(), **fields})
+        listed = [{"type": "text", "text": block} if isinstance(block, str) else block for block in blocks]
+        self.messages.append({"role": "assistant", "content": listed, "ts": self.later(), **fields})
 
     def begin(self, words: str) -> None:
         self.show("text", words)
@@ -69,20 +69,20 @@ class Storage:
         self.task = self.root / "tasks" / TASK
         self.source: VscodeTasks = kind((self.root,), own_state=folder / "state")
 
-    def write(self, told: Task, *, shown: bool = True, history: bool = True, **facts: Any) -> Path:
+    def write(self, task: Task, /, *, shown: bool = True, history: bool = True, **facts: Any) -> Path:
         self.task.mkdir(parents=True, exist_ok=True)
         if shown:
-            (self.task / SHOWN).write_bytes(told.shown_document)
+            (self.task / SHOWN).write_bytes(task.shown_document)
         if history:
-            (self.task / HISTORY).write_bytes(told.document)
+            (self.task / HISTORY).write_bytes(task.document)
         if facts:
             (self.task / "history_item.json").write_text(json.dumps(facts), encoding="utf-8")
         return self.task / (HISTORY if history else SHOWN)
 
     def look(
-        self, told: Task, cursor: Cursor | None = None, *, shown: bool = True, history: bool = True, **facts: Any
+        self, task: Task, /, cursor: Cursor | None = None, *, shown: bool = True, history: bool = True, **facts: Any
     ) -> ReadResult:
-        return self.source.read(self.write(told, shown=shown, history=history, **facts), cursor, budget=4 * 1024 * 1024)
+        return self.source.read(self.write(task, shown=shown, history=history, **facts), cursor, budget=4 * 1024 * 1024)
 
 
 def a_day() -> Task:

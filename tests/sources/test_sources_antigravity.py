@@ -20,11 +20,11 @@ def look(root: Path, steps: Steps) -> ReadResult:
     return Antigravity(root).read(lay(root, steps), None, budget=1 << 20)
 
 
-def told(events: tuple[Event, ...]) -> list[tuple[str, str, str]]:
+def described(events: tuple[Event, ...]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.role, event.text) for event in events]
 
 
-def test_a_morning_is_told_in_order(tmp_path: Path) -> None:
+def test_a_morning_is_reported_in_order(tmp_path: Path) -> None:
     found = look(tmp_path, a_morning())
 
     assert [(event.type.value, event.tool, event.status, event.text) for event in found.events] == [
@@ -58,7 +58,7 @@ def test_results_find_their_calls_by_what_they_are(tmp_path: Path) -> None:
     assert results == [("list_dir", "one"), ("fly", "two"), ("view_file", "three")]
 
 
-def test_a_result_without_its_call_is_told_all_the_same(tmp_path: Path) -> None:
+def test_a_result_without_its_call_is_reported_all_the_same(tmp_path: Path) -> None:
     steps = Steps()
     steps.add("VIEW_FILE", "lonely")
 
@@ -95,7 +95,7 @@ def test_only_what_a_person_typed_is_theirs(tmp_path: Path) -> None:
     steps.add("CHECKPOINT", "{{ CHECKPOINT 1 }} The user wants the moon.", source="SYSTEM")
     steps.add("USER_INPUT", "<USER_SETTINGS_CHANGE>another model</USER_SETTINGS_CHANGE>", source="USER_EXPLICIT")
 
-    assert told(look(tmp_path, steps).events) == [("user_message", "user", "Mend it")]
+    assert described(look(tmp_path, steps).events) == [("user_message", "user", "Mend it")]
 
 
 def test_who_works_for_another_is_prompted_by_it(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_who_works_for_another_is_prompted_by_it(tmp_path: Path) -> None:
 
     found = Antigravity(tmp_path).read(path, None, budget=1 << 20)
 
-    assert told(found.events) == [("assistant_message", "assistant", "Look for pumps")]
+    assert described(found.events) == [("assistant_message", "assistant", "Look for pumps")]
     assert found.session is not None
     assert found.session.parent == "z-parent"
 
@@ -135,7 +135,7 @@ def test_a_helper_that_was_just_begun_is_waited_for_until_it_is_known_whose_it_i
     assert second.session.parent == "z-parent"
 
 
-def test_a_prompt_that_nobody_answers_is_told_when_it_is_old(tmp_path: Path) -> None:
+def test_a_prompt_that_no_one_answers_is_reported_when_it_is_old(tmp_path: Path) -> None:
     steps, other = Steps(), Steps()
     other.plan(invoke_subagent={"Prompt": "Look for pumps"})
     lay(tmp_path, other, "c-2")
@@ -143,7 +143,7 @@ def test_a_prompt_that_nobody_answers_is_told_when_it_is_old(tmp_path: Path) -> 
     path = lay(tmp_path, steps)
     source = Antigravity(tmp_path, now=lambda: path.stat().st_mtime + 61)
 
-    assert told(source.read(path, None, budget=1 << 20).events) == [("user_message", "user", "Mend it")]
+    assert described(source.read(path, None, budget=1 << 20).events) == [("user_message", "user", "Mend it")]
 
 
 def test_the_folder_is_the_one_of_the_prompt_history(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the files of one agent alone can hold that nobody meant; `tests/contract` has what all of theirs can."""
+"""What the files of one agent alone can hold that no one meant; `tests/contract` has what all of theirs can."""
 
 import contextlib
 import json
@@ -68,7 +68,7 @@ def test_a_link_to_itself_among_sessions_costs_none_of_them(tmp_path: Path, entr
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 class TestPipes:
-    """Nobody writes to them: whoever opened one would wait for ever."""
+    """No one writes to them: any reader of one would wait for ever."""
 
     def done(self, work: threading.Thread) -> bool:
         work.start()
@@ -111,7 +111,7 @@ class TestCursor:
 
         assert (events(found), reasons(found)) == ([], ["value too long"])
 
-    def test_bubbles_whose_names_are_no_names_are_told(self, tmp_path: Path) -> None:
+    def test_bubbles_whose_names_are_no_names_are_reported(self, tmp_path: Path) -> None:
         path = tmp_path / "User" / "globalStorage" / "state.vscdb"
         with closing(EditorState(path)) as state:
             names: list[object] = [{}, [], None, 4]
@@ -154,7 +154,7 @@ class TestOpenCode:
         assert EventType.TOOL_RESULT not in {event.type for event in events(before)}
         assert [event.text for event in events(after) if event.type is EventType.TOOL_RESULT] == ["pump.py"]
 
-    def test_files_cut_anywhere_are_counted_and_told_when_they_are_whole(self, tmp_path: Path) -> None:
+    def test_files_cut_anywhere_are_counted_and_reported_when_they_are_whole(self, tmp_path: Path) -> None:
         session = tmp_path / "storage" / "session" / "p1" / "ses_1.json"
         message = tmp_path / "storage" / "message" / "ses_1" / "msg_1.json"
         part = tmp_path / "storage" / "part" / "msg_1" / "prt_1.json"
@@ -254,7 +254,7 @@ class TestGemini:
 
 
 def test_a_database_left_open_with_a_log_of_its_owners_alone_is_read_without_a_trace(tmp_path: Path) -> None:
-    """In its exclusive mode SQLite keeps the log's index in memory, and nobody else can tell how far the log goes."""
+    """In its exclusive mode SQLite keeps the log's index in memory, and no one else can tell how far the log goes."""
     path = tmp_path / "opencode.db"
     with closing(OpenCodeStore(path)) as store:
         store.connection.execute("PRAGMA locking_mode = EXCLUSIVE")

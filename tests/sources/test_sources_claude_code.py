@@ -24,9 +24,9 @@ def home(tmp_path: Path) -> Home:
 
 
 def greeting(words: str = "prune the pear", *, session: str = SESSION) -> bytes:
-    told = Transcript(session)
-    told.user(words)
-    return told.bytes
+    transcript = Transcript(session)
+    transcript.user(words)
+    return transcript.bytes
 
 
 # Discovery
@@ -84,10 +84,10 @@ def test_a_linked_folder_is_not_walked_into(home: Home, tmp_path: Path) -> None:
 
 
 def test_a_line_without_its_newline_is_read_once_it_is_whole(home: Home) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
-    whole = told.bytes
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
+    whole = transcript.bytes
     path = home.write(whole[:-20])
     first = home.read(path)
     path.write_bytes(whole[:-1])
@@ -101,11 +101,11 @@ def test_a_line_without_its_newline_is_read_once_it_is_whole(home: Home) -> None
 
 
 def test_glued_records_are_both_read(home: Home) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
 
-    look = home.look(told.bytes.replace(b"}\n{", b"}{"))
+    look = home.look(transcript.bytes.replace(b"}\n{", b"}{"))
 
     assert said(look) == ["one", "two"]
     assert reasons(look) == ["glued objects"]
@@ -113,11 +113,11 @@ def test_glued_records_are_both_read(home: Home) -> None:
 
 
 def test_a_record_that_was_cut_off_by_the_next_costs_itself(home: Home) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
-    told.user("three")
-    first, second, third = told.bytes.splitlines(keepends=True)
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
+    transcript.user("three")
+    first, second, third = transcript.bytes.splitlines(keepends=True)
 
     look = home.look(first + second[: len(second) // 2] + third)
 
@@ -286,9 +286,9 @@ def bent(value: Any) -> Iterator[Any]:
 
 
 def rich() -> Transcript:
-    told = a_day()
-    told.call("AskUserQuestion", "toolu_3", questions=[])
-    told.result(
+    result = a_day()
+    result.call("AskUserQuestion", "toolu_3", questions=[])
+    result.result(
         "toolu_3",
         [{"type": "text", "text": "answered"}],
         toolUseResult={
@@ -297,26 +297,26 @@ def rich() -> Transcript:
             "annotations": {"Which?": {"notes": "small"}},
         },
     )
-    told.call("ExitPlanMode", "toolu_4", plan="dig")
-    told.result("toolu_4", "approved", toolUseResult={"plan": "dig"})
-    told.call("Edit", "toolu_5", file_path="a")
-    told.result(
+    result.call("ExitPlanMode", "toolu_4", plan="dig")
+    result.result("toolu_4", "approved", toolUseResult={"plan": "dig"})
+    result.call("Edit", "toolu_5", file_path="a")
+    result.result(
         "toolu_5", "edited", toolUseResult={"filePath": "a", "structuredPatch": [{"lines": ["+a"]}], "file": {"filePath": "b"}}
     )
-    told.attachment(
+    result.attachment(
         "queued_command", prompt=[{"type": "text", "text": "and mulch"}], commandMode="prompt", origin={"kind": "human"}
     )
-    told.user([{"type": "text", "text": "thanks"}], forkedFrom={"sessionId": "x"}, isCompactSummary=False)
-    return told
+    result.user([{"type": "text", "text": "thanks"}], forkedFrom={"sessionId": "x"}, isCompactSummary=False)
+    return result
 
 
 def test_no_bent_line_costs_more_than_itself(home: Home) -> None:
-    told = rich()
-    lines = [json.dumps(row).encode() + b"\n" for row in told.rows]
+    result = rich()
+    lines = [json.dumps(row).encode() + b"\n" for row in result.rows]
     after = Transcript(first=1000)
     after.user("still here")
 
-    for index, row in enumerate(told.rows):
+    for index, row in enumerate(result.rows):
         for shape in bent(copy.deepcopy(row)):
             content = b"".join(lines[:index]) + json.dumps(shape).encode() + b"\n" + b"".join(lines[index + 1 :]) + after.bytes
             look = home.look(content)
@@ -336,15 +336,15 @@ def at_rest(path: Path) -> Path:
 
 
 def test_the_last_line_of_a_file_at_rest_is_read_without_its_newline(home: Home) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
-    path = home.write(told.bytes.removesuffix(b"\n"))
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
+    path = home.write(transcript.bytes.removesuffix(b"\n"))
     before = home.read(path)
 
     look = home.read(at_rest(path), before.cursor)
-    told.user("three")
-    path.write_bytes(told.bytes)
+    transcript.user("three")
+    path.write_bytes(transcript.bytes)
     grown = home.read(path, look.cursor)
 
     assert (said(before), said(look), said(grown)) == (["one"], ["two"], ["three"])
@@ -353,14 +353,14 @@ def test_the_last_line_of_a_file_at_rest_is_read_without_its_newline(home: Home)
 
 
 def test_a_file_that_ends_amid_a_line_is_looked_at_until_it_is_at_rest(home: Home) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
-    path = home.write(told.bytes[:-40])
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
+    path = home.write(transcript.bytes[:-40])
     before = home.read(path)
 
     look = home.read(at_rest(path), before.cursor)
-    path.write_bytes(told.bytes)
+    path.write_bytes(transcript.bytes)
     grown = home.read(path, look.cursor)
 
     assert before.cursor.mtime_ns == 0
@@ -371,11 +371,11 @@ def test_a_file_that_ends_amid_a_line_is_looked_at_until_it_is_at_rest(home: Hom
 
 @pytest.mark.parametrize("budget", [1, 4 * 1024 * 1024])
 def test_a_file_with_carriage_returns_only_is_read(home: Home, budget: int) -> None:
-    told = Transcript()
-    told.user("one")
-    told.user("two")
+    transcript = Transcript()
+    transcript.user("one")
+    transcript.user("two")
 
-    look = home.read(at_rest(home.write(told.bytes.replace(b"\n", b"\r"))), budget=budget)
+    look = home.read(at_rest(home.write(transcript.bytes.replace(b"\n", b"\r"))), budget=budget)
 
     assert said(look) == ["one", "two"]
     assert look.cursor.position == look.cursor.size

@@ -1,4 +1,4 @@
-"""Where Codex's rollouts lie, how they are read on, and that nothing is told twice over forks, archives and resumes."""
+"""Where Codex's rollouts lie, how they are read on, and that nothing is reported twice over forks, archives and resumes."""
 
 from collections import Counter
 from contextlib import closing
@@ -56,12 +56,12 @@ def in_timeline(home: Home, *paths: Path) -> dict[str, list[Event]]:
 def test_a_fork_repeats_what_its_parent_said_under_the_same_ids(home: Home) -> None:
     parent, fork = parent_and_fork()
 
-    told = events_of(home.read_on(home.write(parent)))
+    result = events_of(home.read_on(home.write(parent)))
     repeated, own = home.read_on(home.write(fork))
 
     assert repeated.session is not None
     assert repeated.session.id == THREAD
-    assert [event.id for event in repeated.events] == [event.id for event in told[:-1]]
+    assert [event.id for event in repeated.events] == [event.id for event in result[:-1]]
     assert own.session is not None
     assert (own.session.id, own.session.parent) == (FORK, THREAD)
     assert said(list(own.events)) == ["Which plum?", "The Mirabelle."]
@@ -72,8 +72,8 @@ def test_the_folder_of_sessions_may_be_a_link(home: Home, tmp_path: Path, ending
     (tmp_path / "elsewhere").mkdir()
     home.root.mkdir()
     (home.root / "sessions").symlink_to(tmp_path / "elsewhere")
-    told = a_day().bytes
-    home.write(zstd.compress(told) if ending == ".jsonl.zst" else told, home.place().with_suffix(ending))
+    result = a_day().bytes
+    home.write(zstd.compress(result) if ending == ".jsonl.zst" else result, home.place().with_suffix(ending))
 
     (path,) = home.source.transcripts()
 
@@ -94,7 +94,7 @@ def test_a_forks_first_turn_may_be_glued_to_the_last_line_that_it_repeats(home: 
     assert said(list(own.events)) == ["Which plum?", "The Mirabelle."]
 
 
-def test_over_forks_nothing_is_told_twice_and_each_word_stays_in_its_session(home: Home) -> None:
+def test_over_forks_nothing_is_reported_twice_and_each_word_stays_in_its_session(home: Home) -> None:
     parent, fork = parent_and_fork()
     other = parent.forked(uuid7(LATER + timedelta(minutes=1), 3), LATER + timedelta(minutes=1))
     other.ask("Which cherry?", "The Morello.")
@@ -120,7 +120,7 @@ def test_of_a_fork_whose_parent_is_gone_the_parents_words_are_kept_as_the_parent
     assert said(sessions[FORK]) == ["Which plum?", "The Mirabelle."]
 
 
-def test_a_fork_of_a_fork_tells_three_sessions_apart(home: Home) -> None:
+def test_a_fork_of_a_fork_keeps_three_sessions_apart(home: Home) -> None:
     _, fork = parent_and_fork()
     latest = uuid7(LATER + timedelta(hours=1), 4)
     again = fork.forked(latest, LATER + timedelta(hours=1))
@@ -133,7 +133,7 @@ def test_a_fork_of_a_fork_tells_three_sessions_apart(home: Home) -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 300, 1000, 5000])
-def test_a_fork_read_in_small_steps_tells_the_same(home: Home, budget: int) -> None:
+def test_a_fork_read_in_small_steps_shows_the_same(home: Home, budget: int) -> None:
     _, fork = parent_and_fork()
     path = home.write(fork)
 
@@ -207,14 +207,14 @@ def compressed(path: Path, content: bytes, *, frames: int = 1) -> Path:
 
 @pytest.mark.parametrize("budget", [7, 1000, 1 << 20])
 @pytest.mark.parametrize("frames", [1, 3])
-def test_a_compressed_rollout_tells_what_it_told_before(home: Home, budget: int, frames: int) -> None:
+def test_a_compressed_rollout_shows_what_it_reported_before(home: Home, budget: int, frames: int) -> None:
     plain = home.look(a_day())
     path = compressed(home.place(), a_day().bytes, frames=frames)
 
     looks = home.read_on(path, budget=budget)
 
-    told = [(event.id, event.text, event.where.start, event.where.end) for event in events_of(looks)]
-    assert told == [(event.id, event.text, event.where.start, event.where.end) for event in plain.events]
+    listed = [(event.id, event.text, event.where.start, event.where.end) for event in events_of(looks)]
+    assert listed == [(event.id, event.text, event.where.start, event.where.end) for event in plain.events]
     assert [problem.reason for look in looks for problem in look.problems] == ["unknown type surprise"]
     assert looks[-1].cursor.position == looks[-1].cursor.size == path.stat().st_size
 

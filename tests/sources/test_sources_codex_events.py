@@ -14,7 +14,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def told(events: tuple[Event, ...], *types: str) -> list[str]:
+def texts_of(events: tuple[Event, ...], *types: str) -> list[str]:
     return [event.text for event in events if event.type in types]
 
 
@@ -23,7 +23,7 @@ def only(events: tuple[Event, ...], type: str) -> Event:
     return event
 
 
-def test_a_day_is_told_in_order(home: Home) -> None:
+def test_a_day_is_reported_in_order(home: Home) -> None:
     look = home.look(a_day())
 
     assert [event.type.value for event in look.events] == [
@@ -47,15 +47,15 @@ def test_a_day_is_told_in_order(home: Home) -> None:
 
 
 @pytest.mark.parametrize("paginated", [False, True])
-def test_a_message_in_two_renderings_is_told_once(home: Home, paginated: bool) -> None:
+def test_a_message_in_two_renderings_is_reported_once(home: Home, paginated: bool) -> None:
     rollout = Rollout(paginated=paginated)
     rollout.ask("Which pear?", "The Conference.")
     rollout.ask("Which pear?", "The Conference.")
 
     events = home.events(rollout)
 
-    assert told(events, "user_message") == ["Which pear?", "Which pear?"]
-    assert told(events, "assistant_message") == ["The Conference.", "The Conference."]
+    assert texts_of(events, "user_message") == ["Which pear?", "Which pear?"]
+    assert texts_of(events, "assistant_message") == ["The Conference.", "The Conference."]
     assert len({event.id for event in events}) == 4
 
 
@@ -69,17 +69,17 @@ def test_the_same_words_twice_in_a_turn_are_two_messages(home: Home) -> None:
 
     events = home.events(rollout)
 
-    assert told(events, "user_message") == ["go on", "go on"]
-    assert told(events, "assistant_message") == ["Working.", "Working."]
+    assert texts_of(events, "user_message") == ["go on", "go on"]
+    assert texts_of(events, "assistant_message") == ["Working.", "Working."]
 
 
-def test_a_message_that_stands_only_as_an_item_is_told(home: Home) -> None:
+def test_a_message_that_stands_only_as_an_item_is_reported(home: Home) -> None:
     rollout = Rollout()
     rollout.begin_turn()
     rollout.user_item("Which pear?")
     rollout.item("message", role="assistant", content=[{"type": "output_text", "text": "The Conference."}])
 
-    assert told(home.events(rollout), "user_message", "assistant_message") == ["Which pear?", "The Conference."]
+    assert texts_of(home.events(rollout), "user_message", "assistant_message") == ["Which pear?", "The Conference."]
 
 
 def test_without_turns_the_same_prompt_later_is_another_one(home: Home) -> None:
@@ -90,7 +90,7 @@ def test_without_turns_the_same_prompt_later_is_another_one(home: Home) -> None:
 
     events = home.events(rollout)
 
-    assert told(events, "user_message") == ["yes", "yes"]
+    assert texts_of(events, "user_message") == ["yes", "yes"]
     assert len({event.id for event in events}) == 4
 
 
@@ -106,7 +106,7 @@ def test_without_turns_the_same_prompt_later_is_another_one(home: Home) -> None:
         "<vault-context>\n[Relevant vault context: quoted notes]\n--- [a.md] ---\n</vault-context>",
     ],
 )
-def test_what_the_client_writes_in_a_persons_place_is_nobodys_prompt(home: Home, text: str) -> None:
+def test_what_the_client_writes_in_a_persons_place_is_no_ones_prompt(home: Home, text: str) -> None:
     rollout = Rollout()
     rollout.begin_turn()
     rollout.user_item(text)
@@ -120,10 +120,10 @@ def test_the_client_says_itself_which_parts_its_harness_wrote(home: Home) -> Non
     rollout.begin_turn()
     rollout.user_item("Something new that we never saw.", "Which pear?", origins=["harness", "user"])
 
-    assert told(home.events(rollout), "user_message") == ["Which pear?"]
+    assert texts_of(home.events(rollout), "user_message") == ["Which pear?"]
 
 
-def test_instructions_of_developers_are_not_told(home: Home) -> None:
+def test_instructions_of_developers_are_not_reported(home: Home) -> None:
     rollout = Rollout()
     rollout.begin_turn()
     rollout.item("message", role="developer", content=[{"type": "input_text", "text": "Always answer in verse."}])
@@ -137,7 +137,7 @@ def test_an_editors_context_is_cut_off_the_request(home: Home) -> None:
     rollout.begin_turn()
     rollout.prompt(wrapped)
 
-    assert told(home.events(rollout), "user_message") == ["Prune the pear"]
+    assert texts_of(home.events(rollout), "user_message") == ["Prune the pear"]
 
 
 def test_an_images_tags_are_not_words(home: Home) -> None:
@@ -146,7 +146,7 @@ def test_an_images_tags_are_not_words(home: Home) -> None:
     rollout.user_item('<image name="[Image #1]">', "What is this?", "</image>")
     rollout.event("user_message", message="What is this?", images=["data:image/png;base64,AAAA"])
 
-    assert told(home.events(rollout), "user_message") == ["What is this?"]
+    assert texts_of(home.events(rollout), "user_message") == ["What is this?"]
 
 
 @pytest.mark.parametrize(
@@ -274,10 +274,10 @@ def test_a_patch_that_failed_did_nothing(home: Home) -> None:
     events = home.events(rollout)
 
     assert only(events, "error").text.startswith("apply_patch verification failed")
-    assert told(events, "file_action") == []
+    assert texts_of(events, "file_action") == []
 
 
-def test_what_a_script_executes_is_told_though_it_stands_in_no_item(home: Home) -> None:
+def test_what_a_script_executes_is_reported_though_it_stands_in_no_item(home: Home) -> None:
     rollout = Rollout(paginated=True)
     rollout.begin_turn()
     rollout.custom_call("call_1", "exec", "await tools.exec_command({cmd: 'make'})")
@@ -310,7 +310,7 @@ def test_what_a_script_executes_is_told_though_it_stands_in_no_item(home: Home) 
 
 
 @pytest.mark.parametrize("before_its_output", [True, False])
-def test_what_an_item_tells_is_not_told_again_by_its_execution(home: Home, before_its_output: bool) -> None:
+def test_what_an_item_shows_is_not_reported_again_by_its_execution(home: Home, before_its_output: bool) -> None:
     rollout = Rollout()
     rollout.begin_turn()
     rollout.run("call_1", "make", "fine")
@@ -356,7 +356,7 @@ def test_an_interrupted_turn_is_a_place_to_resume(home: Home) -> None:
     assert only(home.events(rollout), "resume_point").status == "interrupted"
 
 
-def test_a_compactions_summary_is_a_place_to_resume_and_its_history_is_not_told_again(home: Home) -> None:
+def test_a_compactions_summary_is_a_place_to_resume_and_its_history_is_not_reported_again(home: Home) -> None:
     rollout = Rollout()
     rollout.ask("graft", "Done.")
     old = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "graft"}]}]
@@ -366,7 +366,7 @@ def test_a_compactions_summary_is_a_place_to_resume_and_its_history_is_not_told_
     events = home.events(rollout)
 
     assert only(events, "resume_point").text == "The pear was grafted."
-    assert told(events, "user_message") == ["graft"]
+    assert texts_of(events, "user_message") == ["graft"]
 
 
 def test_a_call_is_asked_by_the_message_before_it(home: Home) -> None:
@@ -414,7 +414,7 @@ def test_the_oldest_rollouts_have_items_for_lines(home: Home) -> None:
     assert look.problems == ()
     assert look.session is not None
     assert (look.session.id, look.session.branch) == ("5e551011-0000-4000-8000-000000000001", "main")
-    assert told(look.events, "user_message", "assistant_message", "tool_result") == ["Which pear?", "a", "The Conference."]
+    assert texts_of(look.events, "user_message", "assistant_message", "tool_result") == ["Which pear?", "a", "The Conference."]
 
 
 def test_glued_and_cut_lines_cost_what_they_damaged(home: Home) -> None:
@@ -427,7 +427,7 @@ def test_glued_and_cut_lines_cost_what_they_damaged(home: Home) -> None:
 
     look = home.look(glued)
 
-    assert told(look.events, "assistant_message") == ["Answer 0.", "Answer 1.", "Answer 2.", "Answer 3."]
+    assert texts_of(look.events, "assistant_message") == ["Answer 0.", "Answer 1.", "Answer 2.", "Answer 3."]
     assert sorted(problem.reason for problem in look.problems) == ["damaged line", "glued objects"]
 
 
@@ -466,12 +466,12 @@ def test_lines_of_any_shape_are_survived(home: Home, kind: object, payload: obje
     ],
 )
 def test_the_branch_follows_what_git_said_of_the_sessions_folder(home: Home, command: str, output: str, branch: str) -> None:
-    told = Rollout()
-    told.begin_turn()
-    told.prompt("graft the pear")
-    told.run("call_1", command, output)
+    rollout = Rollout()
+    rollout.begin_turn()
+    rollout.prompt("graft the pear")
+    rollout.run("call_1", command, output)
 
-    path = home.write(told)
+    path = home.write(rollout)
     parts = home.read_on(path, budget=1)
 
     assert parts[-1].session is not None
@@ -479,23 +479,23 @@ def test_the_branch_follows_what_git_said_of_the_sessions_folder(home: Home, com
 
 
 def test_what_git_said_in_another_folder_says_nothing_of_the_branch(home: Home) -> None:
-    told = Rollout()
-    told.begin_turn()
-    told.call("call_1", "exec_command", cmd="git switch plums", workdir="/home/ada/nursery")
-    told.output("call_1", "Process exited with code 0\nOutput:\nSwitched to branch 'plums'")
-    told.prompt("graft the pear")
+    rollout = Rollout()
+    rollout.begin_turn()
+    rollout.call("call_1", "exec_command", cmd="git switch plums", workdir="/home/ada/nursery")
+    rollout.output("call_1", "Process exited with code 0\nOutput:\nSwitched to branch 'plums'")
+    rollout.prompt("graft the pear")
 
-    session = home.look(told).session
+    session = home.look(rollout).session
 
     assert session is not None
     assert session.branch == "main"
 
 
 def test_the_repository_names_the_project_where_its_folder_is_gone(home: Home) -> None:
-    told = Rollout(cwd="/gone/worktrees/ab12", git={"branch": "main", "repository_url": "git@github.com:ada/orchard.git"})
-    told.ask("graft the pear", "Grafted.")
+    rollout = Rollout(cwd="/gone/worktrees/ab12", git={"branch": "main", "repository_url": "git@github.com:ada/orchard.git"})
+    rollout.ask("graft the pear", "Grafted.")
 
-    looks = home.read_on(home.write(told), budget=1)
+    looks = home.read_on(home.write(rollout), budget=1)
 
     assert [look.session.project for look in looks if look.session] == ["orchard"] * len([look for look in looks if look.session])
     assert looks[-1].session is not None

@@ -1,4 +1,4 @@
-"""Whatever stands in a rollout or a session, reading goes on, and in whatever steps it tells the same."""
+"""Whatever stands in a rollout or a session, reading goes on, and in whatever steps it shows the same."""
 
 import json
 from pathlib import Path
@@ -53,8 +53,8 @@ def test_a_rollout_of_anything_is_read_to_its_end(tmp_path: Path, rows: list[dic
 @given(rows=ROWS, within=st.booleans())
 def test_a_session_of_anything_is_read_to_its_end(tmp_path: Path, rows: list[dict[str, Any]], within: bool) -> None:
     home = gemini_session.Home(tmp_path)
-    told = [{"timestamp": "2026-03-02T09:00:00Z", "type": "gemini", **row} for row in rows] if within else rows
-    content = gemini_session.a_day().lines + lines(told)
+    result = [{"timestamp": "2026-03-02T09:00:00Z", "type": "gemini", **row} for row in rows] if within else rows
+    content = gemini_session.a_day().lines + lines(result)
     path = home.write(content, "session-1.jsonl")
 
     whole, steps = home.read_on(path), home.read_on(path, budget=1)
@@ -92,13 +92,13 @@ def test_hostile_outputs_take_linear_time(tmp_path: Path, size: int) -> None:
     ]
     for piece in hostile:
         text = f"Command: {piece * (size // len(piece))}"
-        told = rollout.Rollout()
-        told.begin_turn()
-        told.prompt(f"# {text}")
-        told.run("call_1", text, text)
+        result = rollout.Rollout()
+        result.begin_turn()
+        result.prompt(f"# {text}")
+        result.run("call_1", text, text)
         session = gemini_session.GeminiSession()
         session.user(text)
         session.gemini(text, session.call("call_1", "run_shell_command", text, command=text))
 
-        assert codex.events(told)
+        assert codex.events(result)
         assert all(gemini.both(session))

@@ -9,15 +9,15 @@ from tests.sources.copilot_session import SESSION, Home, Session, a_day
 from tests.sources.transcript import reasons, said
 
 
-def events(folder: Path, told: Session) -> tuple[Event, ...]:
-    return Home(folder).look(told).events
+def events(folder: Path, session: Session) -> tuple[Event, ...]:
+    return Home(folder).look(session).events
 
 
 def of(type: EventType, events: tuple[Event, ...]) -> list[Event]:
     return [event for event in events if event.type is type]
 
 
-def test_a_day_is_told_in_order(tmp_path: Path) -> None:
+def test_a_day_is_reported_in_order(tmp_path: Path) -> None:
     look = Home(tmp_path).look(a_day())
 
     assert [event.type.value for event in look.events] == [
@@ -37,10 +37,10 @@ def test_a_day_is_told_in_order(tmp_path: Path) -> None:
 
 
 def test_a_session_knows_its_folder_branch_and_title(tmp_path: Path) -> None:
-    told = Session(branch="grafting")
-    told.row("session.title_changed", title="  Pears on\nquinces ")
+    result = Session(branch="grafting")
+    result.row("session.title_changed", title="  Pears on\nquinces ")
 
-    session = Home(tmp_path).look(told).session
+    session = Home(tmp_path).look(result).session
 
     assert session is not None
     assert (session.id, session.cwd, session.project) == (SESSION, "/home/ada/orchard", "orchard")
@@ -58,7 +58,7 @@ def test_before_1_0_a_session_was_a_file_by_itself(tmp_path: Path) -> None:
     assert look.session.id == SESSION
 
 
-def test_a_session_that_moved_into_a_folder_is_told_with_the_same_ids(tmp_path: Path) -> None:
+def test_a_session_that_moved_into_a_folder_is_reported_with_the_same_ids(tmp_path: Path) -> None:
     home = Home(tmp_path)
     alone, within = home.write(a_day(), f"{SESSION}.jsonl"), home.write(a_day())
 
@@ -68,7 +68,7 @@ def test_a_session_that_moved_into_a_folder_is_told_with_the_same_ids(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "told",
+    "value",
     [
         {"source": "skill-pdf"},
         {"source": "agent-reviewer"},
@@ -77,9 +77,9 @@ def test_a_session_that_moved_into_a_folder_is_told_with_the_same_ids(tmp_path: 
         {"parentToolCallId": "call_9"},
     ],
 )
-def test_what_no_person_typed_is_not_a_persons(tmp_path: Path, told: dict[str, object]) -> None:
+def test_what_no_person_typed_is_not_a_persons(tmp_path: Path, value: dict[str, object]) -> None:
     session = Session()
-    session.user("Carry on.", **told)
+    session.user("Carry on.", **value)
 
     assert said(events(tmp_path, session)) == []
 
@@ -99,17 +99,17 @@ def test_our_own_memory_does_not_come_back(tmp_path: Path) -> None:
     assert said(events(tmp_path, session)) == ["Water the pear"]
 
 
-def test_a_call_is_told_once_whether_asked_for_or_begun_first(tmp_path: Path) -> None:
+def test_a_call_is_reported_once_whether_asked_for_or_begun_first(tmp_path: Path) -> None:
     session = Session()
     session.row("tool.execution_start", toolCallId="call_1", toolName="bash", arguments={"command": "ls"})
     session.assistant("", {"toolCallId": "call_1", "name": "bash", "arguments": {"command": "ls"}})
     session.result("call_1", "pear.py\n<shellId: 1 completed with exit code 0>")
 
-    told = events(tmp_path, session)
+    found = events(tmp_path, session)
 
-    (call,), (result,) = of(EventType.TOOL_CALL, told), of(EventType.TOOL_RESULT, told)
+    (call,), (result,) = of(EventType.TOOL_CALL, found), of(EventType.TOOL_RESULT, found)
     assert (result.parent, result.call, result.status, result.text) == (call.id, "call_1", "ok", "pear.py")
-    assert [event.command for event in of(EventType.COMMAND, told)] == ["ls"]
+    assert [event.command for event in of(EventType.COMMAND, found)] == ["ls"]
 
 
 def test_calls_hang_on_the_words_that_made_them(tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_how_a_call_ended(tmp_path: Path, result: dict[str, object], status: str
     session.call("bash", "call_1", command="git show")
     session.result("call_1", "shown", **result)
 
-    (told,) = of(EventType.TOOL_RESULT, events(tmp_path, session))
+    (found,) = of(EventType.TOOL_RESULT, events(tmp_path, session))
 
-    assert told.status == status
+    assert found.status == status
 
 
-def test_tests_are_told_of_a_command_and_of_its_output_read_later(tmp_path: Path) -> None:
+def test_tests_are_reported_for_a_command_and_of_its_output_read_later(tmp_path: Path) -> None:
     session = Session()
     session.call("bash", "call_1", command="pytest -q", mode="async")
     session.result("call_1", "<command started in background with shellId: 7>")
@@ -180,10 +180,10 @@ def test_what_a_person_says_with_a_refusal_is_theirs(tmp_path: Path) -> None:
     by_rule = {"kind": "denied-by-rules", "feedback": "not a person's"}
     session.row("permission.completed", requestId="r-3", toolCallId="call_3", result=by_rule)
 
-    told = events(tmp_path, session)
+    result = events(tmp_path, session)
 
-    assert said(told) == ["Only the dead ones."]
-    assert [event.status for event in of(EventType.TOOL_RESULT, told)] == ["denied"]
+    assert said(result) == ["Only the dead ones."]
+    assert [event.status for event in of(EventType.TOOL_RESULT, result)] == ["denied"]
 
 
 def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
@@ -194,10 +194,10 @@ def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
     session.call("read_bash", "call_2", shellId="7", delay=5)
     session.result("call_2", "FAIL\torchard/plum\t9.10s\n<command with shellId: 7 exited with exit code 1>")
 
-    told = events(tmp_path, session)
+    result = events(tmp_path, session)
 
-    assert [event.status for event in of(EventType.TOOL_RESULT, told)] == ["", "failed"]
-    assert [event.status for event in of(EventType.TEST_RESULT, told)] == ["failed"]
+    assert [event.status for event in of(EventType.TOOL_RESULT, result)] == ["", "failed"]
+    assert [event.status for event in of(EventType.TEST_RESULT, result)] == ["failed"]
 
 
 def test_an_answer_to_a_question_is_a_decision(tmp_path: Path) -> None:
@@ -223,9 +223,9 @@ def test_files_that_were_read_made_and_changed(tmp_path: Path) -> None:
     session.row("tool.execution_start", toolCallId="call_4", toolName="apply_patch", arguments=patch)
     session.result("call_4", "Done!", toolTelemetry={"restrictedProperties": changed, "metrics": {}})
 
-    told = of(EventType.FILE_ACTION, events(tmp_path, session))
+    chosen = of(EventType.FILE_ACTION, events(tmp_path, session))
 
-    assert [(event.path, event.text) for event in told] == [
+    assert [(event.path, event.text) for event in chosen] == [
         ("/home/ada/pear.py", "read"),
         ("/home/ada/quince.py", "created"),
         ("/home/ada/pear.py", "edited"),
@@ -239,9 +239,9 @@ def test_a_compaction_and_a_stop_are_points_to_resume_at(tmp_path: Path) -> None
     session.row("session.compaction_complete", success=True, summaryContent="Grafted; water next.")
     session.row("abort", reason="user_initiated")
 
-    told = of(EventType.RESUME_POINT, events(tmp_path, session))
+    chosen = of(EventType.RESUME_POINT, events(tmp_path, session))
 
-    assert [(event.text, event.status) for event in told] == [
+    assert [(event.text, event.status) for event in chosen] == [
         ("Grafted; water next.", ""),
         ("Interrupted: user initiated", "interrupted"),
     ]
@@ -267,10 +267,10 @@ def test_sessions_of_our_own_extractor_are_not_read(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_nothing_we_know_are_counted(tmp_path: Path) -> None:
-    told = b'{"data":{}}\n{"type":"user.message","data":"x"}\n{"type":"user.message","data":{"content":7}}\n[]\n'
-    told += b'{"type":"hook.new","data":{}}\n'
+    content = b'{"data":{}}\n{"type":"user.message","data":"x"}\n{"type":"user.message","data":{"content":7}}\n[]\n'
+    content += b'{"type":"hook.new","data":{}}\n'
 
-    assert reasons(Home(tmp_path).look(told)) == ["no type", "no data", "not an object"]
+    assert reasons(Home(tmp_path).look(content)) == ["no type", "no data", "not an object"]
 
 
 def test_a_provider_folder_that_is_a_file_is_nothing(tmp_path: Path) -> None:

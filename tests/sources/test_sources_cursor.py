@@ -45,12 +45,12 @@ def events(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events]
 
 
-def told(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
+def described(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.role, event.text) for event in events(looks)]
 
 
 class TestEditor:
-    def test_a_morning_is_told_in_order(self, home: Home) -> None:
+    def test_a_morning_is_reported_in_order(self, home: Home) -> None:
         a_morning(home.editor).close()
 
         (look,) = home.read()
@@ -80,7 +80,7 @@ class TestEditor:
 
         assert [(look.session.id if look.session else "", look.more) for look in found] == [(TALK, True), (OTHER, False)]
 
-    def test_only_what_was_written_since_is_told(self, home: Home, state: EditorState) -> None:
+    def test_only_what_was_written_since_is_reported(self, home: Home, state: EditorState) -> None:
         for name in (TALK, OTHER):
             for number in range(30):
                 state.bubble(name, 1 + number % 2, f"{number}")
@@ -94,14 +94,14 @@ class TestEditor:
         assert {look.session.id for look in again if look.session} == {TALK}
         assert [event.text for event in events(again)] == [*[f"{number}" for number in range(15, 30)], "One more"]
 
-    def test_a_bubble_that_came_before_its_conversation_is_told_with_it(self, home: Home, state: EditorState) -> None:
+    def test_a_bubble_that_came_before_its_conversation_is_reported_with_it(self, home: Home, state: EditorState) -> None:
         state.bubble(TALK, 1, "Early")
         early = home.read()
         state.conversation(TALK)
 
-        assert (told(early), told(home.read(after=early[-1]))) == ([], [("user_message", "user", "Early")])
+        assert (described(early), described(home.read(after=early[-1]))) == ([], [("user_message", "user", "Early")])
 
-    def test_a_bubble_that_is_still_growing_is_told_when_it_is_whole(self, home: Home, state: EditorState) -> None:
+    def test_a_bubble_that_is_still_growing_is_reported_when_it_is_whole(self, home: Home, state: EditorState) -> None:
         state.bubble(TALK, 1, "Why?")
         growing = state.bubble(TALK, 2, "Because the pu")
         state.conversation(TALK, status="generating")
@@ -168,7 +168,7 @@ class TestEditor:
         state.bubble(TALK, 1, "Mend it", header={"grouping": {"isRenderable": True}})
         state.conversation(TALK)
 
-        assert told(home.read()) == [("user_message", "user", "Mend it")]
+        assert described(home.read()) == [("user_message", "user", "Mend it")]
 
     @pytest.mark.parametrize(
         ("call", "status"),
@@ -192,7 +192,7 @@ class TestEditor:
         state.bubble(TALK, 2, **tool("create_plan", {"plan": "Mend the pump"}, {"ok": 1}, userDecision="accepted"))
         state.conversation(TALK)
 
-        assert ("decision", "user", "Mend the pump") in told(home.read())
+        assert ("decision", "user", "Mend the pump") in described(home.read())
 
     def test_calls_that_stand_apart_find_their_bubbles(self, home: Home, state: EditorState) -> None:
         """Before version 3."""
@@ -212,7 +212,7 @@ class TestEditor:
 
         assert [(event.role, event.text) for event in events(home.read())] == [("user", "Why?"), ("assistant", "So.")]
 
-    def test_chats_that_were_deleted_leave_what_was_told(self, home: Home, state: EditorState) -> None:
+    def test_chats_that_were_deleted_leave_what_was_reported(self, home: Home, state: EditorState) -> None:
         for name in (TALK, OTHER):
             state.bubble(name, 1, f"To {name[-1]}")
             state.conversation(name)
@@ -221,7 +221,7 @@ class TestEditor:
         state.bubble(TALK, 1, "After that")
         state.conversation(TALK)
 
-        assert ("user_message", "user", "After that") in told(home.read(after=first))
+        assert ("user_message", "user", "After that") in described(home.read(after=first))
 
     def test_the_folder_is_found_by_workspace(self, home: Home, state: EditorState) -> None:
         place = home.user / "workspaceStorage" / "w1"
@@ -279,7 +279,7 @@ class TestOldWorkspace:
         ]
         assert {look.session.project for look in found if look.session} == {"orchard"}
 
-    def test_a_workspace_that_only_lists_its_conversations_tells_nothing(self, home: Home) -> None:
+    def test_a_workspace_that_only_lists_its_conversations_shows_nothing(self, home: Home) -> None:
         path = home.user / "workspaceStorage" / "w1" / "state.vscdb"
         with closing(EditorState(path)) as state:
             state.put("composer.composerData", {"allComposers": [{"composerId": TALK}]}, table="ItemTable")
@@ -319,7 +319,7 @@ class TestCommandLine:
         with closing(CommandLineStore(home.talk)) as store:
             yield store
 
-    def test_a_talk_is_told_in_the_order_of_its_list(self, home: Home, store: CommandLineStore) -> None:
+    def test_a_talk_is_reported_in_the_order_of_its_list(self, home: Home, store: CommandLineStore) -> None:
         store.say({"role": "system", "content": "You are an agent."}, WHY, LOOK, SEEN)
 
         (look,) = home.read(home.talk)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.extensions.contract.events import SESSION, event
 from kite_memory.model.event import Event, Where
 from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.sources.common.documents import Known, ParsedDocument, only_changed, read_document, read_rewritten
+from kite_memory.sources.common.documents import ParsedDocument, ReturnedState, only_changed, read_document, read_rewritten
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
 
@@ -21,7 +21,7 @@ def events_of(texts: Sequence[str]) -> list[Event]:
     return [replace(event(at, text), where=Where(file="d", start=at, end=at)) for at, text in enumerate(texts)]
 
 
-def told(document: Any, note: str) -> ParsedDocument:
+def parsed_document(document: Any, note: str) -> ParsedDocument:
     problems = [Problem(file="d", position=at, reason="odd") for at, text in enumerate(document) if text == "odd"]
     events = events_of(document)
     return ParsedDocument(session=SESSION, messages=len(document), events=events, problems=problems, note=note + "+")
@@ -29,24 +29,24 @@ def told(document: Any, note: str) -> ParsedDocument:
 
 def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int = 1 << 20) -> ReadResult:
     path.write_text(document, encoding="utf-8")
-    return read_rewritten(path, cursor, within=path.parent, limit=limit, parse=told)
+    return read_rewritten(path, cursor, within=path.parent, limit=limit, parse=parsed_document)
 
 
 @given(TEXTS, TEXTS)
-def test_what_is_told_of_two_versions_is_all_that_the_second_says(before: list[str], after: list[str]) -> None:
-    first, known = only_changed(events_of(before), Known())
+def test_what_is_reported_for_two_versions_is_all_that_the_second_says(before: list[str], after: list[str]) -> None:
+    first, known = only_changed(events_of(before), ReturnedState())
 
-    second, _ = only_changed(events_of(after), Known.resumed(known.carried()))
+    second, _ = only_changed(events_of(after), ReturnedState.resumed(known.carried()))
 
     held = {event.id: event for event in (*first, *second)}
     assert [held[event.id] for event in events_of(after)] == events_of(after)
 
 
 @given(TEXTS, st.text("ab", max_size=2))
-def test_a_message_more_is_all_that_is_told_again(texts: list[str], more: str) -> None:
-    _, known = only_changed(events_of(texts), Known())
+def test_a_message_more_is_all_that_is_reported_again(texts: list[str], more: str) -> None:
+    _, known = only_changed(events_of(texts), ReturnedState())
 
-    second, _ = only_changed(events_of([*texts, more]), Known.resumed(known.carried()))
+    second, _ = only_changed(events_of([*texts, more]), ReturnedState.resumed(known.carried()))
 
     assert list(second) == events_of([*texts, more])[-1:]
 
@@ -57,7 +57,7 @@ def test_what_is_known_stays_small(tmp_path: Path) -> None:
     assert len(cursor.carry) < 4_000
 
 
-def test_a_problem_is_told_once_however_often_the_document_is_written(tmp_path: Path) -> None:
+def test_a_problem_is_reported_once_however_often_the_document_is_written(tmp_path: Path) -> None:
     first = look(tmp_path / "d.json", '["odd"]')
 
     second = look(tmp_path / "d.json", '["odd","fine","odd"]', first.cursor)
@@ -69,13 +69,13 @@ def test_a_note_is_handed_from_version_to_version(tmp_path: Path) -> None:
     first = look(tmp_path / "d.json", '["a"]')
     second = look(tmp_path / "d.json", '["a","b"]', first.cursor)
 
-    assert [Known.resumed(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
+    assert [ReturnedState.resumed(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
 
 
 def test_a_text_that_was_cut_amid_a_character_is_read(tmp_path: Path) -> None:
-    (told,) = look(tmp_path / "d.json", '["pear \\ud83c"]').events
+    (result,) = look(tmp_path / "d.json", '["pear \\ud83c"]').events
 
-    assert told.text == "pear \ufffd"
+    assert result.text == "pear \ufffd"
 
 
 def test_a_document_too_large_is_looked_at_again_when_it_is_another(tmp_path: Path) -> None:

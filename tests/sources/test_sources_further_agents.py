@@ -183,12 +183,12 @@ def test_a_cancelled_call_of_qwen_was_denied(tmp_path: Path) -> None:
 
 
 def test_in_a_sub_agents_session_of_droid_no_person_writes(tmp_path: Path) -> None:
-    called, told = Droid(callingSessionId="0a917070-0000-4000-8000-000000000009"), Droid()
+    called, result = Droid(callingSessionId="0a917070-0000-4000-8000-000000000009"), Droid()
     called.message("user", text("Explore the orchard."))
-    told.message("user", text("# Task Tool Invocation\n\nExplore the orchard."))
-    told.message("user", text("And the meadow."))
+    result.message("user", text("# Task Tool Invocation\n\nExplore the orchard."))
+    result.message("user", text("And the meadow."))
 
-    reads = [droid(tmp_path / "called", called), droid(tmp_path / "told", told)]
+    reads = [droid(tmp_path / "called", called), droid(tmp_path / "told", result)]
 
     assert [persons(read.events) for read in reads] == [[], []]
     assert reads[0].session is not None

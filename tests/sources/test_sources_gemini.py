@@ -1,4 +1,4 @@
-"""What Gemini CLI's sessions tell, in both of its formats, and that nothing is told twice."""
+"""What Gemini CLI's sessions tell, in both of its formats, and that nothing is reported twice."""
 
 import json
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def told(events: Iterable[Event], *types: str) -> list[str]:
+def texts_of(events: Iterable[Event], *types: str) -> list[str]:
     return [event.text for event in events if event.type in types]
 
 
@@ -69,7 +69,7 @@ def test_a_session_knows_its_folder_and_title(home: Home) -> None:
         assert (found.id, found.title, found.cwd) == (SESSION, "Pears on quinces", CWD)
 
 
-def test_a_document_that_goes_on_as_lines_is_one_session_and_told_once(home: Home) -> None:
+def test_a_document_that_goes_on_as_lines_is_one_session_and_reported_once(home: Home) -> None:
     session = GeminiSession()
     session.user("Which pear?")
     session.gemini("The Conference.", session.call("call_1", "read_file", "pears", file_path=f"{CWD}/pears.txt"))
@@ -78,11 +78,11 @@ def test_a_document_that_goes_on_as_lines_is_one_session_and_told_once(home: Hom
 
     events = in_timeline(home, document, home.write_lines(session))
 
-    assert told(events, "user_message") == ["Which pear?", "And which plum?"]
-    assert len(told(events, "tool_call")) == len(told(events, "tool_result")) == 1
+    assert texts_of(events, "user_message") == ["Which pear?", "And which plum?"]
+    assert len(texts_of(events, "tool_call")) == len(texts_of(events, "tool_result")) == 1
 
 
-def test_a_checkpoint_neither_repeats_nor_changes_what_was_told(home: Home) -> None:
+def test_a_checkpoint_neither_repeats_nor_changes_what_was_reported(home: Home) -> None:
     session = GeminiSession()
     session.user("Which pear?")
     output = "Output: pears\nProcess Group PGID: 7"
@@ -115,7 +115,7 @@ def test_a_checkpoint_may_be_glued_to_the_message_before_it(home: Home) -> None:
     assert (checkpoint.events, checkpoint.more) == ((), False)
 
 
-def test_what_only_a_checkpoint_tells_is_told(home: Home) -> None:
+def test_what_only_a_checkpoint_shows_is_reported(home: Home) -> None:
     session = GeminiSession()
     session.user("Which pear?")
     output = "Output: pears\nExit Code: 2"
@@ -125,7 +125,7 @@ def test_what_only_a_checkpoint_tells_is_told(home: Home) -> None:
 
     events = in_timeline(home, home.write_lines(session))
 
-    assert told(events, "user_message", "assistant_message") == ["Which pear?", "I look."]
+    assert texts_of(events, "user_message", "assistant_message") == ["Which pear?", "I look."]
     assert only(events, "command").command == "ls"
     result = only(events, "tool_result")
     assert (result.parent, result.status, result.text) == (only(events, "tool_call").id, "failed", "pears")
@@ -156,12 +156,12 @@ def test_a_message_that_grows_is_brought_up_to_date(home: Home) -> None:
     events = in_timeline(home, home.write_lines(session))
 
     assert [event.type.value for event in first] == ["assistant_message", "tool_call", "command"]
-    assert told(events, "assistant_message") == ["I look everywhere."]
+    assert texts_of(events, "assistant_message") == ["I look everywhere."]
     assert [event.id for event in events[:3]] == [event.id for event in first]
     assert only(events, "tool_result").text == "pears"
 
 
-def test_a_result_that_stands_in_its_call_and_in_a_message_is_told_once_whenever_they_are_read(home: Home) -> None:
+def test_a_result_that_stands_in_its_call_and_in_a_message_is_reported_once_whenever_they_are_read(home: Home) -> None:
     session = GeminiSession()
     call = session.call("call_1", "read_file", "pears", file_path="/x/pears.txt")
     session.gemini("", call)
@@ -185,7 +185,7 @@ def test_what_a_rewind_takes_back_did_happen(home: Home) -> None:
 
     look = home.read(home.write_lines(session))
 
-    assert told(look.events, "user_message") == ["Which pear?", "Which plum?"]
+    assert texts_of(look.events, "user_message") == ["Which pear?", "Which plum?"]
     assert look.problems == ()
 
 
@@ -206,12 +206,12 @@ HOOKED = (
         ([{"text": "User steering update:\n<user_input>\nPrune less\n</user_input>\nApply it."}], "Prune less"),
     ],
 )
-def test_a_persons_words_are_told_without_what_stands_around_them(home: Home, content: Any, words: str) -> None:
+def test_a_persons_words_are_reported_without_what_stands_around_them(home: Home, content: Any, words: str) -> None:
     session = GeminiSession()
     session.message("user", content)
 
     for events in home.both(session):
-        assert told(events, "user_message") == [words]
+        assert texts_of(events, "user_message") == [words]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_persons_words_are_told_without_what_stands_around_them(home: Home, co
         "",
     ],
 )
-def test_what_the_client_writes_in_a_persons_place_is_nobodys_prompt(home: Home, text: str) -> None:
+def test_what_the_client_writes_in_a_persons_place_is_no_ones_prompt(home: Home, text: str) -> None:
     session = GeminiSession()
     session.user(text)
 
@@ -241,7 +241,7 @@ def test_what_is_typed_counts_where_files_come_with_it(home: Home) -> None:
     session.user("the whole of pear.py", displayContent=[{"text": "Explain @pear.py"}])
 
     for events in home.both(session):
-        assert told(events, "user_message") == ["Explain @pear.py"]
+        assert texts_of(events, "user_message") == ["Explain @pear.py"]
 
 
 @pytest.mark.parametrize("text", ["System: Arch Linux. Which pear grows there?", "/graft the pear", "Please continue with it."])
@@ -250,10 +250,10 @@ def test_what_only_looks_like_the_clients_is_a_persons(home: Home, text: str) ->
     session.user(text)
 
     for events in home.both(session):
-        assert told(events, "user_message") == [text]
+        assert texts_of(events, "user_message") == [text]
 
 
-def test_thoughts_and_messages_for_the_screen_are_not_told(home: Home) -> None:
+def test_thoughts_and_messages_for_the_screen_are_not_reported(home: Home) -> None:
     session = GeminiSession()
     session.gemini("")
     session.message("gemini", [{"text": "Hm.", "thought": True}])
@@ -347,7 +347,7 @@ def test_a_call_that_came_to_nothing_says_why(home: Home, fields: dict[str, str]
 
     for events in home.both(session):
         assert only(events, "tool_result").status == status
-        assert told(events, "file_action") == []
+        assert texts_of(events, "file_action") == []
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_call_that_came_to_nothing_says_why(home: Home, fields: dict[str, str]
         ("read_file", "pears", "", f"{CWD}/pear.py", "read"),
     ],
 )
-def test_a_file_that_was_changed_is_told_with_its_whole_path(
+def test_a_file_that_was_changed_is_reported_with_its_whole_path(
     home: Home, tool: str, output: str, display: Any, path: str, how: str
 ) -> None:
     session = GeminiSession()
@@ -412,7 +412,7 @@ def test_the_folder_is_found_wherever_it_is_noted(home: Home, known_by: str) -> 
         assert found.project == "orchard"
 
 
-def test_a_folder_that_nothing_tells_stays_unknown(home: Home) -> None:
+def test_a_folder_that_nothing_shows_stays_unknown(home: Home) -> None:
     session = GeminiSession()
     session.user("Which pear?")
     (home.root / "tmp").mkdir(parents=True)
@@ -489,7 +489,7 @@ def test_messages_of_any_shape_are_survived(home: Home, field: str, value: objec
     session.user("Which pear?")
 
     for events in home.both(session):
-        assert "Which pear?" in told(events, "user_message")
+        assert "Which pear?" in texts_of(events, "user_message")
 
 
 def test_a_document_too_long_to_be_taken_apart_is_passed_over(tmp_path: Path) -> None:

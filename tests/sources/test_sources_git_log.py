@@ -72,7 +72,7 @@ def test_a_month_is_a_session(tmp_path: Path, orchard: FakeRepository) -> None:
     ]
 
 
-def test_only_new_commits_are_told(tmp_path: Path, orchard: FakeRepository) -> None:
+def test_only_new_commits_are_reported(tmp_path: Path, orchard: FakeRepository) -> None:
     orchard.commit("Old")
     git = source(tmp_path)
     first = read(git)[-1]
@@ -108,7 +108,7 @@ def test_a_commit_in_a_worktree_changes_the_stamp(tmp_path: Path, orchard: FakeR
     assert git.stamp(path) != before
 
 
-def test_of_a_long_history_the_newest_is_told(tmp_path: Path, orchard: FakeRepository) -> None:
+def test_of_a_long_history_the_newest_is_reported(tmp_path: Path, orchard: FakeRepository) -> None:
     for number in range(5):
         orchard.commit(f"Commit {number}")
 
@@ -118,7 +118,7 @@ def test_of_a_long_history_the_newest_is_told(tmp_path: Path, orchard: FakeRepos
     assert [problem.reason for look in found for problem in look.problems] == ["older commits left out"]
 
 
-def test_a_shallow_clone_is_told_as_far_as_it_goes(tmp_path: Path, orchard: FakeRepository) -> None:
+def test_a_shallow_clone_is_reported_as_far_as_it_goes(tmp_path: Path, orchard: FakeRepository) -> None:
     for number in range(3):
         orchard.commit(f"Commit {number}")
     orchard.git("clone", "--quiet", "--depth", "2", f"file://{orchard.folder}", str(tmp_path / "clone"))
@@ -126,7 +126,7 @@ def test_a_shallow_clone_is_told_as_far_as_it_goes(tmp_path: Path, orchard: Fake
     assert [event.text for event in commits(read(source(tmp_path, tmp_path / "clone")))] == ["Commit 1", "Commit 2"]
 
 
-def test_a_rewritten_history_is_told_anew(tmp_path: Path, orchard: FakeRepository) -> None:
+def test_a_rewritten_history_is_reported_anew(tmp_path: Path, orchard: FakeRepository) -> None:
     orchard.commit("Keep")
     orchard.commit("Typo")
     git = source(tmp_path)
@@ -139,7 +139,7 @@ def test_a_rewritten_history_is_told_anew(tmp_path: Path, orchard: FakeRepositor
     assert "No typo" in [event.text for event in commits(read(git, first))]
 
 
-def test_a_repository_without_commits_tells_nothing(tmp_path: Path, orchard: FakeRepository) -> None:
+def test_a_repository_without_commits_shows_nothing(tmp_path: Path, orchard: FakeRepository) -> None:
     (look,) = read(source(tmp_path))
 
     assert (look.events, look.problems) == ((), ())
@@ -202,7 +202,7 @@ def test_gits_own_variables_are_not_heeded(tmp_path: Path, orchard: FakeReposito
 
 
 def test_a_repository_of_anothers_is_left_alone(tmp_path: Path, orchard: FakeRepository) -> None:
-    """git says whose it is; this one is told to take everybody for another."""
+    """git says whose it is; here every other owner counts as foreign."""
     orchard.commit("Here")
     real = shutil.which("git")
     suspicious = _script(tmp_path / "bin", f'GIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec {real} "$@"')
@@ -250,7 +250,7 @@ def test_a_git_that_complains_a_lot_is_heard_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "relative", "\0", "//server/share", "\\\\server\\share", "/nowhere/at/all"])
-def test_no_repository_is_found_where_there_is_none(tmp_path: Path, folder: str) -> None:
+def test_no_repository_is_found_where_none_exists(tmp_path: Path, folder: str) -> None:
     git = GitLog(lambda: [folder], environment=environment(tmp_path), home=tmp_path)
 
     assert list(git.transcripts()) == []

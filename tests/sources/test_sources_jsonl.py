@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.common.jsonl import AppendOnlyFile, Damage, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import AppendOnlyFile, Damage, FoundObject, Unreadable, objects
 
 
 def opened(path: Path, *, line_limit: int = 1000) -> AppendOnlyFile:
@@ -13,7 +13,7 @@ def opened(path: Path, *, line_limit: int = 1000) -> AppendOnlyFile:
 
 
 def rows(line: bytes) -> list[object]:
-    return [found.row for found in objects(line) if isinstance(found, Found)]
+    return [found.row for found in objects(line) if isinstance(found, FoundObject)]
 
 
 def damage(line: bytes) -> list[str]:
@@ -166,14 +166,14 @@ def test_a_closed_file_leaves_no_descriptor(tmp_path: Path) -> None:
 
 
 def test_one_object_is_found_where_it_stands() -> None:
-    assert objects(b'{"type":"user"}') == [Found(start=0, end=15, row={"type": "user"})]
+    assert objects(b'{"type":"user"}') == [FoundObject(start=0, end=15, row={"type": "user"})]
 
 
 @pytest.mark.parametrize("between", ["", " ", "\t ", "\r"])
 def test_glued_objects_are_all_found_with_their_bytes(between: str) -> None:
     line = f'{{"a":"Bäume"}}{between}{{"b":2}}{between}{{"c":3}}'.encode()
 
-    found = [each for each in objects(line) if isinstance(each, Found)]
+    found = [each for each in objects(line) if isinstance(each, FoundObject)]
 
     assert [each.row for each in found] == [{"a": "Bäume"}, {"b": 2}, {"c": 3}]
     assert [line[each.start : each.end] for each in found] == ['{"a":"Bäume"}'.encode(), b'{"b":2}', b'{"c":3}']
@@ -244,7 +244,7 @@ def test_a_hostile_line_is_survived(line: bytes) -> None:
 def test_any_bytes_are_survived(line: bytes) -> None:
     for found in objects(line):
         assert 0 <= found.start <= len(line)
-        if isinstance(found, Found):
+        if isinstance(found, FoundObject):
             assert found.start < found.end <= len(line)
 
 

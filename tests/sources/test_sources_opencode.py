@@ -30,11 +30,11 @@ def events(looks: list[ReadResult]) -> list[Event]:
     return [event for look in looks for event in look.events]
 
 
-def told(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
+def described(looks: list[ReadResult]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.role, event.text) for event in events(looks)]
 
 
-def test_a_morning_is_told_in_order(tmp_path: Path) -> None:
+def test_a_morning_is_reported_in_order(tmp_path: Path) -> None:
     a_morning(tmp_path / "opencode.db").close()
 
     (look,) = read(tmp_path)
@@ -84,7 +84,7 @@ def test_only_the_session_that_went_on_is_read_again(tmp_path: Path, store: Open
     assert "To ses_1" not in [event.text for event in again.events]
 
 
-def test_a_text_is_told_when_it_is_whole(tmp_path: Path, store: OpenCodeStore) -> None:
+def test_a_text_is_reported_when_it_is_whole(tmp_path: Path, store: OpenCodeStore) -> None:
     session = store.session("ses_1")
     message = store.message(session, "assistant")
     store.connection.execute("UPDATE message SET data = ?", (json.dumps({"role": "assistant", "time": {"created": START}}),))
@@ -94,16 +94,16 @@ def test_a_text_is_told_when_it_is_whole(tmp_path: Path, store: OpenCodeStore) -
 
     whole = read(tmp_path, writing[-1], now=store.now / 1000)
 
-    assert (told(writing), told(whole)) == ([], [("assistant_message", "assistant", "Half a sentence no more.")])
+    assert (described(writing), described(whole)) == ([], [("assistant_message", "assistant", "Half a sentence no more.")])
 
 
-def test_a_text_that_was_never_finished_is_told_in_the_end(tmp_path: Path, store: OpenCodeStore) -> None:
+def test_a_text_that_was_never_finished_is_reported_in_the_end(tmp_path: Path, store: OpenCodeStore) -> None:
     session = store.session("ses_1")
     message = store.message(session, "assistant")
     store.connection.execute("UPDATE message SET data = ?", (json.dumps({"role": "assistant", "time": {"created": START}}),))
     store.part(session, message, type="text", text="Half a sen", time={"start": START})
 
-    assert told(read(tmp_path, now=LONG_AFTER)) == [("assistant_message", "assistant", "Half a sen")]
+    assert described(read(tmp_path, now=LONG_AFTER)) == [("assistant_message", "assistant", "Half a sen")]
 
 
 def test_a_call_gets_its_result_when_there_is_one(tmp_path: Path, store: OpenCodeStore) -> None:
@@ -117,7 +117,7 @@ def test_a_call_gets_its_result_when_there_is_one(tmp_path: Path, store: OpenCod
     store.rewrite(part, **call("bash", "c1", given, output="done"))
     done = read(tmp_path, running[-1])
 
-    assert told(pending) == []
+    assert described(pending) == []
     assert [event.type.value for event in events(running)] == ["tool_call", "command"]
     assert [event.type.value for event in events(done)] == ["tool_call", "command", "tool_result"]
     assert [event.id for event in events(done)[:2]] == [event.id for event in events(running)]
@@ -161,14 +161,14 @@ def test_a_fork_repeats_nothing(tmp_path: Path, store: OpenCodeStore) -> None:
     assert (added, kept) == (6, ["What else?"])
 
 
-def test_injected_texts_and_templates_are_nobodys(tmp_path: Path, store: OpenCodeStore) -> None:
+def test_injected_texts_and_templates_are_no_ones(tmp_path: Path, store: OpenCodeStore) -> None:
     session = store.session("ses_1")
     store.prompt(session, "The following tool was executed by the user", synthetic=True)
     store.prompt(session, "Shown, and not sent", ignored=True)
     store.prompt(session, "Please analyze this codebase and create an AGENTS.md file containing: 1.")
     store.prompt(session, "<system-reminder>Plan mode is active.</system-reminder>Mend it")
 
-    assert told(read(tmp_path)) == [("user_message", "user", "Mend it")]
+    assert described(read(tmp_path)) == [("user_message", "user", "Mend it")]
 
 
 def test_a_helper_is_prompted_by_its_agent(tmp_path: Path, store: OpenCodeStore) -> None:
@@ -187,7 +187,7 @@ def test_a_summary_is_where_to_go_on_from(tmp_path: Path, store: OpenCodeStore) 
     session = store.session("ses_1")
     store.answer(session, text("We mended the pump."), summary=True)
 
-    assert told(read(tmp_path)) == [("resume_point", "system", "We mended the pump.")]
+    assert described(read(tmp_path)) == [("resume_point", "system", "We mended the pump.")]
 
 
 def test_an_interruption_comes_after_what_was_said(tmp_path: Path, store: OpenCodeStore) -> None:
@@ -249,7 +249,7 @@ def test_what_the_person_chose_is_a_decision(tmp_path: Path, store: OpenCodeStor
     ]
 
 
-def test_the_files_of_a_patch_are_told_each(tmp_path: Path, store: OpenCodeStore) -> None:
+def test_the_files_of_a_patch_are_reported_each(tmp_path: Path, store: OpenCodeStore) -> None:
     files = [{"filePath": "/home/ada/a.py", "type": "add"}, {"filePath": "/home/ada/b.py", "type": "delete"}]
     store.answer(store.session("ses_1"), call("apply_patch", "c1", {"patchText": "…"}, metadata={"files": files}))
 
@@ -268,7 +268,7 @@ def test_where_a_session_says_no_folder_its_messages_do(tmp_path: Path, store: O
     assert (look.session.cwd, look.session.project) == ("/home/ada/orchard", "orchard")
 
 
-def test_sessions_that_were_deleted_leave_what_was_told(tmp_path: Path, store: OpenCodeStore) -> None:
+def test_sessions_that_were_deleted_leave_what_was_reported(tmp_path: Path, store: OpenCodeStore) -> None:
     for number in range(3):
         store.prompt(store.session(f"ses_{number}"), f"Prompt {number}")
     first = read(tmp_path)[-1]
@@ -276,7 +276,7 @@ def test_sessions_that_were_deleted_leave_what_was_told(tmp_path: Path, store: O
         store.connection.execute(f"DELETE FROM {table} WHERE {column} = 'ses_2'")
     store.prompt("ses_1", "After that")
 
-    assert ("user_message", "user", "After that") in told(read(tmp_path, first))
+    assert ("user_message", "user", "After that") in described(read(tmp_path, first))
 
 
 def test_an_older_schema_is_read_as_far_as_it_goes(tmp_path: Path, store: OpenCodeStore) -> None:
@@ -294,8 +294,8 @@ def test_an_older_schema_is_read_as_far_as_it_goes(tmp_path: Path, store: OpenCo
     first = read(tmp_path)
     store.connection.execute('INSERT INTO part VALUES (\'p2\', \'m\', \'{"type":"text","text":"and that"}\')')
 
-    assert told(first) == [("user_message", "user", "inspect it")]
-    assert ("user_message", "user", "and that") in told(read(tmp_path, first[-1]))
+    assert described(first) == [("user_message", "user", "inspect it")]
+    assert ("user_message", "user", "and that") in described(read(tmp_path, first[-1]))
 
 
 def test_a_value_that_is_too_long_costs_only_itself(tmp_path: Path, store: OpenCodeStore) -> None:

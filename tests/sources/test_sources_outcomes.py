@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.sources.common.outcomes import Verdict, telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import CheckVerdict, error_lines, verdict_of_tests
 
 RUNS = {
     "pytest": ("python -m pytest -x", "..F\n===== 1 failed, 2 passed in 0.12s =====", "===== 1 passed in 0.12s ====="),
@@ -205,7 +205,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("runner", RUNS)
-def test_a_run_that_failed_is_told_from_one_that_passed(runner: str) -> None:
+def test_a_run_that_failed_is_distinguished_from_one_that_passed(runner: str) -> None:
     command, failing, passing = RUNS[runner]
 
     failed, passed = verdict_of_tests(command, failing), verdict_of_tests(command, passing)
@@ -253,23 +253,23 @@ def test_what_ran_no_tests_has_no_verdict(command: str, output: str) -> None:
 
 
 def test_a_runner_behind_an_unknown_command_is_known_by_its_output() -> None:
-    assert verdict_of_tests("./ci.sh", "building\n=== 2 passed in 0.12s ===") == Verdict(
+    assert verdict_of_tests("./ci.sh", "building\n=== 2 passed in 0.12s ===") == CheckVerdict(
         status="ok", summary="=== 2 passed in 0.12s ==="
     )
 
 
-def test_which_went_wrong_is_told() -> None:
+def test_which_went_wrong_is_reported() -> None:
     compiler = verdict_of_tests("gcc -c pear.c", "pear.c: In function 'ripen':\npear.c:3:5: error: 'plum' undeclared\n")
     tests = verdict_of_tests("cargo test", "test pear ... ok\ntest plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
 
-    assert compiler == Verdict(status="failed", summary="pear.c:3:5: error: 'plum' undeclared")
-    assert tests == Verdict(status="failed", summary="test plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
+    assert compiler == CheckVerdict(status="failed", summary="pear.c:3:5: error: 'plum' undeclared")
+    assert tests == CheckVerdict(status="failed", summary="test plum ... FAILED\ntest result: FAILED. 1 passed; 1 failed")
 
 
 def test_where_tests_ran_too_theirs_is_the_verdict() -> None:
     verdict = verdict_of_tests("ruff check . && pytest -q", "All checks passed!\n1 failed, 2 passed in 0.12s")
 
-    assert verdict == Verdict(status="failed", summary="1 failed, 2 passed in 0.12s")
+    assert verdict == CheckVerdict(status="failed", summary="1 failed, 2 passed in 0.12s")
 
 
 def test_where_the_tests_passed_a_checker_s_failure_is_the_verdict() -> None:
@@ -278,7 +278,7 @@ def test_where_the_tests_passed_a_checker_s_failure_is_the_verdict() -> None:
         "ok  \torchard/pear\t0.1s\npear.go:3:2: unused (errcheck)\n1 issues:",
     )
 
-    assert verdict == Verdict(status="failed", summary="pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard/pear\t0.1s")
+    assert verdict == CheckVerdict(status="failed", summary="pear.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard/pear\t0.1s")
 
 
 @pytest.mark.parametrize("command", ["cat test.log", "tail -3 /tmp/tests", "git push", ""])
@@ -304,19 +304,19 @@ def test_what_tests_wrote_to_a_log_or_from_a_hook_is_theirs(command: str) -> Non
 )
 @pytest.mark.parametrize("command", ["gcc pear.c", "make", "cmake --build .", "make test"])
 def test_what_a_linker_says_is_a_failure(command: str, line: str) -> None:
-    assert verdict_of_tests(command, f"linking\n{line}") == Verdict(status="failed", summary=line)
+    assert verdict_of_tests(command, f"linking\n{line}") == CheckVerdict(status="failed", summary=line)
 
 
 def test_colours_do_not_hide_a_summary() -> None:
     verdict = verdict_of_tests("npx jest", "\x1b[1mTests:\x1b[22m       \x1b[31m1 failed\x1b[39m, 1 total")
 
-    assert verdict == Verdict(status="failed", summary="Tests:       1 failed, 1 total")
+    assert verdict == CheckVerdict(status="failed", summary="Tests:       1 failed, 1 total")
 
 
 def test_many_passing_packages_are_counted_and_failing_ones_named() -> None:
     output = "\n".join(f"ok  \torchard/p{number}\t0.1s" for number in range(40)) + "\nFAIL\torchard/plum\t0.2s"
 
-    assert verdict_of_tests("go test ./...", output) == Verdict(
+    assert verdict_of_tests("go test ./...", output) == CheckVerdict(
         status="failed", summary="FAIL\torchard/plum\t0.2s\nok, 40 packages"
     )
 
@@ -332,7 +332,7 @@ def test_failing_lines_come_first_however_many_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "expected"),
     [
         ("Exit code 128\nfatal: not a git repository", "fatal: not a git repository"),
         (
@@ -347,14 +347,14 @@ def test_failing_lines_come_first_however_many_pass() -> None:
         ("File does not exist.", "File does not exist."),
     ],
 )
-def test_the_telling_lines_of_a_failure(output: str, told: str) -> None:
-    assert telling_lines(output) == told
+def test_the_telling_lines_of_a_failure(output: str, expected: str) -> None:
+    assert error_lines(output) == expected
 
 
-def test_the_same_line_is_told_once_and_few_are_told() -> None:
+def test_the_same_line_is_reported_once_and_few_are_reported() -> None:
     output = "Error: dry\n" * 50 + "\n".join(f"Error: branch {number}" for number in range(50))
 
-    lines = telling_lines(output).splitlines()
+    lines = error_lines(output).splitlines()
 
     assert lines[0] == "Error: dry"
     assert lines[-1] == "Error: branch 49"
@@ -364,7 +364,7 @@ def test_the_same_line_is_told_once_and_few_are_told() -> None:
 @given(st.text(alphabet="=1 passed,in.0s\nErrofatl:okFAI\t-", max_size=400))
 def test_any_output_is_survived(output: str) -> None:
     verdict_of_tests("pytest", output)
-    assert len(telling_lines(output)) <= 6 * 301
+    assert len(error_lines(output)) <= 6 * 301
 
 
 @pytest.mark.parametrize(
@@ -398,13 +398,13 @@ def test_a_hostile_output_takes_no_longer_than_it_is_long(piece: str) -> None:
     verdict_of_tests(piece * 20_000, piece * 200_000)
     verdict_of_tests("pytest", (piece * 20 + "\n") * 20_000)
     verdict_of_tests("eslint && pytest", (piece * 20 + "\n") * 20_000)
-    telling_lines(piece * 200_000)
+    error_lines(piece * 200_000)
 
 
 def test_what_is_private_is_in_no_telling_line() -> None:
     output = "setting up\n<private>\nerror: the willow story is for nobody\n</private>\nerror: cannot go on"
 
-    assert telling_lines(output) == "error: cannot go on"
+    assert error_lines(output) == "error: cannot go on"
 
 
 @pytest.mark.parametrize(

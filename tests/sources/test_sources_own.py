@@ -10,56 +10,56 @@ MARKED = f"<!-- {OWN_EXTRACTOR_MARK} -->\nRead these events and answer in JSON."
 
 
 def in_our_folder(home: Home) -> Transcript:
-    told = Transcript(cwd=str(home.own_state / "extractor"))
-    told.user("Read these events and answer in JSON.")
-    return told
+    transcript = Transcript(cwd=str(home.own_state / "extractor"))
+    transcript.user("Read these events and answer in JSON.")
+    return transcript
 
 
 def marked_prompt(home: Home) -> Transcript:
-    told = Transcript()
-    told.user(MARKED)
-    return told
+    transcript = Transcript()
+    transcript.user(MARKED)
+    return transcript
 
 
 def marked_prompt_in_blocks(home: Home) -> Transcript:
-    told = Transcript()
-    told.user([{"type": "text", "text": MARKED}])
-    return told
+    transcript = Transcript()
+    transcript.user([{"type": "text", "text": MARKED}])
+    return transcript
 
 
 def marked_queue(home: Home) -> Transcript:
-    told = Transcript()
-    told.queue("enqueue", MARKED)
-    told.user("Read these events")
-    return told
+    transcript = Transcript()
+    transcript.queue("enqueue", MARKED)
+    transcript.user("Read these events")
+    return transcript
 
 
 def marked_system_line(home: Home) -> Transcript:
-    told = Transcript()
-    told.system("informational", content=MARKED)
-    told.user("Read these events")
-    return told
+    transcript = Transcript()
+    transcript.system("informational", content=MARKED)
+    transcript.user("Read these events")
+    return transcript
 
 
 def marked_system_prompt(home: Home) -> Transcript:
-    told = Transcript()
-    told.attachment("prompt_snapshot", systemPrompt=["You extract.", MARKED])
-    told.user("Read these events")
-    return told
+    transcript = Transcript()
+    transcript.attachment("prompt_snapshot", systemPrompt=["You extract.", MARKED])
+    transcript.user("Read these events")
+    return transcript
 
 
 def marked_request(home: Home) -> Transcript:
-    told = Transcript()
-    told.note("api-request-shape", shape={"system": [{"type": "text", "text": MARKED}]})
-    told.user("Read these events")
-    return told
+    transcript = Transcript()
+    transcript.note("api-request-shape", shape={"system": [{"type": "text", "text": MARKED}]})
+    transcript.user("Read these events")
+    return transcript
 
 
 def scripted_with_the_mark_anywhere(home: Home) -> Transcript:
-    told = Transcript(entrypoint="sdk-cli")
-    told.attachment("environment", snapshot={"argv": ["--settings", OWN_EXTRACTOR_MARK]})
-    told.user("Read these events")
-    return told
+    transcript = Transcript(entrypoint="sdk-cli")
+    transcript.attachment("environment", snapshot={"argv": ["--settings", OWN_EXTRACTOR_MARK]})
+    transcript.user("Read these events")
+    return transcript
 
 
 Guard = Callable[[Home], Transcript]
@@ -78,12 +78,12 @@ GUARDS: list[Guard] = [
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_session_of_our_extractor_yields_nothing(tmp_path: Path, guard: Guard) -> None:
     home = Home(tmp_path)
-    told = guard(home)
-    told.assistant("{}")
-    told.user("and now something else")
-    told.note("surprise")
+    problems = guard(home)
+    problems.assistant("{}")
+    problems.user("and now something else")
+    problems.note("surprise")
 
-    look = home.look(told)
+    look = home.look(problems)
 
     assert (look.session, look.events, look.problems) == (None, (), ())
     assert look.cursor.position == look.cursor.size
@@ -92,12 +92,12 @@ def test_a_session_of_our_extractor_yields_nothing(tmp_path: Path, guard: Guard)
 @pytest.mark.parametrize("guard", GUARDS)
 def test_it_yields_nothing_in_later_looks_either(tmp_path: Path, guard: Guard) -> None:
     home = Home(tmp_path)
-    told = guard(home)
-    path = home.write(told)
+    problems = guard(home)
+    path = home.write(problems)
     first = home.read(path)
-    told.assistant("{}")
-    told.user("and now something else")
-    home.write(told)
+    problems.assistant("{}")
+    problems.user("and now something else")
+    home.write(problems)
 
     second = home.read(path, first.cursor)
 
@@ -117,29 +117,29 @@ def test_a_state_folder_behind_a_link_is_ours_by_both_names(tmp_path: Path) -> N
 
 
 def test_talking_of_the_mark_later_is_no_sign(tmp_path: Path) -> None:
-    told = Transcript()
-    told.user("How do we know our own sessions?")
-    told.assistant("By a mark.")
-    told.user(f"By {OWN_EXTRACTOR_MARK}?")
+    transcript = Transcript()
+    transcript.user("How do we know our own sessions?")
+    transcript.assistant("By a mark.")
+    transcript.user(f"By {OWN_EXTRACTOR_MARK}?")
 
-    look = Home(tmp_path).look(told)
+    look = Home(tmp_path).look(transcript)
 
     assert [event.role for event in look.events] == ["user", "assistant", "user"]
 
 
 def test_a_file_that_mentions_the_mark_is_no_sign_in_a_persons_session(tmp_path: Path) -> None:
-    told = Transcript(entrypoint="cli")
-    told.attachment("nested_memory", content=f"The mark is {OWN_EXTRACTOR_MARK}")
-    told.user("How do we know our own sessions?")
+    transcript = Transcript(entrypoint="cli")
+    transcript.attachment("nested_memory", content=f"The mark is {OWN_EXTRACTOR_MARK}")
+    transcript.user("How do we know our own sessions?")
 
-    assert len(Home(tmp_path).events(told)) == 1
+    assert len(Home(tmp_path).events(transcript)) == 1
 
 
 def test_a_sub_agent_that_is_asked_about_the_mark_is_read(tmp_path: Path) -> None:
-    told = Transcript(isSidechain=True)
-    told.user(f"Where is {OWN_EXTRACTOR_MARK} defined?")
+    transcript = Transcript(isSidechain=True)
+    transcript.user(f"Where is {OWN_EXTRACTOR_MARK} defined?")
 
-    assert len(Home(tmp_path).events(told, "agent-a1b2c3d4.jsonl")) == 1
+    assert len(Home(tmp_path).events(transcript, "agent-a1b2c3d4.jsonl")) == 1
 
 
 def test_a_folder_beside_ours_and_a_later_visit_to_ours_are_no_signs(tmp_path: Path) -> None:

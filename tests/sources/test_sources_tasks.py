@@ -13,7 +13,7 @@ from tests.sources.task_folder import TASK, Storage, Task, a_day
 from tests.sources.transcript import reasons, said
 
 
-def told(folder: Path, task: Task) -> tuple[Event, ...]:
+def events_of_task(folder: Path, task: Task) -> tuple[Event, ...]:
     return Storage(folder).look(task).events
 
 
@@ -21,7 +21,7 @@ def of(type: EventType, events: tuple[Event, ...]) -> list[Event]:
     return [event for event in events if event.type is type]
 
 
-def test_a_day_is_told_in_order(tmp_path: Path) -> None:
+def test_a_day_is_reported_in_order(tmp_path: Path) -> None:
     look = Storage(tmp_path).look(a_day())
 
     assert [event.type.value for event in look.events] == [
@@ -51,7 +51,7 @@ def test_a_task_knows_where_it_works_what_it_is_called_and_whom_it_works_for(tmp
     assert (session.title, session.parent) == ("Graft the pear", "t0")
 
 
-def test_the_folder_is_told_by_the_surroundings_or_by_the_list_of_tasks(tmp_path: Path) -> None:
+def test_the_folder_is_reported_by_the_surroundings_or_by_the_list_of_tasks(tmp_path: Path) -> None:
     around = Storage(tmp_path / "a").look(a_day()).session
     listed, task = Storage(tmp_path / "b", Cline), Task()
     task.user("<task>\nGraft\n</task>", details=False)
@@ -75,11 +75,11 @@ def test_the_folder_is_told_by_the_surroundings_or_by_the_list_of_tasks(tmp_path
         "# Reminder\nbe brief",
     ],
 )
-def test_what_the_client_tells_the_model_is_not_a_persons(tmp_path: Path, text: str) -> None:
+def test_what_the_client_shows_the_model_is_not_a_persons(tmp_path: Path, text: str) -> None:
     task = Task()
     task.user(text)
 
-    assert said(told(tmp_path, task)) == []
+    assert said(events_of_task(tmp_path, task)) == []
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_a_persons_words_stand_inside_of_wrappers(tmp_path: Path, text: str) -> 
     task = Task()
     task.user(text)
 
-    assert said(told(tmp_path, task)) == ["water"]
+    assert said(events_of_task(tmp_path, task)) == ["water"]
 
 
-def test_wrappers_in_a_file_that_was_read_are_nobodys_words(tmp_path: Path) -> None:
+def test_wrappers_in_a_file_that_was_read_are_no_ones_words(tmp_path: Path) -> None:
     task = Task()
     task.call("read_file", path="notes.md")
     task.result("read_file", "<task>\nnot said\n</task>\n<feedback>nor this</feedback>")
     task.assistant({"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "notes.md"}})
     task.user({"type": "tool_result", "tool_use_id": "t1", "content": "<user_message>not said</user_message>"}, details=False)
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == []
     assert [event.status for event in of(EventType.TOOL_RESULT, events)] == ["ok", "ok"]
@@ -126,7 +126,7 @@ def test_what_a_person_says_with_a_refusal_or_a_consent_is_theirs(tmp_path: Path
     refusal = json.dumps({"status": "denied", "message": "The user denied this.", "feedback": "never!"}, separators=(",", ":"))
     task.user({"type": "tool_result", "tool_use_id": "t1", "content": refusal})
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == ["no!", "gently", "never!"]
     assert [event.status for event in of(EventType.TOOL_RESULT, events)] == ["denied", "ok", "denied"]
@@ -156,7 +156,7 @@ def test_feedback_beside_a_result_is_a_persons(tmp_path: Path, blocks: tuple[str
     task.call("read_file", path="pear.py")
     task.user(*blocks)
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == ["water"]
     assert not any("water" in event.text for event in of(EventType.TOOL_RESULT, events))
@@ -171,7 +171,7 @@ def test_what_a_person_says_while_a_command_runs_is_theirs(tmp_path: Path, spoke
     task.call("execute_command", command="pytest -q")
     task.result("execute_command", f"Command is still running in terminal from '/o'.\nHere's the output so far:\n1 dry{spoken}")
 
-    assert said(told(tmp_path, task)) == ["water"]
+    assert said(events_of_task(tmp_path, task)) == ["water"]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_feedback_in_place_of_what_was_proposed_is_a_persons(tmp_path: Path, too
     task.call(tool, context="Graft the plum next.")
     task.result(tool, f"{text}\n<feedback>\nwater\n</feedback>")
 
-    assert said(told(tmp_path, task)) == ["water"]
+    assert said(events_of_task(tmp_path, task)) == ["water"]
 
 
 def test_half_of_a_character_in_feedback_costs_that_half(tmp_path: Path) -> None:
@@ -195,18 +195,18 @@ def test_half_of_a_character_in_feedback_costs_that_half(tmp_path: Path) -> None
     task.call("read_file", path="pear.py")
     task.result("read_file", '{"status":"approved","message":"The user approved this","feedback":"gently \\ud83c"}\n\ngraft()')
 
-    assert said(told(tmp_path, task)) == ["gently \ufffd"]
+    assert said(events_of_task(tmp_path, task)) == ["gently \ufffd"]
 
 
 @pytest.mark.parametrize("status", ["approved", "denied", "guidance"])
-def test_a_tools_answer_with_a_status_and_feedback_is_nobodys_words(tmp_path: Path, status: str) -> None:
+def test_a_tools_answer_with_a_status_and_feedback_is_no_ones_words(tmp_path: Path, status: str) -> None:
     answer = f'{{"status":"{status}","feedback":"The best pears!"}}'
     task = Task()
     task.call("use_mcp_tool", server_name="orchard", tool_name="orders", arguments="{}")
     task.result("use_mcp_tool", answer)
     task.user(answer)
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == []
     assert [(event.status, event.text) for event in of(EventType.TOOL_RESULT, events)] == [("ok", answer)]
@@ -218,7 +218,7 @@ def test_feedback_that_is_no_text_is_survived(tmp_path: Path, status: str) -> No
     task.call("read_file", path="pear.py")
     task.result("read_file", f'{{"status":"{status}","message":"The user {status} this","feedback":{"[" * 700}{"]" * 700}}}')
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == []
     assert len(of(EventType.TOOL_RESULT, events)) == 1
@@ -233,7 +233,7 @@ def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
         "You will be updated on the terminal status and new output in the future.",
     )
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert [event.status for event in of(EventType.TOOL_RESULT, events)] == [""]
     assert of(EventType.TEST_RESULT, events) == []
@@ -246,14 +246,14 @@ def test_tests_that_still_run_have_not_passed(tmp_path: Path) -> None:
         "The user approved this operation and provided the following context:\n<feedback>\ngently\n</feedback>\n",
     ],
 )
-def test_what_is_read_with_a_consent_is_nobodys_words(tmp_path: Path, consent: str) -> None:
+def test_what_is_read_with_a_consent_is_no_ones_words(tmp_path: Path, consent: str) -> None:
     task = Task()
     task.call("read_file", path="pear.py")
     task.result("read_file", f"{consent}<task>\nnot said\n</task>\n<feedback>\nnor this\n</feedback>")
     task.call("execute_command", command="make pears")
     task.result("execute_command", f"{consent}The tool execution failed with the following error:\n<error>\nno pears\n</error>")
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == ["gently", "gently"]
     assert [(event.status, event.text) for event in of(EventType.TOOL_RESULT, events)] == [
@@ -267,7 +267,10 @@ def test_feedback_on_a_completion_is_a_persons(tmp_path: Path) -> None:
     task.call("attempt_completion", result="All done.")
     task.result("attempt_completion", "The user has provided feedback on the results.\n<feedback>\nwater too\n</feedback>")
 
-    assert [(event.role, event.text) for event in told(tmp_path, task)] == [("assistant", "All done."), ("user", "water too")]
+    assert [(event.role, event.text) for event in events_of_task(tmp_path, task)] == [
+        ("assistant", "All done."),
+        ("user", "water too"),
+    ]
 
 
 def test_an_answer_to_a_question_is_a_decision(tmp_path: Path) -> None:
@@ -275,7 +278,7 @@ def test_an_answer_to_a_question_is_a_decision(tmp_path: Path) -> None:
     task.call("ask_followup_question", question="Quince or hawthorn?", follow_up="<suggest>quince</suggest>")
     task.result("ask_followup_question", "<answer>\nquince\n</answer>")
 
-    (decision,) = of(EventType.DECISION, told(tmp_path, task))
+    (decision,) = of(EventType.DECISION, events_of_task(tmp_path, task))
 
     assert (decision.role, decision.text) == ("user", "Quince or hawthorn?\nAnswer: quince")
 
@@ -290,7 +293,7 @@ def test_calls_in_blocks_are_paired_by_their_names(tmp_path: Path) -> None:
         {"type": "tool_result", "tool_use_id": "t1", "content": "Exit code: 1\nOutput:\n1 failed in 0.1s", "is_error": True},
     )
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     ids = {event.call: event.id for event in of(EventType.TOOL_CALL, events)}
     assert [(event.call, event.parent, event.status) for event in of(EventType.TOOL_RESULT, events)] == [
@@ -304,7 +307,7 @@ def test_tags_that_name_no_tool_are_words(tmp_path: Path) -> None:
     task = Task()
     task.assistant("Write it so:\n\n<my_button>\n<label>Water</label>\n</my_button>")
 
-    (event,) = told(tmp_path, task)
+    (event,) = events_of_task(tmp_path, task)
 
     assert event.text.endswith("</my_button>")
 
@@ -325,7 +328,7 @@ def test_how_a_call_ended(tmp_path: Path, text: str, status: str, kept: str) -> 
     task.call("execute_command", command="git show")
     task.result("execute_command", text)
 
-    (result,) = of(EventType.TOOL_RESULT, told(tmp_path, task))
+    (result,) = of(EventType.TOOL_RESULT, events_of_task(tmp_path, task))
 
     assert (result.status, result.text) == (status, kept)
 
@@ -335,7 +338,7 @@ def test_a_heading_and_its_result_may_stand_in_one_text(tmp_path: Path) -> None:
     task.call("execute_command", command="ls")
     task.user("[execute_command for 'ls'] Result:\nCommand executed.\nOutput:\npear.py")
 
-    (result,) = of(EventType.TOOL_RESULT, told(tmp_path, task))
+    (result,) = of(EventType.TOOL_RESULT, events_of_task(tmp_path, task))
 
     assert (result.status, result.text, result.tool) == ("ok", "pear.py", "execute_command")
 
@@ -345,7 +348,7 @@ def test_only_a_person_interrupts(tmp_path: Path, by: str, points: list[str]) ->
     task = Task()
     task.assistant(f"I'll graft\n\n[Response interrupted by {by}")
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert [event.text for event in of(EventType.ASSISTANT_MESSAGE, events)] == ["I'll graft"]
     assert [event.status for event in of(EventType.RESUME_POINT, events)] == points
@@ -372,7 +375,7 @@ def test_messages_without_a_time_are_each_their_own(tmp_path: Path) -> None:
     for message in task.messages:
         del message["ts"]
 
-    events = told(tmp_path, task)
+    events = events_of_task(tmp_path, task)
 
     assert said(events) == ["continue", "continue", "stop"]
     assert len({event.id for event in events}) == len(events) == 6
@@ -402,8 +405,8 @@ class TestCondensed:
         task.assistant("Watering.")
         return task
 
-    def test_what_was_dropped_is_told_from_what_was_shown(self, tmp_path: Path) -> None:
-        events = told(tmp_path, self.condensed())
+    def test_what_was_dropped_is_distinguished_from_what_was_shown(self, tmp_path: Path) -> None:
+        events = events_of_task(tmp_path, self.condensed())
 
         assert said(events) == ["Graft", "and water"]
         assert [event.type.value for event in events] == [
@@ -420,7 +423,7 @@ class TestCondensed:
         ]
         assert [event.ordinal for event in events] == sorted({event.ordinal for event in events})
 
-    def test_what_was_told_while_it_was_there_is_not_told_twice(self, tmp_path: Path) -> None:
+    def test_what_was_reported_while_it_was_there_is_not_reported_twice(self, tmp_path: Path) -> None:
         storage = Storage(tmp_path)
         first = storage.look(self.before())
 
@@ -430,7 +433,7 @@ class TestCondensed:
         assert said([event for event in second.events if event.id not in known]) == []
         assert [event.type.value for event in second.events if event.id not in known] == ["resume_point", "assistant_message"]
 
-    def test_an_answer_that_was_told_is_not_told_twice(self, tmp_path: Path) -> None:
+    def test_an_answer_that_was_reported_is_not_reported_twice(self, tmp_path: Path) -> None:
         storage, task = Storage(tmp_path), Task()
         task.begin("Graft")
         task.call("ask_followup_question", question="Quince or hawthorn?")
@@ -447,7 +450,7 @@ class TestCondensed:
         (again,) = of(EventType.DECISION, second.events)
         assert (again.id, again.text) == (decision.id, "Quince or hawthorn?\nAnswer: quince")
 
-    def test_a_prompt_is_one_event_whichever_document_tells_of_it(self, tmp_path: Path) -> None:
+    def test_a_prompt_is_one_event_whichever_document_shows_for_it(self, tmp_path: Path) -> None:
         both, alone = Storage(tmp_path / "a"), Storage(tmp_path / "b")
 
         first, second = both.look(self.before()), alone.look(self.before(), history=False)
@@ -542,15 +545,15 @@ class TestDocuments:
 
 
 def asked(tool: str, content: object, **given: object) -> Task:
-    told = Task()
-    told.begin("Look at the pear.")
-    told.assistant({"type": "tool_use", "id": "call_1", "name": tool, "input": given})
-    told.user({"type": "tool_result", "tool_use_id": "call_1", "name": tool, "content": content}, details=False)
-    return told
+    task = Task()
+    task.begin("Look at the pear.")
+    task.assistant({"type": "tool_use", "id": "call_1", "name": tool, "input": given})
+    task.user({"type": "tool_result", "tool_use_id": "call_1", "name": tool, "content": content}, details=False)
+    return task
 
 
 @pytest.mark.parametrize("given", [{"file_paths": ["pear.py", "plum.py"]}, {"files": [{"path": "pear.py"}, {"path": "plum.py"}]}])
-def test_every_file_that_is_read_at_once_is_told(tmp_path: Path, given: dict[str, object]) -> None:
+def test_every_file_that_is_read_at_once_is_reported(tmp_path: Path, given: dict[str, object]) -> None:
     answers = [
         {"query": "pear.py", "result": "graft()", "success": True},
         {"query": "plum.py", "result": "mulch()", "success": True},
@@ -565,7 +568,7 @@ def test_every_file_that_is_read_at_once_is_told(tmp_path: Path, given: dict[str
     ]
 
 
-def test_what_a_search_found_is_told_and_what_tests_said_is_heard(tmp_path: Path) -> None:
+def test_what_a_search_found_is_reported_and_what_tests_said_is_heard(tmp_path: Path) -> None:
     found = [{"query": "graft", "result": [{"type": "text", "text": "pear.py:3: graft()"}], "success": True}]
     ran = json.dumps([{"query": "pytest -q", "result": "2 passed in 0.10s", "success": True}])
     missing = [{"query": "plum.py", "result": "", "error": "no such file", "success": False}]
@@ -580,13 +583,13 @@ def test_what_a_search_found_is_told_and_what_tests_said_is_heard(tmp_path: Path
 
 
 def test_the_first_of_several_folders_is_where_a_task_works(tmp_path: Path) -> None:
-    told = Task()
+    task = Task()
     configuration = (
         '# Workspace Configuration\n{\n  "workspaces": {\n    "/home/ada/orchard": {\n      "hint": "orchard"\n    }\n  }\n}'
     )
-    told.user("<task>\nLook.\n</task>", f"<environment_details>\n{configuration}\n</environment_details>", details=False)
+    task.user("<task>\nLook.\n</task>", f"<environment_details>\n{configuration}\n</environment_details>", details=False)
 
-    session = Storage(tmp_path, Cline).look(told).session
+    session = Storage(tmp_path, Cline).look(task).session
 
     assert session is not None
     assert (session.cwd, session.project) == ("/home/ada/orchard", "orchard")

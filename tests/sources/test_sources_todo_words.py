@@ -22,19 +22,19 @@ def test_a_list_has_a_line_for_each_item(key: str) -> None:
 @pytest.mark.parametrize(
     "value", [None, "text", [], {}, [1], [{"status": "pending"}], [{"content": "x"}], [{"content": 5, "status": "pending"}]]
 )
-def test_what_is_no_list_of_todos_is_not_told_as_one(value: object) -> None:
+def test_what_is_no_list_of_todos_is_not_reported_as_one(value: object) -> None:
     assert todo_lines(value) == ""
 
 
-def test_a_long_list_is_told_whole() -> None:
+def test_a_long_list_is_reported_whole() -> None:
     items = [{"content": f"Row {number} of the orchard is pruned", "status": "pending"} for number in range(60)]
 
-    told = rendered_call("TodoWrite", {"todos": items})
+    result = rendered_call("TodoWrite", {"todos": items})
 
-    assert told.count("[ ] Row") == 60
+    assert result.count("[ ] Row") == 60
 
 
-def test_it_is_told_so_whichever_agent_asks() -> None:
+def test_it_is_informed_whichever_agent_asks() -> None:
     toolbox = Toolbox()
 
     planned = toolbox.rendered("update_plan", {"explanation": "Spring", "plan": [{"step": "Prune", "status": "completed"}]})

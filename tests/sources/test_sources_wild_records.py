@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.sources.antigravity.source import AntigravityInterpreter, Thread
+from kite_memory.sources.antigravity.source import AntigravityInterpreter, AntigravityState
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
-from kite_memory.sources.cursor.cli import tell_message
+from kite_memory.sources.cursor.cli import add_message
 from kite_memory.sources.cursor.ide import legacy_conversations
 from kite_memory.sources.opencode import parts as opencode_parts
 
@@ -127,17 +127,17 @@ def test_of_opencode(session: dict[str, Any], messages: list[tuple[dict[str, Any
     about = opencode_parts.conversation({"id": "ses_1", **session}, [info for info, _ in messages])
     if about is None:
         return
-    told = [
+    listed = [
         opencode_parts.Message(
             name=str(place),
             info=info,
-            parts=[opencode_parts.Part(row=row, content=part, changed=1.0) for row, part in enumerate(parts)],
+            parts=[opencode_parts.MessagePart(row=row, content=part, changed=1.0) for row, part in enumerate(parts)],
             place=place * 4,
         )
         for place, (info, parts) in enumerate(messages)
     ]
 
-    builder = opencode_parts.build_events(about, told, file="f", last="1", now=2.0)
+    builder = opencode_parts.build_events(about, listed, file="f", last="1", now=2.0)
 
     assert in_order(builder.events)
 
@@ -145,9 +145,9 @@ def test_of_opencode(session: dict[str, Any], messages: list[tuple[dict[str, Any
 @given(BUBBLES, st.lists(BUBBLES, max_size=5), st.booleans(), st.booleans())
 def test_of_cursors_editor(about: dict[str, Any], bubbles: list[dict[str, Any]], helper: bool, by_words: bool) -> None:
     found = cursor_bubbles.conversation("c", about, folder="/f", parent="", helper=helper)
-    told = [cursor_bubbles.Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(bubbles)]
+    listed = [cursor_bubbles.Bubble(row=place, place=place, content=bubble) for place, bubble in enumerate(bubbles)]
 
-    builder = cursor_bubbles.build_events(found, told, file="f", names_by_words=by_words)
+    builder = cursor_bubbles.build_events(found, listed, file="f", names_by_words=by_words)
 
     assert in_order(builder.events)
     assert not (helper and any(event.role == "user" for event in builder.events))
@@ -165,7 +165,7 @@ def test_of_cursors_old_values(composers: dict[str, Any], chats: dict[str, Any])
 def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
     builder = EventBuilder(provider="cursor", session="s", file="f", tools=cursor_bubbles.TOOLS, calls=OpenCalls())
 
-    tell_message(builder, role, content, 0, helper=helper)
+    add_message(builder, role, content, 0, helper=helper)
 
     assert in_order(builder.events)
     assert not (helper and any(event.role == "user" for event in builder.events))
@@ -173,12 +173,12 @@ def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
 
 @given(st.lists(STEPS, max_size=6), st.booleans())
 def test_of_antigravity(steps: list[dict[str, Any]], helper: bool) -> None:
-    thread = Thread(parent="p" if helper else "")
+    thread = AntigravityState(parent="p" if helper else "")
     interpreter = AntigravityInterpreter(file="f", session="s", thread=thread)
 
     for place, step in enumerate(steps):
         interpreter.step(step, place * 10, place * 10 + 9)
 
     assert in_order(interpreter.events)
-    assert Thread.resumed(thread.carried()) is not None
+    assert AntigravityState.resumed(thread.carried()) is not None
     assert not (helper and any(event.role == "user" for event in interpreter.events))

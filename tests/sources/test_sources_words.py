@@ -75,11 +75,11 @@ def test_nothing_between_our_tags_ever_stays(parts: list[str]) -> None:
 @pytest.mark.parametrize(
     "block", [BLOCK, escaped(BLOCK), f"<hook_context>{escaped(BLOCK)}</hook_context>", f"<hook_context>{BLOCK}</hook_context>"]
 )
-def test_a_prompt_is_told_without_the_block_before_it(block: str) -> None:
+def test_a_prompt_is_reported_without_the_block_before_it(block: str) -> None:
     assert utterances(f"{block}\n\nprune the pear") == (Said(text="prune the pear"),)
 
 
-def test_a_block_alone_is_nobodys_word() -> None:
+def test_a_block_alone_is_no_ones_word() -> None:
     assert utterances(BLOCK) == ()
 
 
@@ -129,7 +129,7 @@ def test_what_was_put_around_words_is_taken_off(injected: str, shape: str) -> No
         "Base directory for this skill: /home/ada/.claude/skills/pruning\n\n# Pruning",
     ],
 )
-def test_machines_messages_are_nobodys_words(text: str) -> None:
+def test_machines_messages_are_no_ones_words(text: str) -> None:
     assert utterances(text) == ()
 
 
@@ -138,14 +138,14 @@ def test_words_after_a_machines_message_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("<command-name>/compact</command-name>\n <command-args>keep the pears</command-args>", "/compact keep the pears"),
         ("<command-message>x</command-message>\n<command-name>/x:y</command-name><command-args> a\nb </command-args>", "/x:y a\nb"),
     ],
 )
-def test_a_slash_command_stands_as_it_was_typed(text: str, told: str) -> None:
-    assert utterances(text) == (Said(text=told),)
+def test_a_slash_command_stands_as_it_was_typed(text: str, expected: str) -> None:
+    assert utterances(text) == (Said(text=expected),)
 
 
 @pytest.mark.parametrize("arguments", ["", "<command-args></command-args>", "<command-args>  </command-args>"])
@@ -153,12 +153,12 @@ def test_a_bare_slash_command_has_no_words(arguments: str) -> None:
     assert utterances(f"<command-name>/exit</command-name><command-message>exit</command-message>{arguments}") == ()
 
 
-def test_a_persons_command_and_its_output_are_told_apart() -> None:
+def test_a_persons_command_and_its_output_are_kept_apart() -> None:
     assert utterances("<bash-input>git pull</bash-input>") == (Ran(command="git pull"),)
     assert utterances("<bash-stdout>Up to date</bash-stdout><bash-stderr></bash-stderr>") == (Printed(text="Up to date"),)
 
 
-def test_an_approved_plan_is_told_without_the_way_to_the_old_transcript() -> None:
+def test_an_approved_plan_is_reported_without_the_way_to_the_old_transcript() -> None:
     plan = "# Pears\n\n1. dig"
     text = f"Implement the following plan:\n\n{plan}\n\nIf you need specific details from before exiting plan mode, read: x.jsonl"
 

@@ -92,20 +92,20 @@ class Home:
         self.own_state = folder / "state"
         self.source = ClaudeCode(self.root, own_state=self.own_state, line_limit=line_limit)
 
-    def write(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> Path:
+    def write(self, transcript: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> Path:
         path = self.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(told if isinstance(told, bytes) else told.bytes)
+        path.write_bytes(transcript if isinstance(transcript, bytes) else transcript.bytes)
         return path
 
     def read(self, path: Path, cursor: Cursor | None = None, *, budget: int = 4 * 1024 * 1024) -> ReadResult:
         return self.source.read(path, cursor, budget=budget)
 
-    def look(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> ReadResult:
-        return self.read(self.write(told, name))
+    def look(self, transcript: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> ReadResult:
+        return self.read(self.write(transcript, name))
 
-    def events(self, told: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> tuple[Event, ...]:
-        return self.look(told, name).events
+    def events(self, transcript: Transcript | bytes, name: str = f"{SESSION}.jsonl") -> tuple[Event, ...]:
+        return self.look(transcript, name).events
 
     def read_on(self, path: Path, cursor: Cursor | None = None, *, budget: int) -> list[ReadResult]:
         """Looks until one reaches the end."""

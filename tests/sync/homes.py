@@ -146,9 +146,9 @@ def homes(folder: Path, *names: str) -> Iterator[list[Home]]:
 def settle(*machines: Home) -> None:
     """Let all exchange until nothing goes any more."""
     for _ in range(8):
-        told = [machine.sync() for machine in machines]
-        problems = [problem for each in told for problem in each["problems"]]
+        listed = [machine.sync() for machine in machines]
+        problems = [problem for each in listed for problem in each["problems"]]
         assert not problems, problems
-        if not any(sum(each["went"].values()) or sum(each["came"].values()) for each in told):
+        if not any(sum(each["went"].values()) or sum(each["came"].values()) for each in listed):
             return
-    raise AssertionError(f"they never come to rest: {told}")
+    raise AssertionError(f"they never come to rest: {listed}")

@@ -19,7 +19,7 @@ _MOST_STEPS = 60
 
 
 class Life:
-    """Counts steps once it is told to, and ends the process at the given one."""
+    """Counts steps once it is asked to, and ends the process at the given one."""
 
     def __init__(self, steps: int) -> None:
         self._left = 0
@@ -99,7 +99,7 @@ def in_a_child(work: Callable[[], None]) -> int:
     if not child:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - told to the parent
+        except BaseException as error:  # noqa: BLE001 - reported to the parent
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
             os._exit(1)
         os._exit(0)

@@ -12,7 +12,7 @@ WORDS = "the gate code is plum tart"
 
 
 def everything(home: Home) -> bytes:
-    """Return all that lies in the state folder and in the shared folder, unpacked."""
+    """Return all that is in the state folder and in the shared folder, unpacked."""
     key = SyncKey.parse(home.key())
     folder = home.shared / "kite-sync"
     from kite_memory.sync.rows import written

@@ -189,10 +189,10 @@ def test_a_note_with_a_secret_stays_where_it_is(tmp_path: Path) -> None:
         secret = "ghp_" + "a8Kd03jfQz7LmW2xR5tYv9Bn4Hc6Ps1EgUo0"
         (laptop.vault / "keys.md").write_text(f"# Keys\n\nThe token is {secret}\n")
 
-        told = laptop.sync()
+        report = laptop.sync()
         desk.sync()
 
-        assert told["held_back"] == ["keys.md"]
+        assert report["held_back"] == ["keys.md"]
         assert "keys.md" not in desk.files()
 
 

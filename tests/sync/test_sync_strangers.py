@@ -39,10 +39,10 @@ def test_a_strangers_segment_is_refused_and_said(tmp_path: Path) -> None:
         laptop.remember("Frost covers come off in May.")
         SharedFolder(root=laptop.shared).put("thief-00000000", 1, pack(ROWS, key=KEY, machine="thief-00000000", number=1))
 
-        told = laptop.sync()
+        report = laptop.sync()
         desk.sync()
 
-        assert "thief-00000000: segment 1" in told["problems"][0]
+        assert "thief-00000000: segment 1" in report["problems"][0]
         assert len(desk.files()) == 1
 
 
@@ -87,12 +87,12 @@ def test_no_change_of_a_segment_goes_unnoticed(put: bytes, at: int) -> None:
         st.none() | st.booleans() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(st.text(), each)
     )
 )
-def test_wild_rows_are_malformed_and_nothing_else(told: object) -> None:
+def test_wild_rows_are_malformed_and_nothing_else(value: object) -> None:
     import orjson
 
     for kind in ("note", "events", "forgotten", "uptake", "other"):
         try:
-            line = orjson.dumps({kind: told}, option=orjson.OPT_NON_STR_KEYS)
+            line = orjson.dumps({kind: value}, option=orjson.OPT_NON_STR_KEYS)
         except TypeError:
             continue
         with pytest.raises(Malformed):
@@ -184,6 +184,6 @@ def test_two_machines_exchange_through_a_git_repository(tmp_path: Path) -> None:
         assert len(laptop.files()) == 3
 
 
-def test_a_remote_that_nobody_answers_at_is_said(tmp_path: Path) -> None:
+def test_a_remote_that_no_one_answers_at_is_said(tmp_path: Path) -> None:
     with open_home(tmp_path / "laptop", tmp_path, Clock()) as laptop, pytest.raises(KiteError, match="cannot be read"):
         laptop.syncing.sync(target=f"file://{tmp_path}/nowhere.git")

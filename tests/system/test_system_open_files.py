@@ -28,9 +28,9 @@ class Refusal:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    told: list[float] = []
-    monkeypatch.setattr(time, "sleep", told.append)
-    return told
+    listed: list[float] = []
+    monkeypatch.setattr(time, "sleep", listed.append)
+    return listed
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, platform: str, times: int) -> Refusal:

@@ -1,4 +1,4 @@
-"""Databases of our own that are damaged, even where SQLite tells of it in bytes that are no text, or may not be opened."""
+"""Databases of our own that are damaged, even where SQLite mentions it in bytes that are no text, or may not be opened."""
 
 import sqlite3
 from collections.abc import Callable
@@ -86,10 +86,10 @@ def test_a_store_that_is_refused_says_what_to_do(
     monkeypatch.setattr("os.open", refused)
     monkeypatch.setattr("sqlite3.connect", _unable)
 
-    with pytest.raises(KiteError) as told:
+    with pytest.raises(KiteError) as result:
         opened(file)
 
-    assert told.value.hint
+    assert result.value.hint
 
 
 def _unable(*arguments: object, **more: object) -> object:

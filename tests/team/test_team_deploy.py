@@ -30,13 +30,13 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
-def told(value: str) -> str:
+def filled_in(value: str) -> str:
     """Return a value of the compose file as compose would fill it in."""
     return re.sub(r"\$\{(\w+):\?\}", lambda found: SECRETS[found[1]], value)
 
 
 def environment(service: str) -> dict[str, str]:
-    return {name: told(str(value)) for name, value in COMPOSE["services"][service]["environment"].items()}
+    return {name: filled_in(str(value)) for name, value in COMPOSE["services"][service]["environment"].items()}
 
 
 def test_what_the_container_is_built_from_is_there_and_is_all_that_the_wheel_needs() -> None:
@@ -88,7 +88,7 @@ def test_the_services_commands_set_up_a_database_and_serve_it(tmp_path: Path, se
 
     migrated = machine.kmem(*COMPOSE["services"]["migrate"]["command"], extra=here("migrate"))
     token = machine.kmem("token", "create", "ada-laptop", "--person", "ada", "--expires", "1d").out.strip()
-    command = [told(word) for word in COMPOSE["services"]["server"]["command"]]
+    command = [filled_in(word) for word in COMPOSE["services"]["server"]["command"]]
     serving = subprocess.Popen(
         [sys.executable, "-m", "kite_memory", *command, "--port", "0"],
         env=machine.env(here("server")),

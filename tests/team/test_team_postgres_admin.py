@@ -1,4 +1,4 @@
-"""What whoever runs a team's server can look up, bring back, back up and restore; and what the audit can and cannot lose."""
+"""What the administrator of a team's server can list, undelete, back up and restore; and what the audit can and cannot lose."""
 
 import gzip
 import json
@@ -17,17 +17,17 @@ from psycopg import errors, sql
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.embedders.embedder import HashingEmbedder
-from kite_memory.team.postgres import AuditTrail, Entry, PostgresStore, migrate, open_postgres
+from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
 from kite_memory.team.postgres.connections import settings_of
 from kite_memory.tools.access import EVERYBODY, OWNER, Asker, Grant, NotAllowed
-from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.team import recorded
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
 
 EMBEDDER = HashingEmbedder()
-GLOBAL = Place(scope=Scope.GLOBAL)
+GLOBAL = MemoryPlace(scope=Scope.GLOBAL)
 ADA, BEN = Grant(name="ada-laptop", person="ada"), Grant(name="ben-ci", person="ben", write=False)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -60,28 +60,28 @@ def store(url: str) -> Iterator[PostgresStore]:
         yield store
 
 
-def entry(**changed: Any) -> Entry:
-    told = {
+def entry(**changed: Any) -> AuditEntry:
+    fields = {
         "at": datetime.now(UTC), "person": "ada", "token": "ada-laptop", "ai": "codex", "project": "orchard",
         "tool": "write_memory", "key": "project.port", "outcome": "ok", "took_ms": 2.0,
     }  # fmt: skip
-    return Entry(**{**told, **changed})
+    return AuditEntry(**{**fields, **changed})
 
 
 def test_calls_are_found_by_person_tool_key_and_time(store: PostgresStore) -> None:
     now = datetime.now(UTC)
-    told = [
+    listed = [
         entry(at=now - timedelta(days=3)),
         entry(at=now - timedelta(hours=2), person="ben", tool="forget", key="N1", outcome="not_allowed"),
         entry(at=now - timedelta(hours=1), key="project.host"),
     ]
-    store.record(told)
+    store.record(listed)
 
-    assert store.audited(since=LONG_AGO) == told[::-1]
-    assert store.audited(since=now - timedelta(days=1)) == [told[2], told[1]]
-    assert store.audited(since=LONG_AGO, person="ben") == [told[1]]
-    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [told[0]]
-    assert store.audited(since=LONG_AGO, limit=1) == [told[2]]
+    assert store.audited(since=LONG_AGO) == listed[::-1]
+    assert store.audited(since=now - timedelta(days=1)) == [listed[2], listed[1]]
+    assert store.audited(since=LONG_AGO, person="ben") == [listed[1]]
+    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [listed[0]]
+    assert store.audited(since=LONG_AGO, limit=1) == [listed[2]]
     assert [(each.person, each.calls, each.writes, each.refused, each.days) for each in store.usage(since=LONG_AGO)] == [
         ("ada", 2, 2, 0, 2),
         ("ben", 1, 0, 1, 1),
@@ -132,7 +132,7 @@ def test_entries_wait_for_a_store_that_does_not_answer() -> None:
 
 
 def test_what_is_more_than_can_wait_is_counted() -> None:
-    written: list[Entry] = []
+    written: list[AuditEntry] = []
     away = [True]
 
     def write(entries: Any) -> None:
@@ -220,12 +220,12 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
     store.write_memory(ADA, "port", {"n": 1}, ORCHARD, tags=["net"])
     store.write_memory(ADA, "port", {"n": 2, "odd": "\0\ud800"}, ORCHARD)
     store.delete_memory(ADA, "port", ORCHARD)
-    assert store.memories(ADA, Wanted(pattern="port")) == []
+    assert store.memories(ADA, MemoryQuery(pattern="port")) == []
 
-    told = store.undelete("port", by="admin")
+    result = store.undelete("port", by="admin")
 
-    assert (told.name, told.place) == ("port", "project of orchard")
-    (memory,) = store.memories(ADA, Wanted(pattern="port"))
+    assert (result.name, result.place) == ("port", "project of orchard")
+    (memory,) = store.memories(ADA, MemoryQuery(pattern="port"))
     assert (memory.value, memory.version, memory.created_by) == ({"n": 2, "odd": "\0\ud800"}, 3, "ada-laptop")
     assert [(each.version, each.by) for each in store.versions(ADA, "port", ORCHARD)] == [
         (3, "admin"),
@@ -240,11 +240,11 @@ def test_a_deleted_memory_comes_back_whole_and_as_a_new_version(store: PostgresS
 def test_a_forgotten_note_is_found_again_by_its_words(store: PostgresStore) -> None:
     note = store.remember(ADA, "Geese guard the orchard gate", NoteKind.FACT, ORCHARD)
     store.forget(ADA, note.id)
-    assert store.search(ADA, Asked(text="geese at the gate")) == []
+    assert store.search(ADA, NoteQuery(text="geese at the gate")) == []
 
     store.undelete(note.id, by="admin")
 
-    assert [found.note.id for found in store.search(ADA, Asked(text="geese at the gate"))] == [note.id]
+    assert [found.note.id for found in store.search(ADA, NoteQuery(text="geese at the gate"))] == [note.id]
 
 
 def test_a_global_memory_comes_back_to_its_own_person_alone(store: PostgresStore) -> None:
@@ -256,8 +256,8 @@ def test_a_global_memory_comes_back_to_its_own_person_alone(store: PostgresStore
         store.undelete("editor", by="admin")
     store.undelete("editor", by="admin", person="ada")
 
-    assert [memory.value for memory in store.memories(ADA, Wanted())] == ["ada-laptop"]
-    assert store.memories(Grant(name="ben", person="ben"), Wanted()) == []
+    assert [memory.value for memory in store.memories(ADA, MemoryQuery())] == ["ada-laptop"]
+    assert store.memories(Grant(name="ben", person="ben"), MemoryQuery()) == []
 
 
 def test_what_has_been_written_anew_is_not_overwritten(store: PostgresStore) -> None:
@@ -270,7 +270,7 @@ def test_what_has_been_written_anew_is_not_overwritten(store: PostgresStore) -> 
     store.delete_memory(ADA, "port", ORCHARD)
     store.undelete("port", by="admin")
 
-    assert [memory.value for memory in store.memories(ADA, Wanted())] == ["new"]
+    assert [memory.value for memory in store.memories(ADA, MemoryQuery())] == ["new"]
 
 
 def _filled(store: PostgresStore) -> None:
@@ -285,17 +285,17 @@ def _filled(store: PostgresStore) -> None:
     store.write_memory(ADA, "nothing", None, ORCHARD)
     store.write_memory(ADA, "erased", None, ORCHARD)
     store.delete_memory(ADA, "erased", ORCHARD)
-    store.memories(ADA, Wanted(pattern="port"), touch=True)
+    store.memories(ADA, MemoryQuery(pattern="port"), touch=True)
     store.record([entry()])
 
 
 def _holds(store: PostgresStore) -> list[Any]:
     return [
-        [(each.key, each.value, each.version, each.access_count) for each in store.memories(ADA, Wanted())],
+        [(each.key, each.value, each.version, each.access_count) for each in store.memories(ADA, MemoryQuery())],
         [(each.version, each.value) for each in store.versions(ADA, "port", ORCHARD)],
         store.transcript(ADA, CHAT),
         store.states(ADA),
-        [found.note.title for found in store.search(ADA, Asked(text="geese at the gate"))],
+        [found.note.title for found in store.search(ADA, NoteQuery(text="geese at the gate"))],
         store.audited(since=LONG_AGO),
     ]
 
@@ -356,7 +356,7 @@ def test_a_damaged_backup_restores_nothing(url: str, store: PostgresStore, tmp_p
     with opened(url) as other:
         with pytest.raises(BackupDamaged):
             other.restore(file)
-        assert other.memories(ADA, Wanted()) == []
+        assert other.memories(ADA, MemoryQuery()) == []
 
 
 def test_a_backup_of_earlier_columns_is_restored_with_their_defaults(url: str, store: PostgresStore, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_backup_of_earlier_columns_is_restored_with_their_defaults(url: str, s
     with opened(url) as other:
         other.restore(file)
 
-        assert [(memory.value, dict(memory.context)) for memory in other.memories(ADA, Wanted())] == [(1, {})]
+        assert [(memory.value, dict(memory.context)) for memory in other.memories(ADA, MemoryQuery())] == [(1, {})]
 
 
 def test_the_database_s_own_dump_restores_every_tenant(server: PostgresServer, tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ def test_the_database_s_own_dump_restores_every_tenant(server: PostgresServer, t
 
     with opened(other, "one") as one, opened(other, "two") as two:
         assert _holds(one) == expected
-        assert [memory.value for memory in two.memories(ADA, Wanted())] == ["two's"]
+        assert [memory.value for memory in two.memories(ADA, MemoryQuery())] == ["two's"]
     with psycopg.connect(other) as connection:
         forced = connection.execute(
             sql.SQL("SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE oid = 'kite.note'::regclass")

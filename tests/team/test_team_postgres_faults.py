@@ -20,7 +20,7 @@ from kite_memory.recall.embedders.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.tools.access import OWNER
-from kite_memory.tools.store import Asked, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, only, state
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
@@ -52,7 +52,7 @@ def store(url: str) -> Iterator[PostgresStore]:
 
 @contextmanager
 def held(url: str, table: str) -> Iterator[psycopg.Connection[Any]]:
-    """Somebody holds a table, and whoever comes to it waits."""
+    """A table is locked, and others wait for it."""
     with psycopg.connect(url) as connection:
         connection.execute(f"LOCK TABLE kite.{table} IN ACCESS EXCLUSIVE MODE".encode())
         yield connection
@@ -74,23 +74,23 @@ def count(url: str, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def test_a_server_that_is_away_is_told_and_the_next_call_after_its_return_works(
+def test_a_server_that_is_away_is_reported_and_the_next_call_after_its_return_works(
     server: PostgresServer, store: PostgresStore
 ) -> None:
     store.write_memory(OWNER, "k", 1, ORCHARD)
     calls: tuple[Callable[[], object], ...] = (
         lambda: store.write_memory(OWNER, "k", 2, ORCHARD),
-        lambda: store.memories(OWNER, Wanted()),
-        lambda: store.search(OWNER, Asked(text="k")),
+        lambda: store.memories(OWNER, MemoryQuery()),
+        lambda: store.search(OWNER, NoteQuery(text="k")),
         lambda: store.save_conversation(OWNER, conversation()),
         lambda: store.save_state(OWNER, state()),
     )
     server.stop()
     try:
         for call in calls:
-            with pytest.raises(StoreUnavailable) as told:
+            with pytest.raises(StoreUnavailable) as result:
                 call()
-            assert told.value.hint
+            assert result.value.hint
     finally:
         server.start()
 
@@ -107,7 +107,7 @@ def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer, stor
     server.stop(mode)
     server.start()
 
-    assert len(store.memories(OWNER, Wanted())) == 4
+    assert len(store.memories(OWNER, MemoryQuery())) == 4
 
 
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
@@ -123,7 +123,7 @@ def test_writers_over_a_restart_lose_nothing_and_leave_nothing_half_written(
         key = f"counter{number}"
         try:
             while not stop.is_set():
-                seen = store.memories(OWNER, Wanted(pattern=key))
+                seen = store.memories(OWNER, MemoryQuery(pattern=key))
                 value, version = (seen[0].value, seen[0].version) if seen else (0, 0)
                 assert isinstance(value, int)
                 try:
@@ -167,7 +167,7 @@ def test_writers_over_a_restart_lose_nothing_and_leave_nothing_half_written(
         kept = store.versions(OWNER, memory.key, ORCHARD)
         assert [each.version for each in kept] == list(range(memory.version, 0, -1))
         assert [each.value for each in kept] == list(range(memory.version, 0, -1))
-        assert store.search(OWNER, Asked(text=memory.key))[0].note.id == memory.id
+        assert store.search(OWNER, NoteQuery(text=memory.key))[0].note.id == memory.id
     assert count(url, "words") == count(url, "note") == WRITERS
 
 
@@ -203,50 +203,50 @@ def test_what_takes_too_long_is_given_up_whole(url: str) -> None:
     store.close()
 
 
-def test_who_finds_every_connection_taken_is_told(url: str) -> None:
+def test_who_finds_every_connection_taken_is_reported(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, connections=1, patience=Patience(connection=0.1))
     with held(url, "note"):
-        first = threading.Thread(target=lambda: store.memories(OWNER, Wanted()))
+        first = threading.Thread(target=lambda: store.memories(OWNER, MemoryQuery()))
         first.start()
         assert eventually(lambda: bool(waiting(url)))
 
         with pytest.raises(StoreUnavailable, match="busy"):
-            store.memories(OWNER, Wanted())
+            store.memories(OWNER, MemoryQuery())
     first.join()
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
     store.close()
 
 
-def test_a_database_that_only_reads_is_told(url: str) -> None:
+def test_a_database_that_only_reads_is_reported(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
     store = open_postgres(url, embedder=EMBEDDER)
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
     with pytest.raises(StoreUnavailable, match="only reads"):
         store.write_memory(OWNER, "k", 1, ORCHARD)
     store.close()
 
 
-def test_a_schema_that_was_dropped_is_told(url: str, store: PostgresStore) -> None:
+def test_a_schema_that_was_dropped_is_reported(url: str, store: PostgresStore) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA kite CASCADE")
 
-    with pytest.raises(SchemaMissing) as told:
-        store.memories(OWNER, Wanted())
+    with pytest.raises(SchemaMissing) as result:
+        store.memories(OWNER, MemoryQuery())
 
-    assert "--migrate" in told.value.hint
+    assert "--migrate" in result.value.hint
 
 
 def test_a_closed_store_says_so(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER)
-    store.memories(OWNER, Wanted())
+    store.memories(OWNER, MemoryQuery())
     store.close()
 
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.memories(OWNER, Wanted())
+        store.memories(OWNER, MemoryQuery())
 
 
 def test_who_dies_while_writing_leaves_no_lock(url: str, store: PostgresStore) -> None:
@@ -298,24 +298,24 @@ def test_others_changes_are_heard(url: str, store: PostgresStore) -> None:
     assert heard["theirs"] == 0
 
 
-def test_a_listener_hears_again_after_a_restart_and_tells_in_case(server: PostgresServer, store: PostgresStore) -> None:
+def test_a_listener_hears_again_after_a_restart_and_shows_in_case(server: PostgresServer, store: PostgresStore) -> None:
     heard = Counter[str]()
     listener = store.listen(lambda: heard.update(["told"]))
     assert listener.wait_until_ready(30)
     server.stop()
     server.start()
 
-    told_in_case = eventually(lambda: heard["told"] > 0)
+    reported_in_case = eventually(lambda: heard["told"] > 0)
     before = heard["told"]
     store.write_memory(OWNER, "k", 1, ORCHARD)
-    told_again = eventually(lambda: heard["told"] > before)
+    reported_again = eventually(lambda: heard["told"] > before)
     listener.close()
 
-    assert told_in_case
-    assert told_again
+    assert reported_in_case
+    assert reported_again
 
 
-def test_what_nobody_knows_to_be_written_keeps_its_transcript(url: str) -> None:
+def test_what_no_one_knows_to_be_written_keeps_its_transcript(url: str) -> None:
     """A trigger breaks the connection as the row is committed: the object must not go, for the row might have stayed."""
     shelf = ObjectShelf()
     store = open_postgres(url, embedder=EMBEDDER, objects=shelf)
@@ -339,21 +339,21 @@ def test_what_nobody_knows_to_be_written_keeps_its_transcript(url: str) -> None:
 
 def test_the_same_words_by_many_at_once_are_one_note(store: PostgresStore, url: str) -> None:
     """Also when a client, not knowing whether it was heard, asks again while it still is."""
-    with ThreadPoolExecutor(6) as pool, held(url, "words"):  # whoever has looked for the same words, and found none, waits there
-        told = [pool.submit(store.remember, OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool, held(url, "words"):  # a writer that looked for the same words, and found none, waits there
+        listed = [pool.submit(store.remember, OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD) for _ in range(6)]
         assert eventually(lambda: len(waiting(url)) == 6)
 
-    assert len({each.result().id for each in told}) == 1
+    assert len({each.result().id for each in listed}) == 1
     assert count(url, "note") == 1
 
 
-def test_a_name_that_is_too_long_for_the_database_is_told_as_that(store: PostgresStore) -> None:
+def test_a_name_that_is_too_long_for_the_database_is_reported_as_that(store: PostgresStore) -> None:
     name = "".join(random.Random(1).choices([chr(code) for code in range(0x4E00, 0x9FA5)], k=1_000))
 
     with pytest.raises(UsageError, match="long"):
         store.write_memory(OWNER, "k", 1, replace(ORCHARD, project=name))
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
 
 
 def test_one_mishap_is_not_the_end_of_housekeeping() -> None:

@@ -17,9 +17,9 @@ from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_na
 from kite_memory.text.ages import age
 from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
-from kite_memory.tools.store import Asked, Place, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
@@ -27,7 +27,7 @@ from tests.mcp_server.serving import serving
 
 EMBEDDER = HashingEmbedder()
 RUNS_SINCE = 6
-"""The oldest schema that this version's queries run on, as long as nobody asks for the audit."""
+"""The oldest schema that this version's queries run on, as long as no one asks for the audit."""
 
 ROWS_OF_THE_FIRST = """
 INSERT INTO kite.note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created, updated,
@@ -81,10 +81,10 @@ def test_what_an_earlier_schema_holds_is_there_in_the_newest(url: str, version: 
 
     assert before == version
     assert caught_up == 1
-    (memory,) = store.memories(OWNER, Wanted())
+    (memory,) = store.memories(OWNER, MemoryQuery())
     assert (memory.value, memory.version, memory.tags, memory.created_by) == ("bottomless", 2, ("water",), "claude")
     assert [each.value for each in store.versions(OWNER, "project.pond", ORCHARD)] == ["bottomless", "shallow"]
-    assert [found.note.id for found in store.search(OWNER, Asked(text="bottomless pond"))] == ["N1"]
+    assert [found.note.id for found in store.search(OWNER, NoteQuery(text="bottomless pond"))] == ["N1"]
     assert store.transcript(OWNER, CHAT) == "all of it"
     assert [state.session for state in store.states(OWNER)] == ["morning"]
     assert store.write_memory(OWNER, "project.pond", "drained", ORCHARD, expected=2).version == 3
@@ -103,12 +103,15 @@ def test_what_was_global_for_all_becomes_theirs_who_wrote_it_and_that_is_said(ur
     store = open_postgres(url, embedder=EMBEDDER)
     claude, other = Grant(name="laptop", person="claude"), Grant(name="codex", person="codex")
     store.catch_up()
-    assert [memory.value for memory in store.memories(claude, Wanted())] == ["bottomless"]
-    assert [each.value for each in store.versions(claude, "project.pond", Place(scope=Scope.GLOBAL))] == ["bottomless", "shallow"]
-    assert [found.note.id for found in store.search(claude, Asked(text="bottomless pond"))] == ["N1"]
-    for nobody in (other, OWNER):
-        assert store.memories(nobody, Wanted()) == []
-        assert store.search(nobody, Asked(text="bottomless pond")) == []
+    assert [memory.value for memory in store.memories(claude, MemoryQuery())] == ["bottomless"]
+    assert [each.value for each in store.versions(claude, "project.pond", MemoryPlace(scope=Scope.GLOBAL))] == [
+        "bottomless",
+        "shallow",
+    ]
+    assert [found.note.id for found in store.search(claude, NoteQuery(text="bottomless pond"))] == ["N1"]
+    for no_one in (other, OWNER):
+        assert store.memories(no_one, MemoryQuery()) == []
+        assert store.search(no_one, NoteQuery(text="bottomless pond")) == []
     store.close()
 
 
@@ -159,14 +162,14 @@ def test_an_index_that_was_broken_off_is_built_again(url: str) -> None:
         assert valid.fetchall() == [(True,)]
 
 
-def test_a_database_without_our_tables_is_told(url: str) -> None:
-    with pytest.raises(SchemaMissing) as told:
+def test_a_database_without_our_tables_is_reported(url: str) -> None:
+    with pytest.raises(SchemaMissing) as result:
         open_postgres(url, embedder=EMBEDDER)
 
-    assert "--migrate" in told.value.hint
+    assert "--migrate" in result.value.hint
 
 
-def test_a_database_of_an_earlier_version_is_told(url: str) -> None:
+def test_a_database_of_an_earlier_version_is_reported(url: str) -> None:
     migrate(url, to=1)
 
     with pytest.raises(SchemaMissing, match=f"is of version 1, this kmem needs {VERSION}"):
@@ -183,24 +186,24 @@ def test_a_database_of_a_later_version_is_left_alone(url: str) -> None:
             call()
 
 
-def test_nobody_there_is_told_without_the_address(tmp_path: Path) -> None:
+def test_no_one_there_is_reported_without_the_address(tmp_path: Path) -> None:
     url = f"postgresql://someone:hunter2@/{'x' * 8}?host={tmp_path}"
 
     for call in (lambda: open_postgres(url, embedder=EMBEDDER), lambda: migrate(url)):
-        with pytest.raises(StoreUnavailable) as told:
+        with pytest.raises(StoreUnavailable) as result:
             call()
 
-        assert "hunter2" not in f"{told.value} {told.value.hint}"
-        assert str(tmp_path) not in f"{told.value} {told.value.hint}"
+        assert "hunter2" not in f"{result.value} {result.value.hint}"
+        assert str(tmp_path) not in f"{result.value} {result.value.hint}"
 
 
 @pytest.mark.parametrize("url", ["postgresql://a:hunter2@b/c?nonsense=hunter2", "nonsense hunter2", "postgresql://[hunter2/"])
-def test_what_is_no_url_is_told_without_repeating_it(url: str) -> None:
+def test_what_is_no_url_is_reported_without_repeating_it(url: str) -> None:
     for call in (lambda: open_postgres(url, embedder=EMBEDDER), lambda: migrate(url)):
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as result:
             call()
 
-        assert "hunter2" not in f"{told.value} {told.value.hint}"
+        assert "hunter2" not in f"{result.value} {result.value.hint}"
 
 
 @pytest.mark.parametrize("version", [RUNS_SINCE])
@@ -208,7 +211,7 @@ def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path,
     """The server is one that was started before, so it has not looked at the version since."""
     migrate(url, to=version, spaces=[EMBEDDER.space])
     store = PostgresStore(Connections(url, tenant="team", most=8), embedder=EMBEDDER)
-    tools = tools_of(store, Near(), saving=Saving(rules=OfflineRules()), age=age)
+    tools = tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age)
     failed: list[object] = []
     counts: dict[int, int] = {}
     stop = threading.Event()
@@ -245,7 +248,7 @@ def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path,
     newer = open_postgres(url, embedder=EMBEDDER)  # as the server of the next version, beside the old one
 
     assert failed == []
-    assert {memory.key: memory.value for memory in newer.memories(OWNER, Wanted())} == {
+    assert {memory.key: memory.value for memory in newer.memories(OWNER, MemoryQuery())} == {
         f"counter.{number}": count for number, count in counts.items()
     }
     newer.close()

@@ -14,7 +14,7 @@ from kite_memory.model.note import NoteKind
 from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.team.postgres import PostgresStore, S3Objects, migrate, objects_of, open_postgres
 from kite_memory.tools.access import OWNER
-from kite_memory.tools.store import Asked, StoreUnavailable, Wanted
+from kite_memory.tools.store import MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, NOW, ORCHARD, conversation
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, postgres_server
@@ -80,7 +80,7 @@ def in_the_row(url: str, tenant: str) -> tuple[bytes | None, str]:
     return row[0], row[1]
 
 
-def test_a_long_transcript_lies_in_object_storage_with_a_reference_in_the_row(
+def test_a_long_transcript_is_in_object_storage_with_a_reference_in_the_row(
     store: PostgresStore, objects: S3Objects, url: str, tenant: str
 ) -> None:
     store.save_conversation(OWNER, conversation(transcript=LONG))
@@ -92,7 +92,7 @@ def test_a_long_transcript_lies_in_object_storage_with_a_reference_in_the_row(
     assert objects.get(reference) == LONG.encode()
 
 
-def test_a_short_one_lies_in_its_row(store: PostgresStore, objects: S3Objects, url: str, tenant: str) -> None:
+def test_a_short_one_is_in_its_row(store: PostgresStore, objects: S3Objects, url: str, tenant: str) -> None:
     store.save_conversation(OWNER, conversation(transcript="all of it"))
 
     assert in_the_row(url, tenant) == (b"all of it", "")
@@ -201,7 +201,7 @@ def test_a_sweep_takes_what_was_found_to_have_run_out_long_ago(store: PostgresSt
 def test_a_clock_that_was_far_ahead_costs_no_memory(store: PostgresStore, url: str, tenant: str) -> None:
     store.write_memory(OWNER, "k", "kept", ORCHARD, expires=datetime.now(UTC) + timedelta(days=1))
     changed(url, "expires = expires - interval '50 years'", tenant)  # to the database, it is now so much later
-    hidden = store.memories(OWNER, Wanted())
+    hidden = store.memories(OWNER, MemoryQuery())
     store.sweep()
     changed(url, "expires = expires + interval '50 years', found_over = found_over + interval '50 years'", tenant)
     store.sweep()
@@ -237,8 +237,8 @@ def test_what_was_forgotten_a_month_ago_is_kept_nowhere(store: PostgresStore, ur
 
 
 def test_words_of_a_forgotten_decision_are_in_the_trash_alone(store: PostgresStore, url: str, tenant: str) -> None:
-    told = conversation()
-    saved = store.save_conversation(OWNER, told)
+    result = conversation()
+    saved = store.save_conversation(OWNER, result)
 
     store.forget(OWNER, saved.notes[0])
 
@@ -266,22 +266,22 @@ def test_an_object_that_was_changed_is_not_passed_off_as_the_transcript(
         store.transcript(OWNER, CHAT)
 
 
-def test_storage_that_does_not_answer_is_told_and_nothing_is_saved(url: str, tenant: str) -> None:
-    nobody = S3Objects(bucket="b", endpoint="http://127.0.0.1:9", region="us-east-1")
-    store = open_postgres(url, embedder=EMBEDDER, objects=nobody, tenant=tenant)
+def test_storage_that_does_not_answer_is_reported_and_nothing_is_saved(url: str, tenant: str) -> None:
+    no_one = S3Objects(bucket="b", endpoint="http://127.0.0.1:9", region="us-east-1")
+    store = open_postgres(url, embedder=EMBEDDER, objects=no_one, tenant=tenant)
 
-    with pytest.raises(StoreUnavailable, match="object storage") as told:
+    with pytest.raises(StoreUnavailable, match="object storage") as result:
         store.save_conversation(OWNER, conversation(transcript=LONG))
 
-    assert told.value.hint
-    assert "127.0.0.1" not in str(told.value)
+    assert result.value.hint
+    assert "127.0.0.1" not in str(result.value)
     assert store.conversation(OWNER, CHAT) is None
     assert store.recent(OWNER, "orchard", frozenset(), 10) == []
     assert not store.save_conversation(OWNER, conversation(transcript="short")).amended
     store.close()
 
 
-def test_a_bucket_that_is_not_there_is_told(url: str, objects: S3Objects, endpoint: str, tenant: str) -> None:
+def test_a_bucket_that_is_not_there_is_reported(url: str, objects: S3Objects, endpoint: str, tenant: str) -> None:
     store = open_postgres(
         url, embedder=EMBEDDER, objects=S3Objects(bucket="no-such", endpoint=endpoint, region="us-east-1"), tenant=tenant
     )
@@ -295,10 +295,10 @@ def test_a_bucket_that_is_not_there_is_told(url: str, objects: S3Objects, endpoi
 def test_without_storage_a_long_transcript_is_refused_with_a_hint(url: str, tenant: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, objects=objects_of(bucket=""), tenant=tenant)
 
-    with pytest.raises(StoreUnavailable) as told:
+    with pytest.raises(StoreUnavailable) as result:
         store.save_conversation(OWNER, conversation(transcript=LONG))
 
-    assert "bucket" in told.value.hint
+    assert "bucket" in result.value.hint
     assert store.conversation(OWNER, CHAT) is None
     store.close()
 
@@ -325,7 +325,7 @@ def opened(url: str, embedder: Embedder, tenant: str) -> PostgresStore:
 def test_without_its_embedder_a_note_is_found_by_its_words_and_given_vectors_later(url: str, tenant: str) -> None:
     silent = opened(url, Silent(EMBEDDER.space), tenant)
     note = silent.remember(OWNER, "Geese guard the gate", NoteKind.FACT, ORCHARD)
-    by_words = silent.search(OWNER, Asked(text="geese"))
+    by_words = silent.search(OWNER, NoteQuery(text="geese"))
     still_silent = silent.catch_up()
     store = opened(url, EMBEDDER, tenant)
 
@@ -334,7 +334,7 @@ def test_without_its_embedder_a_note_is_found_by_its_words_and_given_vectors_lat
     assert [found.note.id for found in by_words] == [note.id]
     assert "meaning" not in by_words[0].why
     assert (still_silent, caught_up, store.catch_up()) == (0, 1, 0)
-    assert "meaning" in store.search(OWNER, Asked(text="geese guard gate"))[0].why
+    assert "meaning" in store.search(OWNER, NoteQuery(text="geese guard gate"))[0].why
     silent.close()
     store.close()
 
@@ -347,10 +347,10 @@ def test_vectors_of_two_spaces_are_never_compared(url: str, tenant: str, other: 
     second = opened(url, other, tenant)
     second.remember(OWNER, "Geese swim in the pond", NoteKind.FACT, ORCHARD)
 
-    mixed = {found.note.title: found.why for found in second.search(OWNER, Asked(text="geese guard gate pond"))}
+    mixed = {found.note.title: found.why for found in second.search(OWNER, NoteQuery(text="geese guard gate pond"))}
     before = spaces(url, tenant)
     caught_up = second.catch_up()
-    after = {found.note.title: found.why for found in second.search(OWNER, Asked(text="geese guard gate pond"))}
+    after = {found.note.title: found.why for found in second.search(OWNER, NoteQuery(text="geese guard gate pond"))}
 
     assert "meaning" not in mixed["Geese guard the gate"]
     assert "meaning" in mixed["Geese swim in the pond"]
@@ -367,7 +367,7 @@ def test_a_long_note_is_found_by_its_end(url: str, tenant: str) -> None:
     filling = "\n\n".join(f"Paragraph {number} speaks of weather and roads." for number in range(120))
     note = store.remember(OWNER, f"{filling}\n\nAt the very end a walrus appears.", NoteKind.FACT, ORCHARD)
 
-    found = store.search(OWNER, Asked(text="walrus appears"))
+    found = store.search(OWNER, NoteQuery(text="walrus appears"))
 
     assert [each.note.id for each in found] == [note.id]
     assert "walrus" in found[0].snippet

@@ -16,7 +16,7 @@ from kite_memory.team.postgres import NotPermitted, migrate, open_postgres
 from kite_memory.team.postgres.connections import settings_of
 from kite_memory.team.postgres.migrating import GUARDED
 from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.store import Wanted
+from kite_memory.tools.store import MemoryQuery
 from tests.contract.bridge_store_contract import GRANTS, ORCHARD, PLACES, conversation, state
 from tests.fakes.postgres_server import PostgresServer, postgres_server
 
@@ -43,7 +43,7 @@ def url(server: PostgresServer) -> str:
         saved = store.save_conversation(OWNER, conversation(transcript="all of it"))
         store.forget(OWNER, saved.notes[0])
         store.save_state(OWNER, state())
-        store.memories(OWNER, Wanted(), touch=True)
+        store.memories(OWNER, MemoryQuery(), touch=True)
         store.close()
     return url
 
@@ -131,7 +131,7 @@ def test_the_policy_holds_for_writing(url: str, grant: Grant, place: Any) -> Non
                 connection.execute(state_written, values)
 
 
-def test_nobody_writes_for_another_tenant(url: str) -> None:
+def test_no_one_writes_for_another_tenant(url: str) -> None:
     with as_app(url, OWNER) as connection, pytest.raises(errors.InsufficientPrivilege):
         connection.execute(
             "INSERT INTO kite.trash (tenant, id, scope, project, at, note) VALUES ('theirs', 'x', 'global', '', now(), '{}')"
@@ -152,8 +152,8 @@ def test_a_row_is_not_moved_out_of_sight(url: str) -> None:
 def test_settings_end_with_their_transaction(url: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, tenant="ours", connections=1)
 
-    everything = store.memories(OWNER, Wanted())
-    nothing = store.memories(Grant(name="n", scopes=frozenset()), Wanted())
+    everything = store.memories(OWNER, MemoryQuery())
+    nothing = store.memories(Grant(name="n", scopes=frozenset()), MemoryQuery())
     store.close()
 
     assert len(everything) == len(PLACES)
@@ -164,7 +164,7 @@ def test_settings_end_with_their_transaction(url: str) -> None:
 def test_a_project_s_name_is_never_taken_for_more_than_one(url: str, name: str) -> None:
     store = open_postgres(url, embedder=EMBEDDER, tenant="ours")
 
-    seen = store.memories(Grant(name="g", projects=frozenset({name}), scopes=frozenset({Scope.PROJECT})), Wanted())
+    seen = store.memories(Grant(name="g", projects=frozenset({name}), scopes=frozenset({Scope.PROJECT})), MemoryQuery())
     store.close()
 
     assert seen == []
@@ -199,7 +199,7 @@ def test_the_owner_of_the_tables_is_bound_as_well(server: PostgresServer) -> Non
     migrate(theirs, spaces=[EMBEDDER.space])
     store = open_postgres(theirs, embedder=EMBEDDER)
     store.write_memory(OWNER, "k", 1, ORCHARD)
-    seen = store.memories(OWNER, Wanted())
+    seen = store.memories(OWNER, MemoryQuery())
     store.close()
     with psycopg.connect(theirs) as connection:
         bare = rows(connection, "note")
@@ -215,18 +215,18 @@ def test_a_user_with_no_other_right_than_the_role_serves(server: PostgresServer,
     store = open_postgres(url.replace("postgres@", f"{name}@"), embedder=EMBEDDER, tenant=uuid.uuid4().hex)
 
     store.write_memory(OWNER, "k", {"v": 1}, ORCHARD)
-    found = store.memories(OWNER, Wanted())
+    found = store.memories(OWNER, MemoryQuery())
     store.close()
 
     assert json.dumps(found[0].value) == '{"v": 1}'
 
 
-def test_a_user_who_may_not_act_as_the_role_is_told(url: str) -> None:
+def test_a_user_who_may_not_act_as_the_role_is_reported(url: str) -> None:
     name = f"stranger_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
 
-    with pytest.raises(NotPermitted) as told:
+    with pytest.raises(NotPermitted) as result:
         open_postgres(url.replace("postgres@", f"{name}@"), embedder=EMBEDDER)
 
-    assert "GRANT kite_app" in told.value.hint
+    assert "GRANT kite_app" in result.value.hint

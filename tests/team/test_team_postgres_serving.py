@@ -73,13 +73,13 @@ def test_memories_are_written_compared_and_read(config: Config, url: str) -> Non
     with tools(config, url) as perform:
         perform("write_memory", {"key": "project.port", "value": {"port": 5432}}, OURS)
         perform("write_memory", {"key": "project.port", "value": {"port": 5433}, "expected_version": 1}, OURS)
-        with pytest.raises(Conflict) as told:
+        with pytest.raises(Conflict) as result:
             perform("write_memory", {"key": "project.port", "value": 0, "expected_version": 1}, OURS)
         read = perform("read_memory", {"key": "project.*"}, OURS)
         hidden = perform("read_memory", {"key": "*"}, THEIRS)
         resumed = perform("smart_resume", {}, OURS)
 
-    assert told.value.version == 2
+    assert result.value.version == 2
     assert [(memory["key"], memory["value"], memory["version"]) for memory in read["memories"]] == [
         ("project.port", {"port": 5433}, 2)
     ]
@@ -123,16 +123,16 @@ def test_the_store_that_the_configuration_names_is_called_team(config: Config, t
         assert perform("read_memory", {"key": "k*"}, OURS)["memories"]
 
 
-@pytest.mark.parametrize("told", ["team", "mysql://host/db", "localhost", "file:///x"])
-def test_what_is_no_store_is_refused(config: Config, told: str) -> None:
+@pytest.mark.parametrize("value", ["team", "mysql://host/db", "localhost", "file:///x"])
+def test_what_is_no_store_is_refused(config: Config, value: str) -> None:
     for call in (bridge_of, migrate_store):
         with pytest.raises(UsageError) as refusal:
-            call(config, told)
+            call(config, value)
 
         assert "postgresql://" in refusal.value.hint
 
 
-def test_a_url_of_another_database_is_told_what_it_is(config: Config) -> None:
+def test_a_url_of_another_database_learns_what_it_is(config: Config) -> None:
     with pytest.raises(UsageError, match="PostgreSQL, and 'mysql' is not"):
         bridge_of(config, "mysql://host/db")
 
@@ -144,7 +144,7 @@ def test_a_url_of_another_database_is_told_what_it_is(config: Config) -> None:
         ("postgresql://ada:hunter2@no-such-host.invalid/kite", "no-such-host.invalid: "),
     ],
 )
-def test_who_serves_a_store_that_does_not_answer_is_told_which_and_why(config: Config, url: str, where: str) -> None:
+def test_who_serves_a_store_that_does_not_answer_learns_which_and_why(config: Config, url: str, where: str) -> None:
     for call in (bridge_of, migrate_store):
         with pytest.raises(StoreUnavailable) as away:
             call(config, url)
@@ -153,7 +153,7 @@ def test_who_serves_a_store_that_does_not_answer_is_told_which_and_why(config: C
         assert "hunter2" not in str(away.value)
 
 
-def test_a_database_that_is_not_set_up_is_told(config: Config, server: PostgresServer) -> None:
+def test_a_database_that_is_not_set_up_is_reported(config: Config, server: PostgresServer) -> None:
     with pytest.raises(SchemaMissing):
         bridge_of(config, server.database())
 

@@ -27,7 +27,7 @@ from kite_memory.team.search import Team, hits_of
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import serving
@@ -61,13 +61,13 @@ def whole(id: str = "n1", body: str = "Geese guard the gate, since dogs sleep.")
     return {"id": id, "text": f"{frame}\n--- Geese --- guard · decision ---\n{body}\n</vault-context>"}
 
 
-def content(told: object) -> Answer:
-    return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": told}}).encode()
+def content(value: object) -> Answer:
+    return 200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": value}}).encode()
 
 
 @dataclass
 class Server:
-    """Answers each tool as it is told to; ``None`` is to hang until the test is over."""
+    """Answers each tool as it is asked to; ``None`` is to hang until the test is over."""
 
     answers: dict[str, Callable[[], Answer | None]]
     asked: list[tuple[str, Json]] = field(default_factory=list)
@@ -128,7 +128,7 @@ def answering(trust: ssl.SSLContext | None = None, **answers: Callable[[], Answe
             thread.join(PATIENT)
 
 
-def told(colleagues: TeamRecall, query: RedactedText = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
+def hits_for(colleagues: TeamRecall, query: RedactedText = ASKS, until: float = PATIENT) -> list[tuple[str, str]]:
     telling = colleagues.ask(query, "orchard", until=until)
     assert telling is not None
     return [(hit.note.id, hit.note.body) for hit in telling.hits()]
@@ -142,7 +142,7 @@ def ended() -> None:
 
 def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
     store = MemoryStore()
-    tools = asking.tools(store, Near(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
     note = store.remember(OWNER, "Geese guard the gate, since\nthe dogs sleep.", NoteKind.DECISION, ORCHARD)
     store.remember(OWNER, "Geese guard the gate in the harbour", NoteKind.FACT, HARBOUR)
     store.remember(OWNER, "Geese guard the gate this morning", NoteKind.FACT, MORNING)
@@ -152,8 +152,8 @@ def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
         assert telling is not None
         (hit,) = telling.hits()
 
-        nothing = told(TeamRecall(Team(address=served.url, token=token), clock=Clock()), redact("who feeds the carp?"))
-        revoked = told(TeamRecall(Team(address=served.url, token="nobody's"), clock=Clock()))
+        nothing = hits_for(TeamRecall(Team(address=served.url, token=token), clock=Clock()), redact("who feeds the carp?"))
+        revoked = hits_for(TeamRecall(Team(address=served.url, token="nobody's"), clock=Clock()))
 
     assert (hit.note.id, hit.note.kind, hit.score) == (f"team:{note.id}", NoteKind.DECISION, 1.0)
     assert hit.note.body == "Geese guard the gate, since\nthe dogs sleep."
@@ -166,7 +166,7 @@ def test_a_question_takes_one_connection() -> None:
         search_notes=lambda: content({"hits": [found("a"), found("b")]}),
         get_note=iter([content(whole("a")), content(whole("b"))]).__next__,
     ) as server:
-        assert [id for id, _ in told(TeamRecall(server.team(), clock=Clock()))] == ["team:a", "team:b"]
+        assert [id for id, _ in hits_for(TeamRecall(server.team(), clock=Clock()))] == ["team:a", "team:b"]
 
     assert [tool for tool, _ in server.asked] == ["search_notes", "get_note", "get_note"]
     assert server.asked[0][1] == {"query": ASKS, "project": "orchard", "limit": 8}
@@ -192,19 +192,19 @@ def test_after_three_that_are_no_answers_the_team_is_left_in_peace_for_a_while(a
     clock = Clock()
     with answering(search_notes=lambda: answer) as server:
         colleagues = TeamRecall(server.team(), clock=clock)
-        assert [told(colleagues) for _ in range(3)] == [[], [], []]
+        assert [hits_for(colleagues) for _ in range(3)] == [[], [], []]
 
         asked_again = colleagues.ask(ASKS, "orchard", until=PATIENT)
         clock.now = 301.0
-        later = told(colleagues, until=400.0)
+        later = hits_for(colleagues, until=400.0)
 
     assert asked_again is None
     assert later == []
     assert [tool for tool, _ in server.asked] == ["search_notes"] * 4  # and no redirect was followed
 
 
-def test_nobody_there_is_nothing() -> None:
-    assert told(TeamRecall(Team(address="http://127.0.0.1:9/mcp", token="t"), clock=Clock())) == []
+def test_no_one_there_is_nothing() -> None:
+    assert hits_for(TeamRecall(Team(address="http://127.0.0.1:9/mcp", token="t"), clock=Clock())) == []
 
 
 def test_a_team_that_hangs_is_not_waited_for_and_not_asked_twice() -> None:
@@ -238,7 +238,7 @@ def test_what_comes_too_late_is_a_failure_although_it_is_an_answer() -> None:
     with answering(search_notes=late) as server:
         colleagues = TeamRecall(server.team(), clock=clock)
         for _ in range(3):
-            told(colleagues, until=clock.now + 0.5)
+            hits_for(colleagues, until=clock.now + 0.5)
             ended()
 
         assert colleagues.ask(ASKS, "orchard", until=PATIENT) is None
@@ -267,7 +267,7 @@ def test_a_note_that_does_not_come_in_time_is_left_out_and_the_first_is_kept() -
 
 
 @pytest.mark.parametrize(
-    "told_of_it",
+    "answer",
     [
         {},
         whole("other"),
@@ -278,8 +278,8 @@ def test_a_note_that_does_not_come_in_time_is_left_out_and_the_first_is_kept() -
         whole(body=" \n "),
     ],
 )
-def test_a_note_that_does_not_read_as_one_is_none(told_of_it: Json) -> None:
-    assert note_of(found(), told_of_it) is None
+def test_a_note_that_does_not_read_as_one_is_none(answer: Json) -> None:
+    assert note_of(found(), answer) is None
 
 
 def test_a_note_cannot_grow_beyond_bounds() -> None:
@@ -344,7 +344,7 @@ def test_whatever_comes_is_a_note_or_nothing(hit: Json, more: object, text: obje
             assert note is None or (note.id.startswith("team:") and note.created.tzinfo is UTC)
 
 
-def test_a_server_that_nobody_vouches_for_hears_nothing(tmp_path: Path) -> None:
+def test_a_server_that_no_one_vouches_for_hears_nothing(tmp_path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -357,14 +357,14 @@ def test_a_server_that_nobody_vouches_for_hears_nothing(tmp_path: Path) -> None:
     shown.load_cert_chain(tmp_path / "both.pem")
 
     with answering(shown, search_notes=lambda: content({"hits": []})) as server:
-        assert told(TeamRecall(server.team("https", "localhost"), clock=Clock())) == []
+        assert hits_for(TeamRecall(server.team("https", "localhost"), clock=Clock())) == []
 
     assert server.asked == []
 
 
 def test_the_token_goes_in_a_header_alone() -> None:
     with answering(search_notes=lambda: content({"hits": []})) as server:
-        told(TeamRecall(server.team(), clock=Clock()))
+        hits_for(TeamRecall(server.team(), clock=Clock()))
 
     assert server.bearers == ["Bearer secret-token"]
     assert "secret-token" not in json.dumps(server.asked)

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.memory import asked
+from kite_memory.cli.memory import team_search
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.model.record import Origin, RecordItem
 from kite_memory.redaction import redact
-from kite_memory.team.search import Asking, Line, Team, together
+from kite_memory.team.search import Asking, Team, TeamConnection, together
 from kite_memory.tools import asking
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import Served, serving
@@ -48,7 +48,7 @@ class Open:
 @contextmanager
 def team_at(state: Path) -> Iterator[tuple[Served, Team, MemoryStore]]:
     store = MemoryStore()
-    tools = asking.tools(store, Near(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
     with serving(state, Bridge(tools).perform) as served:
         token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
         yield served, Team(address=served.url, token=token), store
@@ -86,7 +86,7 @@ def http(body: object, status: str = "200 OK") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status.encode(), len(content), content)
 
 
-def told(*hits: object) -> bytes:
+def response_with(*hits: object) -> bytes:
     return http({"jsonrpc": "2.0", "id": 1, "result": {"structuredContent": {"hits": hits}}})
 
 
@@ -118,12 +118,12 @@ def test_without_a_token_that_counts_there_is_nothing(tmp_path: Path) -> None:
     assert hits == []
 
 
-def test_nobody_is_waited_for() -> None:
+def test_no_one_is_waited_for() -> None:
     with somebody_who_answers(b"") as team:
         assert Asking(team, GEESE, seconds=NO_TIME).hits() == []
 
 
-def test_nobody_there_is_nothing() -> None:
+def test_no_one_there_is_nothing() -> None:
     assert Asking(Team(address="http://127.0.0.1:9/mcp", token="t"), GEESE, seconds=A_LONG_TIME).hits() == []
 
 
@@ -134,8 +134,8 @@ def test_nobody_there_is_nothing() -> None:
         http(b"[" * 100_000),
         http({"result": []}),
         http({"error": {"code": 1, "message": "no"}}),
-        told("hit", None, 7, []),
-        told({"id": "x"}, {"id": "x", "score": "high"}, {"id": "x", "score": 7}, {"id": "x", "score": -1}),
+        response_with("hit", None, 7, []),
+        response_with({"id": "x"}, {"id": "x", "score": "high"}, {"id": "x", "score": 7}, {"id": "x", "score": -1}),
         http({"result": {"structuredContent": {"hits": [{"id": "x", "score": 1}]}}}, "500 No"),
         http(b"", "301 Moved"),
         b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_nothing(answer: bytes) -> None:
 
 def test_what_comes_is_somebody_else_s_text() -> None:
     with somebody_who_answers(
-        told({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
+        response_with({"id": "x" * 999, "score": 0.5, "title": "a\x1b[31mb\nc\u202e", "path": 7, "extra": "y"})
     ) as team:
         (hit,) = Asking(team, GEESE, seconds=A_LONG_TIME).hits()
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
     ("address", "at"), [("http://[::1]/mcp", ("::1", 80)), ("https://[2001:db8::1]/mcp", ("2001:db8::1", 443))]
 )
 def test_an_address_of_six_needs_no_port(address: str, at: tuple[str, int]) -> None:
-    line = Line(Team(address=address, token="t"), seconds=1)
+    line = TeamConnection(Team(address=address, token="t"), seconds=1)
 
     assert line.goes_to == at
 
@@ -208,12 +208,12 @@ def test_the_best_of_both_come_first_and_nothing_twice() -> None:
     assert [hit["id"] for hit in together(ours, theirs, 2)] == ["a", "c"]
 
 
-def test_who_did_not_ask_for_it_asks_nobody(tmp_path: Path) -> None:
+def test_who_did_not_ask_for_it_asks_no_one(tmp_path: Path) -> None:
     hits = [{"id": "a", "score": 0.9}]
     for team in (TeamConfig(), TeamConfig(bridge="http://127.0.0.1:9/mcp"), TeamConfig(ask="search")):
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
 
-        assert asked(config, GEESE, project="", limit=10)(hits) == hits
+        assert team_search(config, GEESE, project="", limit=10)(hits) == hits
 
 
 def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +225,8 @@ def test_who_did_asks_with_the_key_that_is_kept(tmp_path: Path, monkeypatch: pyt
             team=TeamConfig(ask="search", bridge=team.address),
         )  # fmt: skip
 
-        found = asked(config, "decision: geese", project="", limit=10, seconds=A_LONG_TIME)([])
-        events_alone = asked(config, "error: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+        found = team_search(config, "decision: geese", project="", limit=10, seconds=A_LONG_TIME)([])
+        events_alone = team_search(config, "error: geese", project="", limit=10, seconds=A_LONG_TIME)([])
 
     assert [hit["id"] for hit in found] == [note.id]
     assert events_alone == []
@@ -251,7 +251,7 @@ def test_nothing_secret_goes_out_with_a_question(tmp_path: Path, monkeypatch: py
         team = TeamConfig(ask="search", bridge=f"http://127.0.0.1:{server.server_port}/mcp")
         config = Config(file=tmp_path / "config.toml", state=tmp_path, vault=tmp_path, claude_root=tmp_path, team=team)
 
-        asked(config, f"geese {secret} <private>the gander</private>", project="", limit=10, seconds=A_LONG_TIME)([])
+        team_search(config, f"geese {secret} <private>the gander</private>", project="", limit=10, seconds=A_LONG_TIME)([])
         server.shutdown()
 
     (body,) = asked_for

@@ -166,7 +166,7 @@ def test_colours_and_frames_do_not_hide_a_failure() -> None:
     assert signatures("\x1b[31m│ Error: gate is stuck\x1b[0m") == ("error: gate is stuck",)
 
 
-def test_of_many_failures_the_first_and_the_last_two_are_told() -> None:
+def test_of_many_failures_the_first_and_the_last_two_are_reported() -> None:
     names = [f"{letter}{letter}" for letter in "abcdefghijklmnopqrst"]
     text = "\n".join(f"error: unable to prune {name}" for name in names)
 
@@ -187,7 +187,7 @@ uuid = st.uuids().map(str)
 def test_numbers_paths_times_and_hashes_make_no_difference(
     one: tuple[str, str, str, str, str], other: tuple[str, str, str, str, str]
 ) -> None:
-    def told(count: str, place: str, at: str, run: str, commit: str) -> str:
+    def answer_to(count: str, place: str, at: str, run: str, commit: str) -> str:
         return (
             f"{place}/tree.go:{count}:{count[:3]}: undefined: Graft\n"
             f"error: run {run} of commit {commit} at {at} took {count} ms in {place}/gate.toml\n"
@@ -195,7 +195,7 @@ def test_numbers_paths_times_and_hashes_make_no_difference(
             f"/tmp/kmem-{run}/x.py:{count}: error: no pear\n"
         )
 
-    assert signatures(told(*one)) == signatures(told(*other))
+    assert signatures(answer_to(*one)) == signatures(answer_to(*other))
 
 
 @given(st.text(max_size=2_000))

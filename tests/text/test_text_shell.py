@@ -74,21 +74,21 @@ def test_what_a_line_runs_is_kept_with_its_arguments(line: str, expected: list[s
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("make lint", "told"),
-        ("cd gate && make lint && echo done", "told"),
-        ("(cd gate; make lint)", "told"),
-        ("ls; make lint > log 2>&1", "told"),
-        ("set -o pipefail; make lint | tail -3", "told"),
-        ("set -euo pipefail\nmake lint | tail -3\nmake test", "told"),
-        ("cat pears | python sort.py", "told"),
-        ("", "told"),
+        ("make lint", "reported"),
+        ("cd gate && make lint && echo done", "reported"),
+        ("(cd gate; make lint)", "reported"),
+        ("ls; make lint > log 2>&1", "reported"),
+        ("set -o pipefail; make lint | tail -3", "reported"),
+        ("set -euo pipefail\nmake lint | tail -3\nmake test", "reported"),
+        ("cat pears | python sort.py", "reported"),
+        ("", "reported"),
         ("make lint 2>&1 | tail -3", "shown"),
         ("(cd gate && make lint) 2>&1 | head", "shown"),
         ("make lint |\n tail -3", "shown"),
         ("make lint; echo $?", "shown"),
         ("make lint || true", "shown"),
         ("make lint & wait", "shown"),
-        ("make lint &> log && make test >& log", "told"),
+        ("make lint &> log && make test >& log", "reported"),
         ("make lint && echo yes || echo no", "shown"),
         ("go vet ./... | head && go test ./... | tail -5", "shown"),
         ("make lint | wc -l", "hidden"),
@@ -97,7 +97,7 @@ def test_what_a_line_runs_is_kept_with_its_arguments(line: str, expected: list[s
         ("{ make lint; } | grep pear", "hidden"),
     ],
 )
-def test_how_a_line_ended_tells_so_much_of_its_programs(line: str, expected: str) -> None:
+def test_how_a_line_ended_shows_so_much_of_its_programs(line: str, expected: str) -> None:
     assert ending(line) == expected
 
 
@@ -105,7 +105,7 @@ def test_how_a_line_ended_tells_so_much_of_its_programs(line: str, expected: str
 def test_any_line_is_read(line: str) -> None:
     found = invocations(line)
 
-    assert ending(line) in ("told", "shown", "hidden")
+    assert ending(line) in ("reported", "shown", "hidden")
     assert isinstance(acting(line), list)
     assert len(found) <= 24
     assert all(each.program and each.depth <= len(each.words) for each in found)

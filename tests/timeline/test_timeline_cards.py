@@ -53,21 +53,21 @@ def chat(name: str, *said: str, days: int = 0, project: str = "orchard") -> list
     return [event(number, text, kinds[number % 2], session=session) for number, text in enumerate(said)]
 
 
-def keep(timeline: Timeline, told: Sequence[Event], *, days: int = 0, project: str = "orchard", amends: bool = False) -> None:
+def keep(timeline: Timeline, result: Sequence[Event], *, days: int = 0, project: str = "orchard", amends: bool = False) -> None:
     began = MONDAY + timedelta(days=days)
-    session = Session(id=told[0].session, provider="claude-code", started=began, project=project, cwd="/home/ada")
-    events = tuple(replace(each, at=began + timedelta(minutes=each.ordinal)) for each in told)
+    session = Session(id=result[0].session, provider="claude-code", started=began, project=project, cwd="/home/ada")
+    events = tuple(replace(each, at=began + timedelta(minutes=each.ordinal)) for each in result)
     cursor = Cursor(position=1, size=1, mtime_ns=1)
     look = ReadResult(path=f"/t/{session.id}", session=session, events=events, problems=(), cursor=cursor, amends=amends)
     timeline.commit([RedactedResult(look)], "claude-code")
 
 
 def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
-    told = chat(name, *said, days=days, project=project)
-    keep(timeline, told, days=days, project=project)
+    result = chat(name, *said, days=days, project=project)
+    keep(timeline, result, days=days, project=project)
     while timeline.make_cards():
         pass
-    return told
+    return result
 
 
 def found(timeline: Timeline, text: str, **wanted: Any) -> list[str]:
@@ -90,7 +90,7 @@ def test_a_turn_is_found_by_its_prompt_and_by_the_answer_that_closes_it(timeline
     assert found(timeline, "zeppelin") == []
 
 
-def test_what_nobody_answered_is_a_card_only_as_a_sessions_last_word(timeline: Timeline) -> None:
+def test_what_no_one_answered_is_a_card_only_as_a_sessions_last_word(timeline: Timeline) -> None:
     talked(timeline, "a", *SLUICE, "Plane it in autumn from now on.")
     talked(timeline, "b", *PUMP, "Thanks!")
 
@@ -152,18 +152,18 @@ def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timelin
 
 
 def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
-    told = talked(timeline, "a", *SLUICE, *PUMP)
+    cards = talked(timeline, "a", *SLUICE, *PUMP)
 
-    timeline.forget_events(told[1:2])
+    timeline.forget_events(cards[1:2])
 
     assert found(timeline, "sluice") == []
     assert found(timeline, "pump") == [PUMP[0]]
 
 
 def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
-    told = talked(timeline, "a", *SLUICE)
+    cards = talked(timeline, "a", *SLUICE)
 
-    timeline.forget_events(told, blank=True)
+    timeline.forget_events(cards, blank=True)
     timeline.make_cards()
 
     assert timeline._all("SELECT * FROM card_words") == []
@@ -192,11 +192,11 @@ def test_without_a_word_of_change_what_is_alike_stays_in_its_order(timeline: Tim
     assert all(hit.later is None for hit in hits)
 
 
-def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline: Timeline) -> None:
+def test_a_conversation_is_reported_by_what_it_began_with_and_how_it_ended(timeline: Timeline) -> None:
     settled = "no, an hour and not a minute less; the smith sleeps badly"
-    told = talked(timeline, "a", "How long until we page?", "I could make it ten minutes.", settled, "Set to an hour.", "ship it")
+    cards = talked(timeline, "a", "How long until we page?", "I could make it ten minutes.", settled, "Set to an hour.", "ship it")
 
-    talk = timeline.talk(told[0].id)
+    talk = timeline.talk(cards[0].id)
 
     assert talk is not None
     assert talk.opening == "How long until we page?"

@@ -75,7 +75,7 @@ def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
         yield store
 
 
-def told(
+def event_of(
     number: int, type: EventType, text: str, *, status: Status = "", command: str = "", path: str = "", call: str = ""
 ) -> Event:
     return Event(
@@ -101,11 +101,11 @@ def keep(timeline: Timeline, *events: Event, amends: bool = False) -> None:
     timeline.commit([RedactedResult(look)], SESSION.provider)
 
 
-FLOOD = told(3, EventType.DECISION, "We raise the bank by a hand's breadth, and open the sluice before it rains.")
+FLOOD = event_of(3, EventType.DECISION, "We raise the bank by a hand's breadth, and open the sluice before it rains.")
 
 
 def test_what_means_the_same_is_found_without_a_common_word(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
-    keep(timeline, FLOOD, told(4, EventType.ASSISTANT_MESSAGE, "The invoice is on the table, and so is its price."))
+    keep(timeline, FLOOD, event_of(4, EventType.ASSISTANT_MESSAGE, "The invoice is on the table, and so is its price."))
     clock.now += timedelta(hours=1)
     before = timeline.search(EventQuery(text="flood"), meaning)
 
@@ -119,15 +119,17 @@ def test_what_means_the_same_is_found_without_a_common_word(timeline: Timeline, 
     assert timeline.search(EventQuery(text="price", by_words=False), meaning) == ()
 
 
-def test_only_what_tells_something_gets_a_vector(timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder) -> None:
+def test_only_what_shows_something_gets_a_vector(timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder) -> None:
     keep(
         timeline,
-        told(1, EventType.USER_MESSAGE, "Every raw message stays without a vector of its own, whatever it says."),
-        told(2, EventType.TOOL_RESULT, "error: the output of a call stays without one, since its error has it", status="failed"),
-        told(3, EventType.TEST_RESULT, "12 passed, and nothing more is to be said of this run", status="ok"),
-        told(4, EventType.ERROR, "File has not been read yet. Read it first before writing.", status="failed", path="/a/b"),
-        told(5, EventType.RESUME_POINT, "Summary: the bank is raised, the sluice is not yet opened."),
-        told(6, EventType.ERROR, "error: the sluice cannot be opened from outside", status="failed", command="sluice open"),
+        event_of(1, EventType.USER_MESSAGE, "Every raw message stays without a vector of its own, whatever it says."),
+        event_of(
+            2, EventType.TOOL_RESULT, "error: the output of a call stays without one, since its error has it", status="failed"
+        ),
+        event_of(3, EventType.TEST_RESULT, "12 passed, and nothing more is to be said of this run", status="ok"),
+        event_of(4, EventType.ERROR, "File has not been read yet. Read it first before writing.", status="failed", path="/a/b"),
+        event_of(5, EventType.RESUME_POINT, "Summary: the bank is raised, the sluice is not yet opened."),
+        event_of(6, EventType.ERROR, "error: the sluice cannot be opened from outside", status="failed", command="sluice open"),
     )
     clock.now += timedelta(hours=1)
 
@@ -141,8 +143,8 @@ def test_a_decision_is_read_with_what_was_said_before_it(
 ) -> None:
     keep(
         timeline,
-        told(1, EventType.USER_MESSAGE, "Will the bank hold?"),
-        told(2, EventType.ASSISTANT_MESSAGE, "Not in spring."),
+        event_of(1, EventType.USER_MESSAGE, "Will the bank hold?"),
+        event_of(2, EventType.ASSISTANT_MESSAGE, "Not in spring."),
         FLOOD,
     )
     clock.now += timedelta(hours=1)
@@ -157,11 +159,13 @@ def test_a_failure_is_read_with_what_made_it_go_away(
 ) -> None:
     keep(
         timeline,
-        told(1, EventType.ERROR, "error: the depot at the gate is closed to you", status="failed", command="make deploy", call="a"),
-        told(2, EventType.COMMAND, "depot login ada", command="depot login ada", call="b"),
-        told(3, EventType.TOOL_RESULT, "welcome", status="ok", call="b"),
-        told(4, EventType.COMMAND, "make deploy", command="make deploy", call="c"),
-        told(5, EventType.TOOL_RESULT, "done", status="ok", call="c"),
+        event_of(
+            1, EventType.ERROR, "error: the depot at the gate is closed to you", status="failed", command="make deploy", call="a"
+        ),
+        event_of(2, EventType.COMMAND, "depot login ada", command="depot login ada", call="b"),
+        event_of(3, EventType.TOOL_RESULT, "welcome", status="ok", call="b"),
+        event_of(4, EventType.COMMAND, "make deploy", command="make deploy", call="c"),
+        event_of(5, EventType.TOOL_RESULT, "done", status="ok", call="c"),
     )
     clock.now += timedelta(hours=1)
 
@@ -252,7 +256,7 @@ def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: P
             database.execute(f"INSERT INTO main.{table} SELECT * FROM now.{table}")
         database.execute("PRAGMA user_version = 3")
     with closing(Timeline(earlier, clock=clock)) as timeline:
-        keep(timeline, told(9, EventType.USER_MESSAGE, "Good morning."))
+        keep(timeline, event_of(9, EventType.USER_MESSAGE, "Good morning."))
         clock.now += timedelta(hours=1)
 
         assert timeline.embed_bundles(meaning) == 1

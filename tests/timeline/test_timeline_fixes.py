@@ -20,8 +20,8 @@ LOCKED = "error: unable to open the gate: the depot at 10.0.0.7:9000 is closed"
 SIGNATURE = "error: unable to open the gate: the depot at <addr> is closed"
 
 
-class Told:
-    """A session told call by call."""
+class History:
+    """A session reported call by call."""
 
     def __init__(self, session: Session = SESSION) -> None:
         self.session = session
@@ -49,7 +49,7 @@ class Told:
             )
         )
 
-    def ran(self, command: str, output: str = "done", status: Status = "ok", *, error_too: bool = True) -> "Told":
+    def ran(self, command: str, output: str = "done", status: Status = "ok", *, error_too: bool = True) -> "History":
         call = f"call-{len(self.events)}"
         self._add(EventType.TOOL_CALL, call=call)
         self._add(EventType.COMMAND, command, command=command, call=call)
@@ -58,17 +58,17 @@ class Told:
             self._add(EventType.ERROR, output, command=command, status=status, call=call)
         return self
 
-    def tested(self, command: str, output: str, summary: str) -> "Told":
+    def tested(self, command: str, output: str, summary: str) -> "History":
         self.ran(command, output)
         self._add(EventType.TEST_RESULT, summary, command=command, status="failed", call=self.events[-1].call)
         self.events[-1] = replace(self.events[-1], parent=self.events[-2].id)
         return self
 
-    def edited(self, path: str) -> "Told":
+    def edited(self, path: str) -> "History":
         self._add(EventType.FILE_ACTION, "edited", path=path, status="ok", call=f"call-{len(self.events)}")
         return self
 
-    def later(self, time: timedelta) -> "Told":
+    def later(self, time: timedelta) -> "History":
         self.events.append(replace(self.events[-1], id=f"later-{len(self.events)}", type=EventType.USER_MESSAGE, ordinal=99_000))
         return self
 
@@ -91,14 +91,16 @@ def asked(timeline: Timeline, command: str = "make deploy", *, project: str = "o
     return timeline.fix(project=project, session=session, signatures=("error: nothing of the kind", SIGNATURE), command=command)
 
 
-def test_a_fix_tells_what_was_run_and_changed_until_the_command_succeeded(timeline: Timeline) -> None:
-    told = Told().ran("make deploy", LOCKED, "failed").ran("ls -la").ran("depot login ada").edited("/home/ada/orchard/gate.toml")
-    told.ran("cd /home/ada/orchard && make deploy --quick")
-    timeline.commit([told.look()], SESSION.provider)
+def test_a_fix_shows_what_was_run_and_changed_until_the_command_succeeded(timeline: Timeline) -> None:
+    result = (
+        History().ran("make deploy", LOCKED, "failed").ran("ls -la").ran("depot login ada").edited("/home/ada/orchard/gate.toml")
+    )
+    result.ran("cd /home/ada/orchard && make deploy --quick")
+    timeline.commit([result.look()], SESSION.provider)
 
     fix = asked(timeline)
 
-    success = told.events[-1]
+    success = result.events[-1]
     assert fix == Fix(
         signature=SIGNATURE,
         failed="make deploy",
@@ -112,21 +114,21 @@ def test_a_fix_tells_what_was_run_and_changed_until_the_command_succeeded(timeli
 
 def test_the_same_failure_has_its_fix_wherever_the_depot_is(timeline: Timeline) -> None:
     timeline.commit(
-        [Told().ran("make deploy", LOCKED.replace("10.0.0.7", "10.9.9.9"), "failed").ran("make deploy").look()], "claude-code"
+        [History().ran("make deploy", LOCKED.replace("10.0.0.7", "10.9.9.9"), "failed").ran("make deploy").look()], "claude-code"
     )
 
     assert asked(timeline) is not None
 
 
 @pytest.mark.parametrize(
-    "told",
+    "value",
     [
-        Told().ran("make deploy", LOCKED, "failed").ran("make lint"),
-        Told().ran("make deploy", LOCKED, "failed").ran("make deploy", LOCKED, "failed"),
-        Told().ran("make ship", LOCKED, "failed").ran("make ship"),
-        Told().ran("make deploy", "error: something else", "failed").ran("make deploy"),
-        Told().ran("make deploy", LOCKED, "failed").tested("make deploy", "x", "--- FAIL: TestGate"),
-        Told(replace(SESSION, project="elsewhere")).ran("make deploy", LOCKED, "failed").ran("make deploy"),
+        History().ran("make deploy", LOCKED, "failed").ran("make lint"),
+        History().ran("make deploy", LOCKED, "failed").ran("make deploy", LOCKED, "failed"),
+        History().ran("make ship", LOCKED, "failed").ran("make ship"),
+        History().ran("make deploy", "error: something else", "failed").ran("make deploy"),
+        History().ran("make deploy", LOCKED, "failed").tested("make deploy", "x", "--- FAIL: TestGate"),
+        History(replace(SESSION, project="elsewhere")).ran("make deploy", LOCKED, "failed").ran("make deploy"),
     ],
     ids=[
         "nothing like it succeeded",
@@ -137,8 +139,8 @@ def test_the_same_failure_has_its_fix_wherever_the_depot_is(timeline: Timeline) 
         "another project",
     ],
 )
-def test_there_is_no_fix(timeline: Timeline, told: Told) -> None:
-    timeline.commit([told.look()], "claude-code")
+def test_there_is_no_fix(timeline: Timeline, value: History) -> None:
+    timeline.commit([value.look()], "claude-code")
 
     assert asked(timeline) is None
 
@@ -156,14 +158,14 @@ def test_there_is_no_fix(timeline: Timeline, told: Told) -> None:
     ],
 )
 def test_what_may_have_failed_again_or_is_only_a_part_is_no_fix(timeline: Timeline, failed: str, later: str, said: str) -> None:
-    timeline.commit([Told().ran(failed, LOCKED, "failed").ran(later, said).look()], "claude-code")
+    timeline.commit([History().ran(failed, LOCKED, "failed").ran(later, said).look()], "claude-code")
 
     assert asked(timeline, failed) is None
 
 
 def test_tests_that_failed_do_not_go_away_with_the_linter(timeline: Timeline) -> None:
-    told = Told().tested("make test && make lint", LOCKED, "--- FAIL: TestGate").ran("make fmt && make lint").ran("make test")
-    timeline.commit([told.look()], "claude-code")
+    result = History().tested("make test && make lint", LOCKED, "--- FAIL: TestGate").ran("make fmt && make lint").ran("make test")
+    timeline.commit([result.look()], "claude-code")
 
     fix = asked(timeline, "make test && make lint")
 
@@ -172,23 +174,23 @@ def test_tests_that_failed_do_not_go_away_with_the_linter(timeline: Timeline) ->
 
 
 def test_tests_that_passed_are_a_fix_whatever_their_output_was_made_into(timeline: Timeline) -> None:
-    told = Told().ran("make test", LOCKED, "failed").ran("make test | grep ok", "ok 4 tests")
-    told._add(EventType.TEST_RESULT, "ok 4 tests", command="make test | grep ok", status="ok", call=told.events[-1].call)
-    timeline.commit([told.look()], "claude-code")
+    result = History().ran("make test", LOCKED, "failed").ran("make test | grep ok", "ok 4 tests")
+    result._add(EventType.TEST_RESULT, "ok 4 tests", command="make test | grep ok", status="ok", call=result.events[-1].call)
+    timeline.commit([result.look()], "claude-code")
 
     assert asked(timeline, "make test") is not None
 
 
-def test_a_session_is_not_told_of_itself(timeline: Timeline) -> None:
-    timeline.commit([Told().ran("make deploy", LOCKED, "failed").ran("make deploy").look()], "claude-code")
+def test_a_session_is_not_reported_for_itself(timeline: Timeline) -> None:
+    timeline.commit([History().ran("make deploy", LOCKED, "failed").ran("make deploy").look()], "claude-code")
 
     assert asked(timeline, session=SESSION.id) is None
 
 
-def test_the_latest_fix_is_told(timeline: Timeline) -> None:
+def test_the_latest_fix_is_reported(timeline: Timeline) -> None:
     for number, step in ((1, "depot login ada"), (2, "depot start")):
         session = replace(SESSION, id=f"session-{number}")
-        timeline.commit([Told(session).ran("make deploy", LOCKED, "failed").ran(step).ran("make deploy").look()], "claude-code")
+        timeline.commit([History(session).ran("make deploy", LOCKED, "failed").ran(step).ran("make deploy").look()], "claude-code")
 
     fix = asked(timeline)
 
@@ -197,10 +199,10 @@ def test_the_latest_fix_is_told(timeline: Timeline) -> None:
 
 
 def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
-    told = Told().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
-    timeline.commit([told.look()], "claude-code")
+    result = History().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
+    timeline.commit([result.look()], "claude-code")
 
-    timeline.forget_events([event for event in told.events if "login" in event.command])
+    timeline.forget_events([event for event in result.events if "login" in event.command])
 
     fix = asked(timeline)
     assert fix is not None
@@ -208,42 +210,42 @@ def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
 
 
 def test_a_success_much_later_is_no_fix(timeline: Timeline) -> None:
-    told = Told().ran("make deploy", LOCKED, "failed").ran("make deploy")
-    told.events[-3:] = [replace(event, at=event.at + timedelta(days=1)) for event in told.events[-3:]]
-    timeline.commit([told.look()], "claude-code")
+    result = History().ran("make deploy", LOCKED, "failed").ran("make deploy")
+    result.events[-3:] = [replace(event, at=event.at + timedelta(days=1)) for event in result.events[-3:]]
+    timeline.commit([result.look()], "claude-code")
 
     assert asked(timeline) is None
 
 
 def test_a_result_without_a_command_of_its_own_finds_it_by_its_call(timeline: Timeline) -> None:
-    timeline.commit([Told().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy").look()], "claude-code")
+    timeline.commit([History().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy").look()], "claude-code")
 
     assert asked(timeline) is not None
 
 
 def test_a_failed_test_is_known_by_what_its_output_says(timeline: Timeline) -> None:
-    timeline.commit([Told().tested("make deploy", LOCKED, "--- FAIL: TestGate").ran("make deploy").look()], "claude-code")
+    timeline.commit([History().tested("make deploy", LOCKED, "--- FAIL: TestGate").ran("make deploy").look()], "claude-code")
 
     assert asked(timeline) is not None
 
 
 def test_an_event_that_is_amended_loses_its_old_failure(timeline: Timeline) -> None:
-    told = Told().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy")
-    timeline.commit([told.look(amends=True)], "claude-code")
-    told.events[2] = replace(told.events[2], text="done", status="ok")
+    result = History().ran("make deploy", LOCKED, "failed", error_too=False).ran("make deploy")
+    timeline.commit([result.look(amends=True)], "claude-code")
+    result.events[2] = replace(result.events[2], text="done", status="ok")
 
-    timeline.commit([told.look(amends=True)], "claude-code")
+    timeline.commit([result.look(amends=True)], "claude-code")
 
     assert asked(timeline) is None
 
 
 def test_a_timeline_of_the_first_schema_learns_its_failures_little_by_little(tmp_path: Path) -> None:
     path = tmp_path / "timeline.sqlite"
-    _as_first_written(path, Told().ran("make deploy", LOCKED, "failed").ran("make deploy"))
+    _as_first_written(path, History().ran("make deploy", LOCKED, "failed").ran("make deploy"))
     timeline = Timeline(path)
     before = asked(timeline)
 
-    timeline.commit([Told(replace(SESSION, id="another")).ran("make lint").look()], "claude-code")
+    timeline.commit([History(replace(SESSION, id="another")).ran("make lint").look()], "claude-code")
 
     assert before is None
     assert asked(timeline) is not None
@@ -274,11 +276,11 @@ def test_every_earlier_schema_becomes_this_one(tmp_path: Path) -> None:
     assert all(shape == shapes[0] for shape in shapes)
 
 
-def _as_first_written(path: Path, told: Told) -> None:
+def _as_first_written(path: Path, planted: History) -> None:
     """What version 1 of the schema left behind: the same rows, without anything that came later."""
     current = path.with_name("current.sqlite")
     timeline = Timeline(current)
-    timeline.commit([told.look()], "claude-code")
+    timeline.commit([planted.look()], "claude-code")
     timeline.close()
     with sqlite3.connect(path) as database:
         for statement in schema.MIGRATIONS[1]:
@@ -291,16 +293,16 @@ def _as_first_written(path: Path, told: Told) -> None:
 
 
 def test_a_failure_on_the_last_day_of_all_has_its_fix_too(timeline: Timeline) -> None:
-    told = Told().ran("make deploy", LOCKED, "failed").ran("make deploy")
-    told.events = [replace(event, at=datetime.max.replace(tzinfo=UTC)) for event in told.events]
-    timeline.commit([told.look()], SESSION.provider)
+    result = History().ran("make deploy", LOCKED, "failed").ran("make deploy")
+    result.events = [replace(event, at=datetime.max.replace(tzinfo=UTC)) for event in result.events]
+    timeline.commit([result.look()], SESSION.provider)
 
     assert asked(timeline) is not None
 
 
 def test_a_checker_that_failed_beside_tests_that_passed_does_not_go_away_with_the_tests(timeline: Timeline) -> None:
-    told = Told().tested("make test && make lint", LOCKED, "gate.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard\t0.1s")
-    timeline.commit([told.ran("make test").ran("make test && make lint").look()], "claude-code")
+    result = History().tested("make test && make lint", LOCKED, "gate.go:3:2: unused (errcheck)\n1 issues:\nok  \torchard\t0.1s")
+    timeline.commit([result.ran("make test").ran("make test && make lint").look()], "claude-code")
 
     fix = asked(timeline, "make test && make lint")
 

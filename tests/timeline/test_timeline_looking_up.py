@@ -39,7 +39,7 @@ class TestUses:
         assert [use.what for use in found if use.outcome == "failed"] == ["go test ./pear"]
         assert found[-1].what == "go test ./pear"
 
-    def test_a_failure_is_told_with_what_ended_it(self, timeline: Timeline) -> None:
+    def test_a_failure_is_reported_with_what_ended_it(self, timeline: Timeline) -> None:
         (failed,) = (use for use in uses(timeline, "go test") if use.outcome == "failed")
 
         assert failed.fix is not None
@@ -76,7 +76,7 @@ class TestMet:
 
 
 class TestChanges:
-    def test_a_file_is_told_by_the_prompts_that_changed_it(self, timeline: Timeline) -> None:
+    def test_a_file_is_reported_by_the_prompts_that_changed_it(self, timeline: Timeline) -> None:
         found = changes(timeline, "pear.go")
 
         assert [(change.prompt, change.times) for change in found] == [

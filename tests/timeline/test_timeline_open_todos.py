@@ -70,9 +70,9 @@ def test_tasks_are_created_changed_and_deleted_one_by_one() -> None:
 
 
 def test_a_listing_of_tasks_says_what_there_is() -> None:
-    told = "#2 [pending] Graft [blocked by #1]\n#1 [completed] Prune"
+    text = "#2 [pending] Graft [blocked by #1]\n#1 [completed] Prune"
 
-    assert listed(call(1, "TaskList", ""), result(2, "TaskList", told, name="call-1")) == [
+    assert listed(call(1, "TaskList", ""), result(2, "TaskList", text, name="call-1")) == [
         ("Prune", "completed"),
         ("Graft", "pending"),
     ]
@@ -84,7 +84,7 @@ def test_a_task_that_could_not_be_created_is_none() -> None:
     assert listed(made, replace(came, status="failed")) == []
 
 
-def test_what_is_in_hand_is_told_first() -> None:
+def test_what_is_in_hand_is_reported_first() -> None:
     found = todos([call(1, "TodoWrite", "todos:\n[x] Prune\n[ ] Water\n[>] Graft")])
 
     assert found is not None
@@ -102,7 +102,7 @@ def test_a_hostile_list_is_bounded(text: str) -> None:
     assert len(listed(call(1, "TaskList", ""), result(2, "TaskList", text, name="call-1"))) <= 100
 
 
-def test_of_a_project_the_last_sessions_lists_are_told(tmp_path: Path) -> None:
+def test_of_a_project_the_last_sessions_lists_are_reported(tmp_path: Path) -> None:
     timeline = Timeline(tmp_path / "timeline.sqlite")
     other = replace(SESSION, id="0ther000-0000-4000-8000-000000000002")
     elsewhere = replace(SESSION, id="e15e0000-0000-4000-8000-000000000003", project="meadow")

@@ -89,7 +89,7 @@ def test_a_persons_words_count_whenever_they_were_said(timeline: Timeline) -> No
     assert trace(timeline, CLAIM).person == 1.0
 
 
-def test_what_failed_is_told_apart(timeline: Timeline) -> None:
+def test_what_failed_is_kept_apart(timeline: Timeline) -> None:
     heard(timeline, passage(CLAIM, "failure"))
 
     assert (trace(timeline, CLAIM).foreign, trace(timeline, CLAIM).failure) == (0.0, 1.0)
@@ -121,7 +121,7 @@ def test_reading_again_keeps_one_and_the_earliest_time(timeline: Timeline, tmp_p
     ],
 )
 def test_what_looks_like_a_secret_leaves_no_hash(secret: str) -> None:
-    """Whoever guesses it cannot check the guess."""
+    """A guess of it cannot be checked."""
     other = secret.replace("hunter2xyz", "gatherer9abc").replace("swordfish", "starling")
     other = other.replace("16C7e42F292c6912E7710c838347Ae178B4a", "99D8f53G303d7023F8821d949458Bf289C5b")
     one, two = pairs_of([f"the deploy box opens {each} for everybody".encode() for each in (secret, other)], KEY)
@@ -192,9 +192,9 @@ def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> N
     timeline.close()
 
 
-def told(texts: Sequence[str]) -> list[int]:
+def pair_counts(texts: Sequence[str]) -> list[int]:
     return [len(pairs) for pairs in pairs_of([text.encode() for text in texts], KEY)]
 
 
 def test_each_text_has_its_own_pairs() -> None:
-    assert told(["", "orchard", "orchard mirror", "orchard mirror", "a b c"]) == [0, 0, 1, 1, 0]
+    assert pair_counts(["", "orchard", "orchard mirror", "orchard mirror", "a b c"]) == [0, 0, 1, 1, 0]

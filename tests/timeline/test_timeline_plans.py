@@ -37,13 +37,13 @@ def _look(events: int, *, session: Session = SESSION) -> RedactedResult:
         (FAILED, EventType.ERROR, "make test", "failed"),
         ("we keep one pool for each worker, it survives a restart", EventType.DECISION, "", ""),
     ]
-    told = []
+    listed = []
     for number in range(events):
         text, type, command, status = kinds[number % len(kinds)]
-        told.append(event(number, text, type, session=session, command=command, status=status))
+        listed.append(event(number, text, type, session=session, command=command, status=status))
     cursor = Cursor(position=1, size=1, mtime_ns=1, identity="i", carry="")
     return RedactedResult(
-        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(told), problems=(), cursor=cursor)
+        ReadResult(path=f"/transcripts/{session.id}.jsonl", session=session, events=tuple(listed), problems=(), cursor=cursor)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a prompt led to: told in a line, found by its meaning, and silent where it was only talk."""
+"""What a prompt led to: reported in a line, found by its meaning, and silent where it was only talk."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from kite_memory.extensions.contract.events import SESSION, START
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.prompt_outcomes import PromptOutcome, errand
+from kite_memory.timeline.prompt_outcomes import PromptOutcome, prompt_outcome
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
@@ -63,9 +63,9 @@ def keep(timeline: Timeline, work: Work) -> None:
     timeline.commit([work.look()], SESSION.provider)
 
 
-def told(timeline: Timeline, prompt: str = ASKED) -> PromptOutcome | None:
+def outcome_of(timeline: Timeline, prompt: str = ASKED) -> PromptOutcome | None:
     (found,) = timeline._all("SELECT seq FROM events WHERE text = ? AND type = 'user_message'", (prompt,))
-    return errand(timeline._all, found[0])
+    return prompt_outcome(timeline._all, found[0])
 
 
 def swept() -> Work:
@@ -74,10 +74,10 @@ def swept() -> Work:
     return work.committed("4fe3ad3", "Take back stale claims").said("The sweeper takes them back now.")
 
 
-def test_files_commands_and_how_they_ended_are_told_in_a_line(timeline: Timeline) -> None:
+def test_files_commands_and_how_they_ended_are_reported_in_a_line(timeline: Timeline) -> None:
     keep(timeline, swept().asked("Thanks").said("You are welcome."))
 
-    assert told(timeline) == PromptOutcome(
+    assert outcome_of(timeline) == PromptOutcome(
         prompt=ASKED,
         came="created settings.py; edited sweeper.py;"
         " ran pytest tests: went well, having failed before (AssertionError: the lease is <n>);"
@@ -86,13 +86,13 @@ def test_files_commands_and_how_they_ended_are_told_in_a_line(timeline: Timeline
     )
 
 
-def test_what_was_let_go_is_not_told(timeline: Timeline) -> None:
+def test_what_was_let_go_is_not_reported(timeline: Timeline) -> None:
     work = swept()
     keep(timeline, work)
 
     timeline.forget_events([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
 
-    said = told(timeline)
+    said = outcome_of(timeline)
     assert said is not None
     assert "settings.py" not in said.came and "AssertionError" not in said.came
     assert "sweeper.py" in said.came
@@ -110,13 +110,13 @@ def test_what_was_let_go_is_not_told(timeline: Timeline) -> None:
     ],
     ids=["talk", "a look", "a push", "a file read", "nothing", "another prompt's work"],
 )
-def test_what_tells_nothing_is_no_errand(timeline: Timeline, work: Work) -> None:
+def test_what_shows_nothing_is_no_errand(timeline: Timeline, work: Work) -> None:
     keep(timeline, work)
 
-    assert told(timeline) is None
+    assert outcome_of(timeline) is None
 
 
-def test_a_long_errand_is_told_as_shortly(timeline: Timeline) -> None:
+def test_a_long_errand_is_reported_as_shortly(timeline: Timeline) -> None:
     work = Work().asked(ASKED * 100)
     for number in range(300):
         work.edited(f"{HOME}/{'deep/' * 20}tree{number}.py").ran(
@@ -125,7 +125,7 @@ def test_a_long_errand_is_told_as_shortly(timeline: Timeline) -> None:
     keep(timeline, work.said("Done. " * 1_000))
 
     (found,) = timeline._all("SELECT seq FROM events WHERE type = 'user_message'")
-    said = errand(timeline._all, found[0])
+    said = prompt_outcome(timeline._all, found[0])
 
     assert said is not None
     assert len(said.text) < 2_500
@@ -221,7 +221,7 @@ STEPS = ("asked", "said", "edited", "ran", "failed")
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), TEXT), max_size=20))
-def test_whatever_happened_is_told_within_bounds(steps: list[tuple[str, str]]) -> None:
+def test_whatever_happened_is_reported_within_bounds(steps: list[tuple[str, str]]) -> None:
     work = Work().asked(ASKED)
     for step, text in steps:
         match step:
@@ -238,7 +238,7 @@ def test_whatever_happened_is_told_within_bounds(steps: list[tuple[str, str]]) -
     with TemporaryDirectory() as folder, closing(Timeline(Path(folder) / "timeline.sqlite")) as timeline:
         keep(timeline, work)
         for (number,) in timeline._all("SELECT seq FROM events"):
-            found = errand(timeline._all, number)
+            found = prompt_outcome(timeline._all, number)
             assert found is None or (found.came and len(found.text) < 2_500 and "\n" not in found.came)
 
 
@@ -250,7 +250,7 @@ def test_an_approved_plan_leads_to_what_was_done_after_it_and_ends_the_errand_be
     keep(timeline, work)
 
     (row,) = timeline._all("SELECT seq FROM events WHERE tool = ?", (PLANNING,))
-    after, before = errand(timeline._all, row[0]), told(timeline)
+    after, before = prompt_outcome(timeline._all, row[0]), outcome_of(timeline)
 
     assert after is not None
     assert before is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.events import SESSION, START, event
 from kite_memory.model.event import EventType, Status, evidence_reference
-from kite_memory.timeline.resume import Brief, Part, brief, fitted, together
+from kite_memory.timeline.resume import Brief, BriefPart, brief, fitted, together
 from kite_memory.timeline.runs import open_failures, runs
 from tests.fakes.work import Work, session
 
@@ -19,16 +19,16 @@ RAN = Work().asked("Graft the pear onto the quince tree").edited(f"{HOME}/pear.p
 
 
 def of(work: Work) -> Brief:
-    told = brief(work.session, work.events)
-    assert told is not None
-    return told
+    result = brief(work.session, work.events)
+    assert result is not None
+    return result
 
 
-def told(work: Work, part: Part) -> list[str]:
+def lines_of(work: Work, part: BriefPart) -> list[str]:
     return [line.text for line in of(work).lines if line.part is part]
 
 
-def test_of_nothing_nothing_is_told() -> None:
+def test_of_nothing_nothing_is_reported() -> None:
     assert brief(SESSION, []) is None
 
 
@@ -39,7 +39,7 @@ def test_every_line_cites_events_that_are_there() -> None:
 
     cited = {reference for line in of(work).lines for reference in line.evidence}
 
-    assert {line.part for line in of(work).lines} == set(Part)
+    assert {line.part for line in of(work).lines} == set(BriefPart)
     assert all(line.evidence for line in of(work).lines)
     assert cited <= {evidence_reference(each.provider, each.session, each.id) for each in work.events}
 
@@ -48,60 +48,60 @@ class TestDoing:
     def test_the_last_prompt_comes_first_and_then_what_the_agent_said(self) -> None:
         work = Work().asked("Graft the pear onto the quince").said("Done, it holds.").asked("yes").said("## Watered\n\nIt *grows*.")
 
-        assert told(work, Part.DOING) == [
+        assert lines_of(work, BriefPart.DOING) == [
             'asked last: "yes" in answer to: "Done, it holds."',
             'the agent said last: "Watered It *grows*."',
             'asked first: "Graft the pear onto the quince"',
         ]
 
-    def test_what_only_agrees_is_not_told_of_earlier_prompts(self) -> None:
+    def test_what_only_agrees_is_not_said_of_earlier_prompts(self) -> None:
         work = Work().asked("Graft the pear onto the quince").asked("yes").asked("go on").asked("Water the whole orchard twice")
 
-        assert [line for line in told(work, Part.DOING) if "yes" in line or "go on" in line] == []
+        assert [line for line in lines_of(work, BriefPart.DOING) if "yes" in line or "go on" in line] == []
 
-    def test_an_interruption_and_a_decision_are_told(self) -> None:
+    def test_an_interruption_and_a_decision_are_reported(self) -> None:
         work = Work().asked("Graft").decided("Which stock? Quince").interrupted()
 
-        assert told(work, Part.DOING)[-2:] == ["the person interrupted the agent there", "decided: Which stock? Quince"]
+        assert lines_of(work, BriefPart.DOING)[-2:] == ["the person interrupted the agent there", "decided: Which stock? Quince"]
 
 
 class TestNext:
     def test_the_open_items_of_the_agents_list_those_in_hand_first(self) -> None:
         listed = "todos:\n[x] Dig\n[ ] Prune\n[>] Water the quince\n[ ] Sweep\n[ ] Rest"
 
-        assert told(Work().called("TodoWrite", listed), Part.NEXT) == [
+        assert lines_of(Work().called("TodoWrite", listed), BriefPart.NEXT) == [
             "open on the agent's list, 1 of 5 done: in hand: Water the quince; Prune; Sweep and 1 more"
         ]
 
     def test_a_list_of_which_all_is_done_is_not_next(self) -> None:
-        assert told(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), Part.NEXT) == []
+        assert lines_of(Work().called("TodoWrite", "todos:\n[x] Dig").said("Done."), BriefPart.NEXT) == []
 
     def test_what_the_agent_announced_with_what_it_did_since(self) -> None:
         work = Work().asked("Graft").said("The stock is cut.\nNow graft the pear:").ran("make graft")
 
-        assert told(work, Part.NEXT) == [
+        assert lines_of(work, BriefPart.NEXT) == [
             'the agent was at: "The stock is cut. Now graft the pear:"; since then `make graft` went well'
         ]
 
     def test_what_was_announced_before_a_commit_is_done(self) -> None:
         work = Work().asked("Graft").said("Now commit:").committed("abc1234", "Graft").said("Grafted.")
 
-        assert told(work, Part.NEXT) == []
+        assert lines_of(work, BriefPart.NEXT) == []
 
     def test_a_call_without_a_result_was_begun(self) -> None:
-        assert told(Work().asked("Graft").called("WebSearch", "which stock"), Part.NEXT) == [
+        assert lines_of(Work().asked("Graft").called("WebSearch", "which stock"), BriefPart.NEXT) == [
             "begun, and no result was seen: WebSearch `which stock`"
         ]
 
     def test_what_was_left_on_the_way_says_what_was_done_last(self) -> None:
-        assert told(Work().asked("commit").ran("git status"), Part.NEXT) == [
+        assert lines_of(Work().asked("commit").ran("git status"), BriefPart.NEXT) == [
             "left before an answer to what was asked last; done last: `git status`"
         ]
 
     def test_what_the_agent_lists_as_left_to_do(self) -> None:
         said = "Grafted.\n\n## Next steps\n\n1. **Water** it\n2. Prune the plum\n\nAll else is well."
 
-        assert told(Work().said(said), Part.NEXT) == ["left to do, as the agent said: Water it; Prune the plum"]
+        assert lines_of(Work().said(said), BriefPart.NEXT) == ["left to do, as the agent said: Water it; Prune the plum"]
 
 
 class TestBranch:
@@ -118,18 +118,18 @@ class TestBranch:
 
 
 class TestChanged:
-    def test_files_are_told_by_their_last_action_from_where_the_session_ran(self) -> None:
+    def test_files_are_reported_by_their_last_action_from_where_the_session_ran(self) -> None:
         work = Work().edited(f"{HOME}/src/a.py", "created").edited("/etc/hosts").edited(f"{HOME}/src/a.py", "deleted")
 
-        assert told(work, Part.CHANGED) == ["deleted: src/a.py", "edited: hosts"]
+        assert lines_of(work, BriefPart.CHANGED) == ["deleted: src/a.py", "edited: hosts"]
 
     def test_a_file_that_was_only_read_has_not_changed(self) -> None:
-        assert told(Work().edited(f"{HOME}/a.py", "read"), Part.CHANGED) == []
+        assert lines_of(Work().edited(f"{HOME}/a.py", "read"), BriefPart.CHANGED) == []
 
     def test_a_commit_parts_what_changed_before_from_what_changed_since(self) -> None:
         work = Work().edited(f"{HOME}/a.py").committed("abc1234", "Graft the pear").edited(f"{HOME}/b.py")
 
-        assert told(work, Part.CHANGED) == [
+        assert lines_of(work, BriefPart.CHANGED) == [
             "edited since the last commit: b.py",
             "committed last: Graft the pear (abc1234)",
             "changed up to that commit: a.py",
@@ -146,39 +146,39 @@ class TestChanged:
     def test_a_commit_is_one_wherever_and_whatever_came_of_the_push(self, output: str, status: Status, hash: str) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("git commit -am 'Graft the pear' && git push", output, status)
 
-        assert f"committed last: Graft the pear ({hash})" in told(work, Part.CHANGED)
+        assert f"committed last: Graft the pear ({hash})" in lines_of(work, BriefPart.CHANGED)
 
     def test_what_only_looks_like_a_commit_is_none(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("cat notes.txt", "[main abc1234] Graft the pear")
 
-        assert told(work, Part.CHANGED) == ["edited: a.py"]
+        assert lines_of(work, BriefPart.CHANGED) == ["edited: a.py"]
 
     def test_of_many_files_a_few_are_named(self) -> None:
         work = Work()
         for number in range(9):
             work.edited(f"{HOME}/f{number}.py")
 
-        assert told(work, Part.CHANGED) == ["edited: f8.py, f7.py, f6.py, f5.py and 5 more"]
+        assert lines_of(work, BriefPart.CHANGED) == ["edited: f8.py, f7.py, f6.py, f5.py and 5 more"]
         assert len(of(work).files) == 9
 
 
 class TestFailed:
-    def test_what_failed_is_told_with_its_signature(self) -> None:
+    def test_what_failed_is_reported_with_its_signature(self) -> None:
         work = Work().ran("make check", "src/pear.py:3: error: Name 'quince' is not defined", "failed")
 
-        assert told(work, Part.FAILED) == ["`make check` failed: src/pear.py:3: error: Name 'quince' is not defined"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: src/pear.py:3: error: Name 'quince' is not defined"]
 
-    def test_of_many_failures_the_first_is_told(self) -> None:
+    def test_of_many_failures_the_first_is_reported(self) -> None:
         work = Work().ran(
             "make check", "".join(f"error: no graft for {tree}\n" for tree in ("pear", "plum", "fig", "elm")), "failed"
         )
 
-        assert told(work, Part.FAILED) == ["`make check` failed: error: no graft for pear"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: no graft for pear"]
 
-    def test_what_went_well_afterwards_is_not_told(self) -> None:
+    def test_what_went_well_afterwards_is_not_reported(self) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").ran("cd src && make check 2>&1 | tail -3")
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
     @pytest.mark.parametrize(
         ("command", "output"),
@@ -195,14 +195,14 @@ class TestFailed:
     def test_a_line_whose_end_says_nothing_of_the_check_makes_up_for_nothing(self, command: str, output: str) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").edited(f"{HOME}/a.py").ran(command, output)
 
-        assert told(work, Part.FAILED) == ["`make check` failed: error: no such graft"]
-        assert told(work, Part.VERIFY) == ["run `make check`: not run since it failed, and these changed: a.py"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: no such graft"]
+        assert lines_of(work, BriefPart.VERIFY) == ["run `make check`: not run since it failed, and these changed: a.py"]
 
     @pytest.mark.parametrize("output", ["all is well\nexit=0", "PASSED: 10, FAILED: 0", "0 FAILED", "status: 200", ""])
     def test_a_line_that_shows_no_failure_makes_up_for_one(self, output: str) -> None:
         work = Work().ran("make check", "error: no such graft", "failed").ran("make check; echo exit=$?", output)
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
     @pytest.mark.parametrize(
         ("failed", "tests", "later"),
@@ -219,7 +219,7 @@ class TestFailed:
     def test_a_part_of_a_line_does_not_make_up_for_another(self, failed: str, tests: Status, later: str) -> None:
         work = Work().ran(failed, "error: no such graft", "failed", tests=tests).ran(later)
 
-        (line,) = told(work, Part.FAILED)
+        (line,) = lines_of(work, BriefPart.FAILED)
         assert line.startswith(f"`{failed}` failed: error: no such graft")
 
     @pytest.mark.parametrize("later", [["make test"], ["make test", "make lint"], ["make lint && make test"]])
@@ -228,7 +228,7 @@ class TestFailed:
         for command in later:
             work.ran(command, "4 passed", tests="ok")
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
     @pytest.mark.parametrize(
         ("said", "later", "left"),
@@ -241,20 +241,20 @@ class TestFailed:
     def test_tests_do_not_make_up_for_a_checker_that_failed_beside_them(self, said: str, later: str, left: int) -> None:
         work = Work().ran("go test ./... | tail -3 && golangci-lint run | tail -3", said, tests="failed")
 
-        assert len(told(work.ran(later, "ok  \torchard\t0.1s", tests="ok"), Part.FAILED)) == left
+        assert len(lines_of(work.ran(later, "ok  \torchard\t0.1s", tests="ok"), BriefPart.FAILED)) == left
 
     def test_what_was_run_together_may_go_well_one_by_one(self) -> None:
         work = Work().ran("make lint && make check", "error: no such graft", "failed").ran("make check").ran("make lint")
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
     def test_a_failing_test_under_a_pipe_that_went_well_is_a_failure(self) -> None:
-        assert len(told(Work().ran("pytest | tail -3", "1 failed, 2 passed", tests="failed"), Part.FAILED)) == 1
+        assert len(lines_of(Work().ran("pytest | tail -3", "1 failed, 2 passed", tests="failed"), BriefPart.FAILED)) == 1
 
     def test_a_part_that_passes_does_not_make_up_for_the_whole(self) -> None:
         work = Work().ran("pytest", "1 failed", tests="failed").ran("pytest tests/test_pear.py", "1 passed", tests="ok")
 
-        (line,) = told(work, Part.FAILED)
+        (line,) = lines_of(work, BriefPart.FAILED)
 
         assert line.endswith("(only `pytest tests/test_pear.py` has gone well since)")
 
@@ -262,16 +262,16 @@ class TestFailed:
     def test_as_much_or_more_makes_up_for_it(self, later: str) -> None:
         work = Work().ran("pytest tests/test_pear.py", "1 failed", tests="failed").ran(later, "9 passed", tests="ok")
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
-    def test_the_same_failure_again_is_told_once(self) -> None:
+    def test_the_same_failure_again_is_reported_once(self) -> None:
         work = Work().ran("pytest", "1 failed", tests="failed").ran("pytest -q", "1 failed", tests="failed")
 
-        assert len(told(work, Part.FAILED)) == 1
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
 
     @pytest.mark.parametrize("command", ["grep -rn todo src", "ls nowhere", "git status", "test -f x", ""])
     def test_what_only_looks_has_not_failed(self, command: str) -> None:
-        assert told(Work().ran(command, "no", "failed"), Part.FAILED) == []
+        assert lines_of(Work().ran(command, "no", "failed"), BriefPart.FAILED) == []
 
     @pytest.mark.parametrize("commands", [("pytest", "pytest tests/test_pear.py"), ("pytest tests/test_pear.py", "pytest")])
     def test_the_whole_and_its_part_are_one_failure(self, commands: tuple[str, str]) -> None:
@@ -279,14 +279,14 @@ class TestFailed:
         for command in commands:
             work.ran(command, "1 failed", tests="failed")
 
-        assert len(told(work, Part.FAILED)) == 1
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
 
-    def test_an_odd_command_that_was_given_up_long_ago_is_not_told_but_a_check_is(self) -> None:
+    def test_an_odd_command_that_was_given_up_long_ago_is_not_reported_but_a_check_is(self) -> None:
         work = Work().ran("deploy pear", "error: the gate is shut", "failed").ran("make check", "error: dry soil", "failed")
         for number in range(40):
             work.ran(f"water tree{number}")
 
-        assert told(work, Part.FAILED) == ["`make check` failed: error: dry soil"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: error: dry soil"]
 
 
 class TestWider:
@@ -302,13 +302,13 @@ class TestWider:
             .ran(wider, "ok, 9 packages", tests="ok")
         )
 
-        assert told(work, Part.FAILED) == []
+        assert lines_of(work, BriefPart.FAILED) == []
 
     def test_also_for_what_did_not_compile(self) -> None:
         work = Work().ran("go build ./pear", "pear/graft.go:3:5: undefined: quince", "failed")
 
-        assert len(told(work, Part.FAILED)) == 1
-        assert told(work.ran("make test", "ok, 9 packages", tests="ok"), Part.FAILED) == []
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
+        assert lines_of(work.ran("make test", "ok, 9 packages", tests="ok"), BriefPart.FAILED) == []
 
     @pytest.mark.parametrize("other", ["npm test", "go test ./plum", "go test ./pear -run TestPlum", "make lint"])
     def test_anything_else_does_not(self, other: str) -> None:
@@ -318,46 +318,48 @@ class TestWider:
             .ran(other, "ok, 9 packages", tests="ok")
         )
 
-        assert len(told(work, Part.FAILED)) == 1
+        assert len(lines_of(work, BriefPart.FAILED)) == 1
 
     def test_lint_is_not_tested(self) -> None:
         work = Work().ran("golangci-lint run ./pear", "pear/graft.go:3:5: unused (unused)", "failed")
 
-        assert len(told(work.ran("make test", "ok, 9 packages", tests="ok"), Part.FAILED)) == 1
+        assert len(lines_of(work.ran("make test", "ok, 9 packages", tests="ok"), BriefPart.FAILED)) == 1
 
     def test_a_failure_is_quoted_as_it_was_printed(self) -> None:
         work = Work().ran("make check", "Error: connect ECONNREFUSED 127.0.0.1:5432", "failed")
 
-        assert told(work, Part.FAILED) == ["`make check` failed: Error: connect ECONNREFUSED 127.0.0.1:5432"]
+        assert lines_of(work, BriefPart.FAILED) == ["`make check` failed: Error: connect ECONNREFUSED 127.0.0.1:5432"]
 
 
 class TestVerify:
     def test_a_check_that_is_older_than_a_change_is_to_be_run_again(self) -> None:
         work = Work().ran("make lint").edited(f"{HOME}/a.py").edited(f"{HOME}/README.md")
 
-        assert told(work, Part.VERIFY) == ["run `make lint`: it went well at 03-01 09:00, but not seen since these changed: a.py"]
+        assert lines_of(work, BriefPart.VERIFY) == [
+            "run `make lint`: it went well at 03-01 09:00, but not seen since these changed: a.py"
+        ]
 
     def test_nothing_is_to_be_verified_where_everything_was(self) -> None:
-        assert told(Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok"), Part.VERIFY) == []
+        assert lines_of(Work().edited(f"{HOME}/a.py").ran("pytest", "4 passed", tests="ok"), BriefPart.VERIFY) == []
 
-    def test_a_linter_that_told_its_version_has_checked_nothing(self) -> None:
+    def test_a_linter_that_reported_its_version_has_checked_nothing(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("golangci-lint version", "2.8.0")
 
-        assert told(work, Part.VERIFY) == ["nothing has been run that tests: a.py"]
+        assert lines_of(work, BriefPart.VERIFY) == ["nothing has been run that tests: a.py"]
 
     def test_without_any_check_that_is_said(self) -> None:
-        assert told(Work().edited(f"{HOME}/a.py").ran("ls"), Part.VERIFY) == ["nothing has been run that tests: a.py"]
+        assert lines_of(Work().edited(f"{HOME}/a.py").ran("ls"), BriefPart.VERIFY) == ["nothing has been run that tests: a.py"]
 
     def test_prose_needs_no_test(self) -> None:
-        assert told(Work().edited(f"{HOME}/README.md"), Part.VERIFY) == []
+        assert lines_of(Work().edited(f"{HOME}/README.md"), BriefPart.VERIFY) == []
 
     def test_what_was_changed_since_it_failed_is_to_be_run_again(self) -> None:
         work = Work().edited(f"{HOME}/a.py").ran("make lint", "error: no", "failed")
-        assert told(work, Part.VERIFY) == []
+        assert lines_of(work, BriefPart.VERIFY) == []
 
         work.edited(f"{HOME}/a.py")
 
-        assert told(work, Part.VERIFY) == ["run `make lint`: not run since it failed, and these changed: a.py"]
+        assert lines_of(work, BriefPart.VERIFY) == ["run `make lint`: not run since it failed, and these changed: a.py"]
 
 
 class TestStable:
@@ -372,11 +374,11 @@ class TestStable:
         assert [(file.path, file.evidence) for file in stable.files] == [
             ("a.py", evidence_reference(then.provider, then.session, then.id))
         ]
-        assert told(work, Part.STABLE) == [
+        assert lines_of(work, BriefPart.STABLE) == [
             "2026-03-01 09:00, after commit abc1234: `pytest` passed (4 passed); 1 file changed by then, since then b.py, a.py"
         ]
 
-    def test_a_run_that_told_of_no_tests_is_no_stable_point(self) -> None:
+    def test_a_run_that_reported_no_tests_is_no_stable_point(self) -> None:
         assert of(Work().ran("make", "all is well")).stable is None
 
     @pytest.mark.parametrize(
@@ -397,15 +399,15 @@ class TestStable:
         assert alone is None or (alone.tests, command) == (False, "cargo build")
 
     def test_where_no_test_passed_a_build_is_one_and_says_so(self) -> None:
-        (line,) = told(Work().ran("go build ./..."), Part.STABLE)
+        (line,) = lines_of(Work().ran("go build ./..."), BriefPart.STABLE)
 
         assert "`go build ./...` built; no test was seen to pass" in line
 
-    def test_some_of_the_tests_are_told_as_a_part_of_them(self) -> None:
+    def test_some_of_the_tests_are_reported_as_a_part_of_them(self) -> None:
         all_of_them = Work().ran("pytest", "9 passed", tests="ok")
         changed = all_of_them.edited(f"{HOME}/a.py").ran("pytest -k pear", "1 passed", tests="ok")
 
-        (line,) = told(changed, Part.STABLE)
+        (line,) = lines_of(changed, BriefPart.STABLE)
 
         assert "`pytest -k pear` passed (1 passed), a part of the tests; all of them last: `pytest` at 03-01 09:00" in line
 
@@ -458,68 +460,70 @@ class TestStable:
     def test_what_failed_even_then_is_said(self) -> None:
         work = Work().ran("make lint", "error: no", "failed").ran("pytest", "4 passed", tests="ok")
 
-        assert told(work, Part.STABLE)[0].endswith("; `make lint` still failed")
+        assert lines_of(work, BriefPart.STABLE)[0].endswith("; `make lint` still failed")
 
 
 class TestOpen:
     def test_the_question_an_agent_ends_with(self) -> None:
         work = Work().asked("Graft").said("It holds.\n\n- **Done.** Shall I water it, too?")
 
-        assert told(work, Part.OPEN) == ['the agent asks: "Shall I water it, too?"']
+        assert lines_of(work, BriefPart.OPEN) == ['the agent asks: "Shall I water it, too?"']
 
     def test_a_question_that_was_answered_is_not_open(self) -> None:
-        assert told(Work().said("Shall I water it?").asked("yes").said("Watered."), Part.OPEN) == []
+        assert lines_of(Work().said("Shall I water it?").asked("yes").said("Watered."), BriefPart.OPEN) == []
 
     def test_a_prompt_at_the_end_waits_for_an_answer(self) -> None:
-        assert told(Work().asked("Why is it dry?"), Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+        assert lines_of(Work().asked("Why is it dry?"), BriefPart.OPEN) == ['the person had no answer to: "Why is it dry?"']
 
     def test_a_request_that_was_taken_up_does_not_wait_but_a_question_does(self) -> None:
-        assert told(Work().asked("Graft it").ran("graft"), Part.OPEN) == []
-        assert len(told(Work().asked("Why is it dry?").ran("look around"), Part.OPEN)) == 1
+        assert lines_of(Work().asked("Graft it").ran("graft"), BriefPart.OPEN) == []
+        assert len(lines_of(Work().asked("Why is it dry?").ran("look around"), BriefPart.OPEN)) == 1
 
     def test_a_question_that_was_passed_over_is_open_but_not_a_remark(self) -> None:
         work = Work().asked("Why is it dry?").asked("The pear, I mean").asked("And graft it now").said("Grafted.")
 
-        assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+        assert lines_of(work, BriefPart.OPEN) == ['the person had no answer to: "Why is it dry?"']
 
     def test_what_was_said_again_is_asked_once(self) -> None:
         work = Work().asked("Why is it dry?").asked("Why is  it dry?\n").said("No rain.")
 
-        assert told(work, Part.OPEN) == []
+        assert lines_of(work, BriefPart.OPEN) == []
 
     def test_what_a_person_took_back_by_interrupting_is_not_open(self) -> None:
         work = Work().asked("Why is it dry?").ran("look around").interrupted().asked("Water it").said("Done.")
 
-        assert told(work, Part.OPEN) == []
-        assert told(Work().asked("Why is it dry?").interrupted(), Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+        assert lines_of(work, BriefPart.OPEN) == []
+        assert lines_of(Work().asked("Why is it dry?").interrupted(), BriefPart.OPEN) == [
+            'the person had no answer to: "Why is it dry?"'
+        ]
 
     def test_an_interruption_after_the_answer_takes_nothing_back(self) -> None:
         work = Work().asked("Why is it dry?").asked("And the plum?").said("No rain.").interrupted().asked("Water it").said("Done.")
 
-        assert told(work, Part.OPEN) == ['the person had no answer to: "Why is it dry?"']
+        assert lines_of(work, BriefPart.OPEN) == ['the person had no answer to: "Why is it dry?"']
 
     def test_a_choice_that_was_passed_over_is_not_open(self) -> None:
         work = Work().asked("Graft").called("AskUserQuestion", "Which stock?").asked("never mind").said("Done.")
 
-        assert told(work, Part.OPEN) == []
+        assert lines_of(work, BriefPart.OPEN) == []
 
     def test_a_choice_that_was_never_made(self) -> None:
         work = Work().asked("Graft").called("AskUserQuestion", "Which stock?").said("I wait.")
 
-        assert told(work, Part.OPEN) == ["the agent asked, and had no answer: Which stock?"]
+        assert lines_of(work, BriefPart.OPEN) == ["the agent asked, and had no answer: Which stock?"]
 
 
-def test_what_sub_agents_did_counts_but_not_what_they_were_told() -> None:
+def test_what_sub_agents_did_counts_but_not_what_they_were_asked() -> None:
     own = Work().asked("Graft the pear").ran("pytest", "4 passed", tests="ok")
     helper = Work(session(7, parent=SESSION.id), begins=timedelta(minutes=1)).asked("You are a helper").edited(f"{HOME}/b.py")
 
-    told = brief(own.session, own.events, [helper.events])
+    result = brief(own.session, own.events, [helper.events])
 
-    assert told is not None
-    assert [line.text for line in told.lines if line.part is Part.VERIFY] == [
+    assert result is not None
+    assert [line.text for line in result.lines if line.part is BriefPart.VERIFY] == [
         "run `pytest`: it went well at 03-01 09:00, but not seen since these changed: b.py"
     ]
-    assert not any("helper" in line.text for line in told.lines)
+    assert not any("helper" in line.text for line in result.lines)
 
 
 @given(st.lists(st.integers(-600, 600), max_size=12), st.lists(st.integers(-600, 600), max_size=12))
@@ -534,29 +538,29 @@ def test_put_together_each_keeps_its_own_order(own: list[int], other: list[int])
 
 
 @given(st.integers(0, 400))
-def test_what_is_told_fits_and_the_weightiest_of_each_part_goes_first(room: int) -> None:
-    told = of(RAN)
+def test_what_is_reported_fits_and_the_weightiest_of_each_part_goes_first(room: int) -> None:
+    chosen = of(RAN)
 
-    kept = fitted(told, tokens=room, cost=lambda line: len(line.text))
+    kept = fitted(chosen, tokens=room, cost=lambda line: len(line.text))
 
     assert sum(len(line.text) for line in kept) <= room
-    assert [line for line in told.lines if line in kept] == list(kept)
+    assert [line for line in chosen.lines if line in kept] == list(kept)
 
 
 _TEXT = st.text(st.sampled_from('ab?/. \n`"[]é🍐\x1b'), max_size=60)
 
 
 @given(st.lists(st.tuples(st.sampled_from(EventType), _TEXT, st.sampled_from(STATUSES), _TEXT), max_size=30))
-def test_whatever_was_told_a_brief_can_be_made_of_it(rows: list[tuple[EventType, str, Status, str]]) -> None:
+def test_whatever_was_reported_a_brief_can_be_made_of_it(rows: list[tuple[EventType, str, Status, str]]) -> None:
     events = [
         replace(event(number, text, type, command=command, status=status), path=command, call=text[:2])
         for number, (type, text, status, command) in enumerate(rows)
     ]
 
-    told = brief(SESSION, events)
+    result = brief(SESSION, events)
 
-    assert (told is None) == (not events)
-    assert told is None or all(line.evidence and len(line.text) < 1_500 for line in told.lines)
+    assert (result is None) == (not events)
+    assert result is None or all(line.evidence and len(line.text) < 1_500 for line in result.lines)
 
 
 def test_a_failure_is_looked_after_no_longer_than_until_it_was_made_up_for() -> None:

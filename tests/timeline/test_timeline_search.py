@@ -28,7 +28,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 GOLDEN: tuple[tuple[int, Status], ...] = ((1, "ok"), (2, "failed"))
 
 
-def told(
+def event_of(
     number: int,
     text: str,
     type: EventType = EventType.ASSISTANT_MESSAGE,
@@ -73,7 +73,7 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 
 def found(timeline: Timeline, text: str = "", **wanted: Any) -> list[str]:
-    """What is an answer; what is merely near, `near` tells."""
+    """What is an answer; what is merely near, `near` shows."""
     return [hit.event.text for hit in timeline.search(EventQuery(text=text, **wanted)) if not hit.near]
 
 
@@ -89,8 +89,8 @@ def checked(path: Path) -> None:
 
 class TestWords:
     def test_an_event_is_found_with_its_session_and_its_evidence(self, timeline: Timeline) -> None:
-        event = told(1, "first line\nThe sluice gate leaks at night.\nlast line")
-        keep(timeline, event, told(2, "Nothing of the kind."))
+        event = event_of(1, "first line\nThe sluice gate leaks at night.\nlast line")
+        keep(timeline, event, event_of(2, "Nothing of the kind."))
 
         (hit,) = timeline.search(EventQuery(text="leaking gates"))
 
@@ -102,9 +102,9 @@ class TestWords:
     def test_words_beside_each_other_come_before_words_apart(self, timeline: Timeline) -> None:
         keep(
             timeline,
-            told(1, "The sluice gate leaks."),
-            told(2, "Open the gate before you look at the sluice: neither leaks."),
-            told(3, "The gate is painted."),
+            event_of(1, "The sluice gate leaks."),
+            event_of(2, "Open the gate before you look at the sluice: neither leaks."),
+            event_of(3, "The gate is painted."),
         )
 
         assert found(timeline, "sluice gate leaks") == [
@@ -113,22 +113,22 @@ class TestWords:
         ]
 
     def test_of_equals_the_newest_comes_first(self, timeline: Timeline) -> None:
-        keep(timeline, told(3, "the pump, again"), told(1, "the pump, first"), told(2, "the pump, then"))
+        keep(timeline, event_of(3, "the pump, again"), event_of(1, "the pump, first"), event_of(2, "the pump, then"))
 
         assert found(timeline, "pump") == ["the pump, again", "the pump, then", "the pump, first"]
 
     def test_what_a_person_said_comes_before_what_a_tool_printed(self, timeline: Timeline) -> None:
-        keep(timeline, told(1, "mind the pump", EventType.USER_MESSAGE), told(2, "pump: ok", EventType.TOOL_RESULT))
+        keep(timeline, event_of(1, "mind the pump", EventType.USER_MESSAGE), event_of(2, "pump: ok", EventType.TOOL_RESULT))
 
         assert found(timeline, "pump") == ["mind the pump", "pump: ok"]
 
     def test_the_parts_of_one_call_are_one_answer(self, timeline: Timeline) -> None:
         keep(
             timeline,
-            told(1, "", EventType.TOOL_CALL, tool="Bash", call="c1"),
-            told(2, "pump --prime", EventType.COMMAND, tool="Bash", command="pump --prime", call="c1"),
-            told(3, "pump: no water", EventType.TOOL_RESULT, tool="Bash", status="failed", call="c1"),
-            told(4, "pump: no water", EventType.ERROR, tool="Bash", command="pump --prime", status="failed", call="c1"),
+            event_of(1, "", EventType.TOOL_CALL, tool="Bash", call="c1"),
+            event_of(2, "pump --prime", EventType.COMMAND, tool="Bash", command="pump --prime", call="c1"),
+            event_of(3, "pump: no water", EventType.TOOL_RESULT, tool="Bash", status="failed", call="c1"),
+            event_of(4, "pump: no water", EventType.ERROR, tool="Bash", command="pump --prime", status="failed", call="c1"),
         )
 
         (hit,) = timeline.search(EventQuery(text="pump"))
@@ -138,8 +138,8 @@ class TestWords:
     def test_the_same_failure_is_found_first_whatever_differs(self, timeline: Timeline) -> None:
         keep(
             timeline,
-            told(1, "error: unable to open the gate: the depot at 10.0.0.7:9000 is closed", EventType.ERROR, status="failed"),
-            told(2, "The depot is closed and I was unable to open the gate: an error of the new key.", EventType.USER_MESSAGE),
+            event_of(1, "error: unable to open the gate: the depot at 10.0.0.7:9000 is closed", EventType.ERROR, status="failed"),
+            event_of(2, "The depot is closed and I was unable to open the gate: an error of the new key.", EventType.USER_MESSAGE),
         )
 
         best, _ = found(timeline, "error: unable to open the gate: the depot at 192.168.9.9:77 is closed")
@@ -147,7 +147,11 @@ class TestWords:
         assert best.startswith("error: unable")
 
     def test_the_rare_word_decides_where_the_others_are_everywhere(self, timeline: Timeline) -> None:
-        keep(timeline, told(0, "the pump and the zeppelin"), *(told(number, f"the pump, {number}") for number in range(1, 2_600)))
+        keep(
+            timeline,
+            event_of(0, "the pump and the zeppelin"),
+            *(event_of(number, f"the pump, {number}") for number in range(1, 2_600)),
+        )
 
         assert found(timeline, "pump zeppelin")[0] == "the pump and the zeppelin"
         assert len(found(timeline, "pump", limit=5)) == 5
@@ -155,38 +159,38 @@ class TestWords:
     def test_common_words_find_the_newest_that_hold_them_all(self, timeline: Timeline) -> None:
         keep(
             timeline,
-            told(0, "valve and pump, both"),
-            *(told(number, f"the {'pump' if number % 2 else 'valve'}, {number}") for number in range(1, 5_000)),
+            event_of(0, "valve and pump, both"),
+            *(event_of(number, f"the {'pump' if number % 2 else 'valve'}, {number}") for number in range(1, 5_000)),
         )
 
         assert found(timeline, "pump valve", limit=1) == ["valve and pump, both"]
 
     def test_half_of_what_was_asked_is_no_answer(self, timeline: Timeline) -> None:
-        keep(timeline, told(1, "The pump hums."), *(told(number, "other things") for number in range(2, 9)))
+        keep(timeline, event_of(1, "The pump hums."), *(event_of(number, "other things") for number in range(2, 9)))
 
         assert found(timeline, "pump zeppelin orchestra") == []
         assert near(timeline, "pump zeppelin orchestra") == ["The pump hums."]
 
     def test_a_slip_of_the_finger_is_forgiven_where_no_event_has_the_word(self, timeline: Timeline) -> None:
-        keep(timeline, told(1, "Migrate the sluices to PostgreSQL."), told(2, "The pump hums."))
+        keep(timeline, event_of(1, "Migrate the sluices to PostgreSQL."), event_of(2, "The pump hums."))
 
         assert found(timeline, "postgrseql slucies") == ["Migrate the sluices to PostgreSQL."]
         assert found(timeline, "zeppelins") == near(timeline, "zeppelins") == []
 
     def test_events_that_went_otherwise_are_left_out(self, timeline: Timeline) -> None:
-        keep(timeline, *(told(n, f"golden test {n}", EventType.TEST_RESULT, status=s) for n, s in GOLDEN))
+        keep(timeline, *(event_of(n, f"golden test {n}", EventType.TEST_RESULT, status=s) for n, s in GOLDEN))
 
         assert found(timeline, "golden", status="failed") == ["golden test 2"]
 
     def test_a_script_without_blanks_is_found_by_how_it_begins(self, timeline: Timeline) -> None:
-        keep(timeline, told(1, "水門が漏れている"))
+        keep(timeline, event_of(1, "水門が漏れている"))
 
         assert found(timeline, "水門") == ["水門が漏れている"]
 
     @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(text=st.text(max_size=60), name=st.text(max_size=20))
     def test_nothing_asked_is_an_error(self, timeline: Timeline, text: str, name: str) -> None:
-        keep(timeline, told(1, "the pump"))
+        keep(timeline, event_of(1, "the pump"))
 
         for query in (EventQuery(text=text), EventQuery(text="pump", tool=name, file=name, session=name, project=name)):
             assert all(hit.event.text == "the pump" for hit in timeline.search(query))
@@ -198,16 +202,16 @@ class TestWhereTheyBelong:
         elsewhere = Session(id="c0de0002-mycelia", provider="codex", started=START, project="my celia", cwd="/home/ada/my celia")
         keep(
             timeline,
-            told(1, "the pump runs", EventType.USER_MESSAGE),
-            told(2, "edited", EventType.FILE_ACTION, tool="Edit", path="/home/ada/orchard/pumps/Pump_main.py"),
-            told(3, "pump: no water", EventType.ERROR, tool="Bash", status="failed"),
-            told(4, "1 failed: test_pump (tests/pump_main.py:7)", EventType.TEST_RESULT, tool="Bash", status="failed"),
-            told(5, "interrupted at the pump", EventType.RESUME_POINT),
+            event_of(1, "the pump runs", EventType.USER_MESSAGE),
+            event_of(2, "edited", EventType.FILE_ACTION, tool="Edit", path="/home/ada/orchard/pumps/Pump_main.py"),
+            event_of(3, "pump: no water", EventType.ERROR, tool="Bash", status="failed"),
+            event_of(4, "1 failed: test_pump (tests/pump_main.py:7)", EventType.TEST_RESULT, tool="Bash", status="failed"),
+            event_of(5, "interrupted at the pump", EventType.RESUME_POINT),
         )
         keep(
             timeline,
-            told(1, "the pump of another project", session=elsewhere, at=NOW - timedelta(days=3)),
-            told(
+            event_of(1, "the pump of another project", session=elsewhere, at=NOW - timedelta(days=3)),
+            event_of(
                 2,
                 "edited the pump",
                 EventType.FILE_ACTION,
@@ -267,47 +271,47 @@ class TestWhereTheyBelong:
 
 class TestInStep:
     def test_an_amended_event_is_found_by_what_it_says_now(self, timeline: Timeline, tmp_path: Path) -> None:
-        keep(timeline, told(1, "the pump"), told(2, "the valve"))
+        keep(timeline, event_of(1, "the pump"), event_of(2, "the valve"))
 
-        added = keep(timeline, told(1, "the sieve", EventType.ERROR), told(3, "the hose"), amends=True)
+        added = keep(timeline, event_of(1, "the sieve", EventType.ERROR), event_of(3, "the hose"), amends=True)
 
         assert added == 1
         assert found(timeline, "pump") == []
         assert found(timeline, "sieve", types=frozenset({EventType.ERROR})) == ["the sieve"]
         checked(tmp_path / "timeline.sqlite")
 
-    def test_what_is_told_again_counts_once(self, timeline: Timeline, tmp_path: Path) -> None:
-        first = keep(timeline, told(1, "the pump"), told(2, "the valve"))
+    def test_what_is_reported_again_counts_once(self, timeline: Timeline, tmp_path: Path) -> None:
+        first = keep(timeline, event_of(1, "the pump"), event_of(2, "the valve"))
 
-        again = keep(timeline, told(1, "the pump"), told(2, "the valve"))
+        again = keep(timeline, event_of(1, "the pump"), event_of(2, "the valve"))
 
         assert (first, again) == (2, 0)
         assert found(timeline, "pump") == ["the pump"]
         checked(tmp_path / "timeline.sqlite")
 
-    def test_a_session_told_anew_stays_in_step(self, timeline: Timeline, tmp_path: Path) -> None:
-        keep(timeline, told(5, "the pump"), told(6, "the valve"))
+    def test_a_session_reported_anew_stays_in_step(self, timeline: Timeline, tmp_path: Path) -> None:
+        keep(timeline, event_of(5, "the pump"), event_of(6, "the valve"))
 
-        keep(timeline, replace(told(101, "the sieve"), ordinal=1), replace(told(5, "the pump"), ordinal=0))
+        keep(timeline, replace(event_of(101, "the sieve"), ordinal=1), replace(event_of(5, "the pump"), ordinal=0))
 
         assert found(timeline, "sieve") == ["the sieve"]
         checked(tmp_path / "timeline.sqlite")
 
     def test_a_session_that_learns_its_project_later_takes_its_events_along(self, timeline: Timeline, tmp_path: Path) -> None:
-        keep(timeline, told(1, "the pump"), session=replace(SESSION, project=""))
+        keep(timeline, event_of(1, "the pump"), session=replace(SESSION, project=""))
         before = found(timeline, "pump", project="orchard")
 
-        keep(timeline, told(2, "the valve"))
+        keep(timeline, event_of(2, "the valve"))
 
         assert before == []
         assert found(timeline, "pump", project="orchard") == ["the pump"]
         checked(tmp_path / "timeline.sqlite")
 
     def test_what_is_not_committed_is_not_found(self, timeline: Timeline) -> None:
-        impossible = replace(told(2, ""), text=object())  # type: ignore[arg-type]  # what SQLite refuses to store
+        impossible = replace(event_of(2, ""), text=object())  # type: ignore[arg-type]  # what SQLite refuses to store
 
         with pytest.raises(sqlite3.Error):
-            keep(timeline, told(1, "the pump"), impossible)
+            keep(timeline, event_of(1, "the pump"), impossible)
 
         assert found(timeline, "pump") == []
 
@@ -331,7 +335,7 @@ class TestInStep:
             max_size=6,
         )
     )
-    def test_whatever_is_told_the_index_says_the_same(
+    def test_whatever_is_reported_the_index_says_the_same(
         self,
         tmp_path_factory: pytest.TempPathFactory,
         looks: list[tuple[bool, str, list[tuple[int, str, EventType, str, str]]]],
@@ -342,7 +346,7 @@ class TestInStep:
                 session = replace(SESSION, project=project)
                 keep(
                     timeline,
-                    *(told(number, text, type, tool=tool, path=file) for number, text, type, tool, file in events),
+                    *(event_of(number, text, type, tool=tool, path=file) for number, text, type, tool, file in events),
                     session=session,
                     amends=amends,
                 )
@@ -355,14 +359,14 @@ class TestEarlierSchemas:
     def test_events_of_an_earlier_schema_are_found_little_by_little(self, tmp_path: Path, version: int) -> None:
         path = tmp_path / "timeline.sqlite"
         count = 2_500
-        _as_written_by(version, path, [told(number, f"pump {number} hums") for number in range(count)])
+        _as_written_by(version, path, [event_of(number, f"pump {number} hums") for number in range(count)])
         timeline = Timeline(path)
         behind = [timeline.unsearched()]
         at_first = found(timeline, "pump 7")
 
-        keep(timeline, told(count, "the valve"))
+        keep(timeline, event_of(count, "the valve"))
         behind.append(timeline.unsearched())
-        keep(timeline, told(1, "the sieve"), told(count, "the hose"), amends=True)
+        keep(timeline, event_of(1, "the sieve"), event_of(count, "the hose"), amends=True)
         behind.append(timeline.unsearched())
 
         assert at_first == []
@@ -376,12 +380,12 @@ class TestEarlierSchemas:
 
     def test_an_event_that_waits_for_its_index_may_be_amended_before(self, tmp_path: Path) -> None:
         path = tmp_path / "timeline.sqlite"
-        _as_written_by(2, path, [told(number, f"pump {number} hums") for number in range(4_500)])
+        _as_written_by(2, path, [event_of(number, f"pump {number} hums") for number in range(4_500)])
         with closing(Timeline(path)) as timeline:
-            keep(timeline, told(3, "the sieve"), session=replace(SESSION, title="Pumps"), amends=True)
+            keep(timeline, event_of(3, "the sieve"), session=replace(SESSION, title="Pumps"), amends=True)
             waiting = timeline.unsearched()
             for number in (5_001, 5_002):
-                keep(timeline, told(number, "the valve"))
+                keep(timeline, event_of(number, "the valve"))
 
             assert waiting == 2_500
             assert found(timeline, "sieve") == ["the sieve"]

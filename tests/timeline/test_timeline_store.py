@@ -71,25 +71,25 @@ def test_a_file_read_in_part_still_differs_from_what_was_read_of_it(timeline: Ti
 @pytest.mark.parametrize("amends", [False, True])
 def test_however_many_come_at_once_each_is_stored_and_counted_once(timeline: Timeline, count: int, amends: bool) -> None:
     timeline.commit([look(event(0))], "claude-code")
-    told = [event(number) for number in range(count)]
+    events = [event(number) for number in range(count)]
 
-    added = timeline.commit([replace(look(*told, *told), amends=amends)], "claude-code")
+    added = timeline.commit([replace(look(*events, *events), amends=amends)], "claude-code")
 
     assert added == count - 1
-    assert timeline.events("claude-code", "s1") == told
+    assert timeline.events("claude-code", "s1") == events
 
 
 def test_every_event_worth_a_vector_waits_for_one_and_no_other(tmp_path: Path) -> None:
     kinds = [(type, status, path) for type in EventType for status in get_args(Status) for path in ("", "/a/b")]
-    told = [replace(event(at), type=kind[0], status=kind[1], path=kind[2]) for at, kind in enumerate(kinds)]
+    altered = [replace(event(at), type=kind[0], status=kind[1], path=kind[2]) for at, kind in enumerate(kinds)]
     with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-        timeline.commit([look(*told)], "claude-code")
+        timeline.commit([look(*altered)], "claude-code")
 
     with closing(sqlite3.connect(tmp_path / "timeline.sqlite")) as database:
         waiting = database.execute("SELECT event FROM bundles ORDER BY event").fetchall()
         worth = database.execute(f"{BUNDLED} ORDER BY seq").fetchall()
 
-    assert 0 < len(worth) < len(told)
+    assert 0 < len(worth) < len(altered)
     assert waiting == worth
 
 
@@ -139,7 +139,7 @@ def test_what_only_says_the_same_again_does_not_count_as_a_change(tmp_path: Path
         assert timeline.session_states() == [before]
 
 
-def test_a_session_told_anew_goes_on_where_it_was(timeline: Timeline) -> None:
+def test_a_session_reported_anew_goes_on_where_it_was(timeline: Timeline) -> None:
     timeline.commit([look(event(5), event(6))], "claude-code")
     rewritten = [replace(event(number), ordinal=number - 100) for number in (101, 102)]
 
@@ -431,8 +431,8 @@ def test_another_record_under_a_repeated_id_is_kept(timeline: Timeline, at_once:
     more = replace(other, id=f"{first.id}:1", ordinal=3, type=EventType.COMMAND)
     same = replace(event(4), id=first.id, text=first.text)
 
-    for told in [[first, other, more, same]] if at_once else [[first], [other, more], [same], [other, more]]:
-        timeline.commit([look(*told)], "claude-code")
+    for result in [[first, other, more, same]] if at_once else [[first], [other, more], [same], [other, more]]:
+        timeline.commit([look(*result)], "claude-code")
 
     assert [each.text for each in timeline.events("claude-code", "s1")] == [first.text, "something else", "something else"]
     assert len({each.id for each in timeline.events("claude-code", "s1")}) == 3

@@ -13,7 +13,7 @@ from kite_memory.extensions.contract.events import START
 from kite_memory.model.event import Session
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Work as Summary
-from kite_memory.timeline.threads import JOINED, SURE, Thread, joined, threads
+from kite_memory.timeline.threads import JOINED, SURE, WorkThread, joined, threads
 from tests.fakes.work import Work, session
 
 HOME = "/home/ada/orchard"
@@ -40,7 +40,7 @@ def crowd(count: int, *files: str) -> list[Summary]:
     return [did(100 + number, f"own{number}.py", *files, day=number / 10) for number in range(count)]
 
 
-def numbers(thread: Thread) -> list[int]:
+def numbers(thread: WorkThread) -> list[int]:
     return [int(work.session.id[:4], 16) for work in thread.works]
 
 
@@ -93,7 +93,7 @@ def test_commands_strengthen_what_a_file_joins() -> None:
     assert with_commands[0].joints[0].strength > without[0].joints[0].strength
 
 
-def test_looking_at_git_is_nobodys_work() -> None:
+def test_looking_at_git_is_no_ones_work() -> None:
     (thread,) = threads([did(number, "a.py", "b.py", commands=("git status", "ls -la")) for number in (1, 2)])
 
     assert {reason.tie for reason in thread.joints[0].reasons} == {"file"}
@@ -173,7 +173,7 @@ class TestSummaries:
         timeline.commit([work.look()], of.provider)
         return work
 
-    def test_what_a_session_worked_with_is_told(self, timeline: Timeline) -> None:
+    def test_what_a_session_worked_with_is_reported(self, timeline: Timeline) -> None:
         self._worked(timeline, session(1), 1)
 
         (summary,) = timeline.works()
@@ -184,7 +184,7 @@ class TestSummaries:
         assert any("the soil is dry" in signature for signature in summary.signatures)
         assert summary.prompts == 2
 
-    def test_failures_that_were_let_go_are_not_told(self, timeline: Timeline) -> None:
+    def test_failures_that_were_let_go_are_not_reported(self, timeline: Timeline) -> None:
         work = self._worked(timeline, session(1), 1)
 
         timeline.forget_events([event for event in work.events if "the soil is dry" in event.text])

@@ -19,7 +19,7 @@ from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
@@ -85,7 +85,7 @@ class Clock:
 
 @dataclass
 class Conversing:
-    """``asker`` is who calls, if nobody else is named."""
+    """``asker`` is who calls, if no one else is named."""
 
     store: Store
     vault: Vault
@@ -112,7 +112,7 @@ class Conversing:
         return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known.all() if known.id}
 
 
-def tools_over(store: Store, near: Near = Near(), clock: Callable[[], datetime] | None = None) -> Bridge:  # noqa: B008 - frozen
+def tools_over(store: Store, near: LocalContext = LocalContext(), clock: Callable[[], datetime] | None = None) -> Bridge:  # noqa: B008 - frozen
     saving = Saving(rules=OfflineExtractor())
     clock = clock or Clock()
     return Bridge(
@@ -127,7 +127,7 @@ def tools_over(store: Store, near: Near = Near(), clock: Callable[[], datetime] 
 def conversing(
     home: Path,
     *,
-    near: Near = Near(),  # noqa: B008 - frozen
+    near: LocalContext = LocalContext(),  # noqa: B008 - frozen
     embedder: Embedder | None = None,
     step: Callable[[str], None] = lambda doing: None,
 ) -> Iterator[Conversing]:

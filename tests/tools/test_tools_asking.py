@@ -25,8 +25,8 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.asking import EventsElsewhere
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.wire import error_told
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.wire import error_json
 from kite_memory.vault import Vault
 from tests.counts import examples
 from tests.fakes.memory_store import MemoryStore
@@ -68,7 +68,7 @@ def put(house: Conversing, path: str, text: str, **properties: str) -> None:
     house.recall.refresh(house.vault)
 
 
-def told(answer: Any) -> str:
+def as_json(answer: Any) -> str:
     return json.dumps(answer, ensure_ascii=False)
 
 
@@ -132,7 +132,7 @@ class TestRemember:
         assert said in str(refused.value) and refused.value.hint
 
     @pytest.mark.parametrize(("grant", "project"), [(ORCHARD, "mycelia"), (READER, "mycelia"), (GLOBAL, "mycelia")])
-    def test_nobody_writes_beyond_what_they_may(self, house: Conversing, grant: Grant, project: str) -> None:
+    def test_no_one_writes_beyond_what_they_may(self, house: Conversing, grant: Grant, project: str) -> None:
         with pytest.raises(NotAllowed):
             house.call("remember", by=grant, text="The port is 5433 there.", project=project)
 
@@ -195,7 +195,7 @@ class TestSearch:
 
         answer = house.call("search_notes", query="queue", limit=50)
 
-        assert len(told(answer)) < 22_000 and answer["left_out"] == 50 - len(answer["hits"]) > 0
+        assert len(as_json(answer)) < 22_000 and answer["left_out"] == 50 - len(answer["hits"]) > 0
 
 
 class TestWhatLinksTell:
@@ -228,10 +228,10 @@ class TestWhatLinksTell:
     def test_of_what_is_out_of_sight_no_word_comes_through(self, linked: Conversing, tool: str) -> None:
         arguments: dict[str, Any] = {"note": "V1"} if tool == "get_note" else {"query": "visitors quarry acquire"}
 
-        answer = told(linked.call(tool, by=ORCHARD, **arguments))
+        answer = as_json(linked.call(tool, by=ORCHARD, **arguments))
 
         assert "Visitors" in answer and "quarry" not in answer.lower().replace("visitors quarry acquire", "")
-        assert SECRET in told(linked.call(tool, **arguments)) or tool == "get-context"
+        assert SECRET in as_json(linked.call(tool, **arguments)) or tool == "get-context"
 
     def test_links_to_what_is_in_sight_stay(self, linked: Conversing) -> None:
         note = linked.call("get_note", by=ORCHARD, note="V1")
@@ -273,7 +273,7 @@ class TestWhatLinksTell:
 
             answers = [house.call("get_note", by=ORCHARD, note="V1"), house.call("search_notes", by=ORCHARD, query="visitors")]
 
-        assert "quarry" not in told([*answers])
+        assert "quarry" not in as_json([*answers])
 
 
 class TestQuoting:
@@ -285,8 +285,8 @@ class TestQuoting:
 
         for answer in (house.call("get_note", note="W1"), house.call("get-context", query="queue")):
             assert answer["text"].count("</vault-context>") == 1 and answer["text"].endswith("</vault-context>")
-            assert not {"\x1b", "\u202e"} & set(told(answer)) and "<system-reminder>" not in told(answer)
-        assert "</vault-context>" not in told(house.call("search_notes", query="queue"))
+            assert not {"\x1b", "\u202e"} & set(as_json(answer)) and "<system-reminder>" not in as_json(answer)
+        assert "</vault-context>" not in as_json(house.call("search_notes", query="queue"))
 
     def test_a_long_note_is_cut_and_says_so(self, house: Conversing) -> None:
         put(house, "projects/long.md", "The queue is long. " * 5_000, id="L1", project="mycelia")
@@ -327,7 +327,7 @@ class TestEvents:
             note_view=NoteView(vault=house.vault, clock=lambda: START),
             clock=lambda: START,
         )
-        near = Near(
+        near = LocalContext(
             timeline=history.timeline,
             resume=history.resume,
             passages=searching.beside,
@@ -337,7 +337,7 @@ class TestEvents:
         yield house
         past.close()
 
-    def test_sessions_and_their_events_are_told(self, worked: Conversing) -> None:
+    def test_sessions_and_their_events_are_reported(self, worked: Conversing) -> None:
         listed = worked.call("timeline")["sessions"]
         events = worked.call("timeline", session=SESSION.id)["events"]
 
@@ -346,8 +346,8 @@ class TestEvents:
         around = worked.call("timeline", session=events[0]["reference"])
         assert around["events"][0]["id"] == events[0]["id"]
 
-    def test_no_path_of_a_transcript_is_told(self, worked: Conversing) -> None:
-        assert "/transcripts/" not in told(worked.call("timeline", session=SESSION.id))
+    def test_no_path_of_a_transcript_is_reported(self, worked: Conversing) -> None:
+        assert "/transcripts/" not in as_json(worked.call("timeline", session=SESSION.id))
 
     def test_a_search_brings_conversations_and_events_and_these_are_opened(self, worked: Conversing) -> None:
         note = worked.call("remember", text="The sweeper runs every minute.", project="orchard")
@@ -357,7 +357,7 @@ class TestEvents:
         assert [hit["id"] for hit in found["hits"]] == [note["id"]]
         assert "stale claims" in found["events"][0]["asked"] and found["events"][0]["project"] == "orchard"
         assert sorted(each["rank"] for each in (*found["hits"], *found["events"])) == [*range(1, 2 + len(found["events"]))]
-        assert "/transcripts/" not in told(found)
+        assert "/transcripts/" not in as_json(found)
         shown = worked.call("show_notes", notes=[found["events"][0]["citation"], note["id"], "claude-code:none#00"])
         assert "Let the sweeper" in shown["notes"][0]["text"] and "The lease is read too early" in shown["notes"][0]["text"]
         assert shown["notes"][1]["id"] == note["id"] and shown["missing"] == ["claude-code:none#00"]
@@ -403,14 +403,14 @@ class TestEvents:
         assert len(errors) == 1
 
     @pytest.mark.parametrize("tool", ["timeline", "resume_brief"])
-    def test_an_agent_is_told_of_tools_where_there_is_no_such_session(self, worked: Conversing, tool: str) -> None:
+    def test_an_agent_is_given_tools_where_there_is_no_such_session(self, worked: Conversing, tool: str) -> None:
         with pytest.raises(NotFound) as error:
             worked.call(tool, session="nobody")
 
         assert "kmem" not in error.value.hint and "timeline" in error.value.hint
-        assert error_told(error.value)["kind"] == "not_found"
+        assert error_json(error.value)["kind"] == "not_found"
 
-    def test_a_beginning_is_told_apart_from_what_is_in_sight_alone(self, worked: Conversing) -> None:
+    def test_a_beginning_is_kept_apart_from_what_is_in_sight_alone(self, worked: Conversing) -> None:
         assert worked.call("timeline", by=ORCHARD, session=SESSION.id[:2])["session"]["id"] == SESSION.id
 
     @pytest.mark.parametrize("tool", ["timeline", "resume_brief"])
@@ -439,9 +439,9 @@ class TestByTitle:
         ]
 
         for tool in ("get_note", "forget"):
-            with pytest.raises(UsageError, match="several notes") as told:
+            with pytest.raises(UsageError, match="several notes") as result:
                 house.call(tool, note="Canary host")
-            assert all(id in told.value.hint for id in ids)
+            assert all(id in result.value.hint for id in ids)
         assert house.call("get_note", note="Canary host", by=ORCHARD)["id"] == ids[0]
 
     def test_a_title_out_of_sight_is_none(self, house: Conversing) -> None:

@@ -1,4 +1,4 @@
-"""The whole way from a token to an answer, drawn by chance: nothing is read, counted or told apart across a boundary.
+"""The whole way from a token to an answer, drawn by chance: nothing is read, counted or distinguished across a boundary.
 
 The world and the model of forty lines are those of `test_bridge_conversations_boundary`; here every question is asked with a
 token, over the wire, and what is hidden must be as if it had never been.
@@ -16,12 +16,12 @@ import pytest
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
-from kite_memory.mcp_server.tokens import Kept, Tokens
+from kite_memory.mcp_server.tokens import StoredToken, Tokens
 from kite_memory.text.ages import age
 from kite_memory.tools import wire
 from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
 from tests.tools.conversing import conversing
 from tests.tools.test_tools_conversations_boundary import MARK, PROJECTS, World, grant, question
@@ -42,13 +42,13 @@ class Guarded:
 
     def ask(self, token: str, tool: str, arguments: wire.Json, project: str = "") -> str:
         kept = self.tokens.find(token, loopback=False)
-        assert isinstance(kept, Kept)
-        asked = json.loads(wire.asked(tool, arguments, Asker(grant=kept.grant, project=project)))
+        assert isinstance(kept, StoredToken)
+        asked = json.loads(wire.request_body(tool, arguments, Asker(grant=kept.grant, project=project)))
         answer = json.loads(json.dumps(wire.perform(self.bridge.perform, asked["tool"], asked["arguments"], asked["asker"])))
         try:
-            told = wire.result_of(answer)
-            told.pop("took_ms", None)
-            return json.dumps(told, sort_keys=True)
+            result = wire.result_of(answer)
+            result.pop("took_ms", None)
+            return json.dumps(result, sort_keys=True)
         except KiteError as error:
             return f"{type(error).__name__}: {error} ({error.hint})"
 
@@ -57,7 +57,7 @@ class Guarded:
 def guarded() -> Iterator[Guarded]:
     chance = random.Random(11)
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as house:
-        bridge = Bridge(tools_of(house.store, Near(), saving=Saving(rules=OfflineExtractor()), age=age))
+        bridge = Bridge(tools_of(house.store, LocalContext(), saving=Saving(rules=OfflineExtractor()), age=age))
         world = World(bridge, chance)
         world.fill(90)
         house.vault.compare()
@@ -81,7 +81,7 @@ def strays(guarded: Guarded, triples: int) -> tuple[int, list[tuple[str, wire.Js
         tool, arguments = question(guarded.world, guarded.chance)
         answer = guarded.ask(token, tool, arguments, guarded.chance.choice(("", *PROJECTS)))
         kept = guarded.tokens.find(token, loopback=False)
-        assert isinstance(kept, Kept)
+        assert isinstance(kept, StoredToken)
         for mark in set(MARK.findall(answer)):
             read += 1
             if not guarded.world.written[mark].seen_by(kept.grant):

@@ -84,7 +84,7 @@ def test_a_conversation_is_found_by_any_of_its_topics(house: Conversing, query: 
     assert [record["conversation"] for record in answer["records"] if record.get("conversation") == ELSE] == [ELSE]
 
 
-def test_the_topic_that_was_asked_about_is_told_first(house: Conversing) -> None:
+def test_the_topic_that_was_asked_about_is_reported_first(house: Conversing) -> None:
     house.save(SEVERAL)
 
     valves, calendar = house.context("solenoid valves"), house.context("blossom dates")
@@ -93,7 +93,7 @@ def test_the_topic_that_was_asked_about_is_told_first(house: Conversing) -> None
     assert calendar.index("### Harvest calendar") < calendar.index("### Irrigation valves")
 
 
-def test_context_tells_all_there_is_of_a_record(house: Conversing) -> None:
+def test_context_shows_all_there_is_of_a_record(house: Conversing) -> None:
     house.save(QUEUE)
 
     text = house.context("why do the workers stall")
@@ -218,7 +218,7 @@ def test_a_conversation_that_its_owner_deleted_does_not_come_back(house: Convers
         house.call("get_note", note=UUID, transcript=True)
 
 
-def test_a_decision_that_was_forgotten_is_not_told_with_its_conversation(house: Conversing) -> None:
+def test_a_decision_that_was_forgotten_is_not_reported_with_its_conversation(house: Conversing) -> None:
     house.save(QUEUE)
     forgotten = next(path for path in house.files() if "postgresql-for" in path)
 
@@ -230,9 +230,9 @@ def test_a_decision_that_was_forgotten_is_not_told_with_its_conversation(house: 
 def test_a_transcript_is_there_when_it_is_asked_for(house: Conversing) -> None:
     saved = house.save(QUEUE)
 
-    told = house.call("get_note", note=saved["journal"], transcript=True)
+    answer = house.call("get_note", note=saved["journal"], transcript=True)
 
-    assert told["transcript"] == QUEUE["full_transcript"]
+    assert answer["transcript"] == QUEUE["full_transcript"]
     assert "transcript" not in house.call("get_note", note=saved["journal"])
     assert house.call("get_note", note=UUID.upper(), transcript=True)["transcript"] == QUEUE["full_transcript"]
 
@@ -242,8 +242,8 @@ def test_a_conversation_is_opened_by_its_uuid_and_as_answers_cite_it(house: Conv
 
     for called in (UUID, UUID.upper(), f"claude_code:{UUID}"):
         assert house.call("get_note", note=called)["id"] == saved["journal"]
-        told = house.call("get_note", note=called, transcript=True)
-        assert (told["id"], told["has_transcript"], told["transcript"]) == (saved["journal"], False, "")
+        answer = house.call("get_note", note=called, transcript=True)
+        assert (answer["id"], answer["has_transcript"], answer["transcript"]) == (saved["journal"], False, "")
     assert [note["id"] for note in house.call("show_notes", notes=[f"claude_code:{UUID}"])["notes"]] == [saved["journal"]]
     with pytest.raises(NoteNotFound):
         house.call("get_note", note=UUID, by=Grant(name="else", projects=frozenset({"orchard"})))
@@ -305,7 +305,7 @@ def test_what_its_owner_has_made_of_a_journal_stays_theirs(house: Conversing) ->
 
 
 @pytest.mark.parametrize("line", ["User: tell me more about the deer.\n", 'Assistant: <b>«鹿»</b>\t🦌"\\\n'])
-def test_a_long_transcript_is_told_in_parts_that_fit_an_answer(house: Conversing, line: str) -> None:
+def test_a_long_transcript_is_reported_in_parts_that_fit_an_answer(house: Conversing, line: str) -> None:
     transcript = "".join(f"{number} {line}" for number in range(30_000)).strip()
     saved = house.save(QUEUE, full_transcript=transcript)
 
@@ -322,19 +322,19 @@ def test_a_long_transcript_is_told_in_parts_that_fit_an_answer(house: Conversing
 def test_beyond_the_end_of_a_transcript_there_is_nothing_more(house: Conversing) -> None:
     house.save(QUEUE)
 
-    told = house.call("get_note", note=UUID, transcript=True, offset=1_000_000)
+    answer = house.call("get_note", note=UUID, transcript=True, offset=1_000_000)
 
-    assert (told["transcript"], told["next"], told["has_transcript"]) == ("", None, True)
+    assert (answer["transcript"], answer["next"], answer["has_transcript"]) == ("", None, True)
 
 
 @pytest.mark.parametrize("wrong", [{"transcript": True, "offset": -1}, {"transcript": True, "offset": "3"}, {"offset": 3}])
-def test_an_offset_that_is_none_is_refused(house: Conversing, wrong: dict[str, Any]) -> None:
+def test_an_offset_that_is_invalid_is_refused(house: Conversing, wrong: dict[str, Any]) -> None:
     house.save(QUEUE)
 
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as result:
         house.call("get_note", note=UUID, **wrong)
 
-    assert told.value.hint
+    assert result.value.hint
 
 
 def test_a_second_save_without_a_transcript_keeps_the_first(house: Conversing) -> None:
@@ -368,8 +368,8 @@ def test_secrets_and_private_words_are_not_kept_anywhere(house: Conversing) -> N
         full_transcript=f"User: here is the key {secret}\n\nAssistant: thanks, <private>Mr Smith</private>",
     )
 
-    told = house.call("get_note", note=UUID, transcript=True)["transcript"]
-    everything = "\n".join((*house.files().values(), house.context("queue key"), told))
+    transcript = house.call("get_note", note=UUID, transcript=True)["transcript"]
+    everything = "\n".join((*house.files().values(), house.context("queue key"), transcript))
     assert secret not in everything and "neighbour" not in everything and "Smith" not in everything
     assert "redacted" in everything
 
@@ -422,7 +422,7 @@ JUNK = (
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))
-def test_a_record_that_says_nothing_is_not_saved_and_told_why(house: Conversing, junk: dict[str, Any]) -> None:
+def test_a_record_that_says_nothing_is_not_saved_and_reported_why(house: Conversing, junk: dict[str, Any]) -> None:
     saved = house.call("save-conversation", claude_conversation_uuid=UUID, **junk)
 
     assert not saved["saved"] and saved["notes"] == []
@@ -476,7 +476,7 @@ def test_a_transcript_is_named_by_what_comes_after_the_greeting(house: Conversin
     assert "sprinklers" in house.call("get_note", note=saved["journal"])["text"]
 
 
-def test_a_transcript_alone_is_told_by_the_rules(house: Conversing) -> None:
+def test_a_transcript_alone_is_reported_by_the_rules(house: Conversing) -> None:
     saved = house.call(
         "save-conversation",
         claude_conversation_uuid=UUID,
@@ -555,7 +555,7 @@ def test_what_is_clear_is_taken_however_it_is_put(house: Conversing) -> None:
     assert "## What the queue of jobs" in house.context("job queue")
 
 
-def test_more_than_is_good_is_cut_and_told(house: Conversing) -> None:
+def test_more_than_is_good_is_cut_and_reported(house: Conversing) -> None:
     saved = house.save(
         QUEUE,
         summary="The queue stalls when its lock is held. " * 500,

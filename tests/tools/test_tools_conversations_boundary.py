@@ -24,7 +24,7 @@ from kite_memory.model.note import Scope
 from kite_memory.text.ages import age
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.registry import tools_of
 from tests.tools.conversing import conversing
 from tests.vault.building import MEMORY_DISK
@@ -86,7 +86,7 @@ class World:
                     self._converse(mark, topic, number, place | {"scope": kept.value})
 
     def _converse(self, mark: str, topic: str, number: int, place: dict[str, Any]) -> None:
-        """One uuid for several: told apart by whose they are."""
+        """One uuid for several: distinguished by their owners."""
         uuid = str(UUID(int=number // 3, version=4))
         record = {
             "claude_conversation_uuid": uuid,
@@ -113,7 +113,7 @@ def drawn() -> Iterator[tuple[Bridge, World, random.Random]]:
     chance = random.Random(7)
     saving = Saving(rules=OfflineExtractor())
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as house:
-        bridge = Bridge(tools_of(house.store, Near(), saving=saving, age=age))
+        bridge = Bridge(tools_of(house.store, LocalContext(), saving=saving, age=age))
         world = World(bridge, chance)
         world.fill(90)
         house.vault.compare()

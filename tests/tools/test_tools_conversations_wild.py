@@ -1,4 +1,4 @@
-"""Whatever an agent sends as a record is either read or refused, and what is read can be kept, told and told again."""
+"""Whatever an agent sends as a record is either read or refused, and what is read can be kept, reported and reported again."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,8 +11,8 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import Note
 from kite_memory.tools.conversation_notes import drafts_of, journal_id, journal_of, merged, name_of
 from kite_memory.tools.local_conversations import from_json, to_json
-from kite_memory.tools.record_reading import Given, read_record
-from kite_memory.tools.store import Conversation
+from kite_memory.tools.record_reading import ParsedRecord, read_record
+from kite_memory.tools.store import SavedConversation
 from kite_memory.tools.transcripts import as_text, chunk_of, turns
 from kite_memory.vault.notefile import parse, render
 from tests.counts import examples
@@ -50,20 +50,20 @@ topics = st.lists(
 )
 
 
-def conversation(told: Given) -> Conversation:
-    return Conversation(
-        uuid=told.uuid,
-        source=told.source or "mcp",
+def conversation(result: ParsedRecord) -> SavedConversation:
+    return SavedConversation(
+        uuid=result.uuid,
+        source=result.source or "mcp",
         project="mycelia",
-        record=told.record,
-        overall=told.overall,
+        record=result.record,
+        overall=result.overall,
         created=AT,
         updated=AT,
-        has_transcript=bool(told.transcript),
+        has_transcript=bool(result.transcript),
     )
 
 
-def read(arguments: dict[str, Any]) -> Given | None:
+def read(arguments: dict[str, Any]) -> ParsedRecord | None:
     try:
         return read_record({"claude_conversation_uuid": UUID} | arguments)
     except UsageError as error:
@@ -82,11 +82,11 @@ def test_any_json_is_read_or_refused_with_what_to_do(arguments: dict[str, Any]) 
 @settings(max_examples=examples(150), deadline=None)
 @given(summary=words, decisions=st.lists(words | st.dictionaries(st.sampled_from(KEYS), words), max_size=4), topics=topics)
 def test_what_is_read_becomes_notes_that_can_be_read(summary: str, decisions: list[Any], topics: list[Any]) -> None:
-    told = read({"summary": summary, "decisions": decisions, "topics": topics})
-    if told is None:
+    record = read({"summary": summary, "decisions": decisions, "topics": topics})
+    if record is None:
         return
 
-    made = conversation(told)
+    made = conversation(record)
     notes = [journal_of(made, ["a-note-nov26"]), *(draft.note for draft in drafts_of(made, everywhere=True))]
 
     assert len({note.id for note in notes}) == len(notes)
@@ -99,8 +99,8 @@ def test_what_is_read_becomes_notes_that_can_be_read(summary: str, decisions: li
 
 
 def test_two_saves_are_one() -> None:
-    told = [read(QUEUE), read(SEVERAL | {"claude_conversation_uuid": UUID})]
-    first, second = (conversation(each) for each in told if each is not None)
+    listed = [read(QUEUE), read(SEVERAL | {"claude_conversation_uuid": UUID})]
+    first, second = (conversation(each) for each in listed if each is not None)
 
     both = merged(first, second)
 
@@ -114,9 +114,9 @@ def test_two_saves_are_one() -> None:
 
 
 def test_a_topic_under_another_name_takes_its_items_with_it() -> None:
-    told = read(QUEUE)
-    assert told is not None
-    first = conversation(told)
+    record = read(QUEUE)
+    assert record is not None
+    first = conversation(record)
     (topic,) = first.record.topics
     renamed = replace(first, record=replace(first.record, topics=(replace(topic, name="Where jobs wait"),)))
 
@@ -136,7 +136,7 @@ def test_turns_hold_every_word_but_the_names(text: str) -> None:
     assert len(chunk_of(UUID, "mcp", "", text, AT).events) == len(said)
 
 
-def test_turns_are_told_apart_by_who_speaks() -> None:
+def test_turns_are_kept_apart_by_who_speaks() -> None:
     text = "Preface.\nUser: which port?\n**Assistant:** 5433, I think.\n### Human\nsure?\nClaude Code: yes\nNote: user: none"
 
     assert turns(text) == [

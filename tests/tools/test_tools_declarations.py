@@ -49,7 +49,7 @@ def needed(tool: Declared) -> dict[str, Any]:
 
 
 def beyond(schema: dict[str, Any]) -> Iterator[Any]:
-    """Yield values just outside what a schema tells."""
+    """Yield values just outside what a schema shows."""
     if "enum" in schema:
         yield "none of these"
     if "maxLength" in schema:
@@ -117,7 +117,7 @@ def bounded() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("tool", "argument", "value"), tuple(bounded()))
-def test_each_limit_that_is_told_is_enforced(tool: Declared, argument: Argument[Any], value: Any) -> None:
+def test_each_limit_that_is_reported_is_enforced(tool: Declared, argument: Argument[Any], value: Any) -> None:
     with pytest.raises(UsageError) as refused:
         tool.parsed(needed(tool) | {argument.name: value})
 
@@ -162,7 +162,7 @@ def test_older_names_of_tools_mean_the_same() -> None:
 @pytest.mark.parametrize("tool", EVERY, ids=lambda tool: tool.name)
 def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
     if tool.open:
-        assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).told["sope"] == 1
+        assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).raw["sope"] == 1
         return
 
     with pytest.raises(UsageError, match=f"{tool.name} takes no 'sope'"):
@@ -170,18 +170,18 @@ def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
 
 
 def test_null_is_a_value() -> None:
-    told = {"key": "a", "value": None, "tags": None}
+    fields = {"key": "a", "value": None, "tags": None}
 
-    assert Bridge({"write_memory": lambda asker, parsed: parsed.told}).perform("write_memory", told, Asker(grant=OWNER)) == {
+    assert Bridge({"write_memory": lambda asker, parsed: parsed.raw}).perform("write_memory", fields, Asker(grant=OWNER)) == {
         "key": "a",
         "value": None,
     }
 
 
 def test_what_stands_in_the_context_is_taken_and_the_rest_of_it_kept() -> None:
-    told = {"key": "a", "value": 1, "scope": "global", "context": {"scope": "shared", "session": "s1", "ttl": 60, "why": "asked"}}
+    fields = {"key": "a", "value": 1, "scope": "global", "context": {"scope": "shared", "session": "s1", "ttl": 60, "why": "asked"}}
 
-    parsed = TOOLS["write_memory"].parsed(told)
+    parsed = TOOLS["write_memory"].parsed(fields)
 
     values = {argument.name: parsed[argument] for argument in TOOLS["write_memory"].takes}
     assert (values["scope"], values["session_id"], values["ttl"], values["context"]) == ("global", "s1", 60, {"why": "asked"})

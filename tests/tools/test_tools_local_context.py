@@ -1,4 +1,4 @@
-"""What agents have heard in a project, for whoever asks whose word something is."""
+"""What agents have heard in a project, to decide whose word something is."""
 
 from datetime import timedelta
 from pathlib import Path

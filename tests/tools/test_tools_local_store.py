@@ -19,11 +19,11 @@ from kite_memory.model.note import NoteKind, Scope
 from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import VERSION, LocalState
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Asked, Conflict, JsonValue, Memory, Place, State, Todo, Wanted
+from kite_memory.tools.store import Conflict, JsonValue, Memory, MemoryPlace, MemoryQuery, NoteQuery, State, Todo
 from tests.tools.local_stores import START, Clock, local_store
 
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
-SHARED = Place(scope=Scope.SHARED)
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
+SHARED = MemoryPlace(scope=Scope.SHARED)
 
 _COUNT_UP = """
 import sys
@@ -57,7 +57,7 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[LocalStore]:
 
 
 def one(store: LocalStore, key: str) -> Memory | None:
-    found = store.memories(OWNER, Wanted(pattern=key))
+    found = store.memories(OWNER, MemoryQuery(pattern=key))
     return found[0] if found else None
 
 
@@ -79,7 +79,7 @@ def test_a_memory_is_found_by_words_of_its_value_and_of_its_key(store: LocalStor
     store.write_memory(OWNER, "project.seedlings", {"species": "walnut"}, ORCHARD)
 
     for words in ("walnut", "seedlings"):
-        assert [found.note.key for found in store.search(OWNER, Asked(text=words))] == ["project.seedlings"]
+        assert [found.note.key for found in store.search(OWNER, NoteQuery(text=words))] == ["project.seedlings"]
 
 
 def test_what_a_person_types_is_read_at_once_and_wins(store: LocalStore, tmp_path: Path) -> None:
@@ -119,13 +119,13 @@ def test_a_memory_whose_file_was_moved_or_deleted_is_followed(store: LocalStore,
 
 def test_expiry_is_honoured_by_everything_at_once(store: LocalStore, clock: Clock) -> None:
     memory = store.write_memory(OWNER, "fleeting", "walnut", ORCHARD, expires=START + timedelta(hours=1))
-    asked = Asked(text="walnut")
+    asked = NoteQuery(text="walnut")
 
     assert store.note(OWNER, memory.id) is not None
     clock.now += timedelta(hours=1)
 
     assert one(store, "fleeting") is None
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
     assert store.search(OWNER, asked) == []
     assert store.note(OWNER, memory.id) is None
     assert store.recent(OWNER, "orchard", frozenset(), 10) == []
@@ -137,7 +137,7 @@ def test_the_same_words_for_another_scope_are_another_note(store: LocalStore) ->
     everybodys = store.remember(OWNER, "The walnut is old.", NoteKind.FACT, SHARED)
     bounded = Grant(name="narrow", scopes=frozenset({Scope.GLOBAL}))
 
-    theirs = store.remember(bounded, "The walnut is old.", NoteKind.FACT, Place(scope=Scope.GLOBAL))
+    theirs = store.remember(bounded, "The walnut is old.", NoteKind.FACT, MemoryPlace(scope=Scope.GLOBAL))
 
     assert theirs.id != everybodys.id
 
@@ -147,7 +147,7 @@ def test_reads_are_counted_also_those_of_an_earlier_process(tmp_path: Path) -> N
         with local_store(tmp_path) as store:
             store.write_memory(OWNER, "port", "80", ORCHARD, by="codex")
             for _ in range(3):
-                store.memories(OWNER, Wanted(pattern="port"), touch=True)
+                store.memories(OWNER, MemoryQuery(pattern="port"), touch=True)
 
     with local_store(tmp_path) as store:
         read = one(store, "port")
@@ -158,7 +158,7 @@ def test_reads_are_counted_also_those_of_an_earlier_process(tmp_path: Path) -> N
 
 def test_nothing_of_a_forgotten_memory_is_kept_beside_the_vault(store: LocalStore, tmp_path: Path) -> None:
     store.write_memory(OWNER, "port", "80", ORCHARD, by="codex")
-    store.memories(OWNER, Wanted(), touch=True)
+    store.memories(OWNER, MemoryQuery(), touch=True)
 
     assert store.delete_memory(OWNER, "port", ORCHARD)
 
@@ -198,7 +198,7 @@ def test_thirty_two_clients_that_count_up_lose_no_update(tmp_path: Path) -> None
 
         def count_up(number: int) -> None:
             while True:
-                found = store.memories(OWNER, Wanted(pattern="count", scope=Scope.SHARED))
+                found = store.memories(OWNER, MemoryQuery(pattern="count", scope=Scope.SHARED))
                 value, version = (found[0].value, found[0].version) if found else (0, 0)
                 assert isinstance(value, int)
                 try:
@@ -237,7 +237,7 @@ def test_who_may_only_read_writes_nothing(store: LocalStore) -> None:
     with pytest.raises(NotAllowed):
         store.write_memory(Grant(name="reader", write=False), "port", "80", ORCHARD)
 
-    assert store.memories(OWNER, Wanted()) == []
+    assert store.memories(OWNER, MemoryQuery()) == []
 
 
 def test_states_come_back_as_they_were_after_a_restart(tmp_path: Path) -> None:
@@ -375,15 +375,15 @@ def test_any_key_leads_back_to_its_memory(store: LocalStore, key: str) -> None:
     assert store.write_memory(OWNER, key, "y", ORCHARD, expected=1).id == read.id
 
 
-def test_a_memory_that_is_written_is_told_so_whatever_becomes_of_who_wrote_it(store: LocalStore, tmp_path: Path) -> None:
-    """Else it would be there, and its writer told that nothing was changed."""
+def test_a_memory_that_is_written_is_informed_whatever_becomes_of_who_wrote_it(store: LocalStore, tmp_path: Path) -> None:
+    """Else it would be there, and its writer would get the answer that nothing was changed."""
     with closing(sqlite3.connect(tmp_path / "state" / "bridge.sqlite")) as beside:
         beside.execute("CREATE TRIGGER full BEFORE INSERT ON memories BEGIN SELECT RAISE(FAIL, 'disk full'); END")
 
     memory = store.write_memory(OWNER, "k", "kept", ORCHARD, by="codex", expected=0)
 
     assert (memory.value, memory.version) == ("kept", 1)
-    assert [found.note.key for found in store.search(OWNER, Asked(text="kept"))] == ["k"]
+    assert [found.note.key for found in store.search(OWNER, NoteQuery(text="kept"))] == ["k"]
 
 
 def test_a_memory_that_is_deleted_takes_everything_with_it_whatever_cannot_be_noted_down(store: LocalStore, tmp_path: Path) -> None:

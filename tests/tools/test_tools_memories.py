@@ -16,7 +16,7 @@ from kite_memory.text.unicode import written
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.bridge import Bridge, Json
 from kite_memory.tools.declarations import TOOLS
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.memories import tools
 from kite_memory.tools.store import Conflict, JsonValue
 from tests.fakes.memory_store import MemoryStore
@@ -29,7 +29,7 @@ Ask = Callable[..., Json]
 
 @pytest.fixture
 def ask() -> Ask:
-    known = Bridge(tools(MemoryStore(), Near(), clock=lambda: START))
+    known = Bridge(tools(MemoryStore(), LocalContext(), clock=lambda: START))
 
     def asking(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform(tool, arguments, asker)
@@ -124,7 +124,7 @@ def test_a_list_gives_whole_values_where_it_is_asked_to(ask: Ask) -> None:
         ask("list_memories", values="yes")
 
 
-def test_a_list_tells_all_that_there_is_room_for_and_that_there_are_more(ask: Ask) -> None:
+def test_a_list_shows_all_that_there_is_room_for_and_that_there_are_more(ask: Ask) -> None:
     for number in range(150):
         ask("write_memory", key=f"k{number:03}", value="word " * 200)
 
@@ -138,7 +138,7 @@ def test_a_list_tells_all_that_there_is_room_for_and_that_there_are_more(ask: As
     assert [each["key"] for each in listed["memories"]] == [f"k{number:03}" for number in range(listed["count"])]
 
 
-def test_a_list_of_which_all_is_told_has_no_more(ask: Ask) -> None:
+def test_a_list_of_which_all_is_reported_has_no_more(ask: Ask) -> None:
     ask("write_memory", key="k", value=1)
 
     listed = ask("list_memories", limit=1)
@@ -181,7 +181,7 @@ def test_what_is_written_is_answered_whole(ask: Ask, value: str) -> None:
     key = "<a>" * 66
     ask("write_memory", replace(HERE, ai="<a>" * 66), key=key, value=value, ttl=300_000_000, **far)
 
-    read = ask("read_memory", key=key, **{name: told for name, told in far.items() if name != "tags"})
+    read = ask("read_memory", key=key, **{name: result for name, result in far.items() if name != "tags"})
 
     answered = bounded(dict(read), TOOLS["read_memory"].longest)
     assert "cut" not in answered and value_in(answered) == value
@@ -223,9 +223,9 @@ def test_it_ends_after_so_many_seconds(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("ttl", [1, 1.5, 0.001])
-def test_it_never_ends_early_though_a_note_tells_whole_seconds(ttl: float) -> None:
+def test_it_never_ends_early_though_a_note_shows_whole_seconds(ttl: float) -> None:
     now = START + timedelta(milliseconds=700)
-    known = Bridge(tools(MemoryStore(), Near(), clock=lambda: now))
+    known = Bridge(tools(MemoryStore(), LocalContext(), clock=lambda: now))
 
     written = known.perform("write_memory", {"key": "port", "value": 80, "ttl": ttl, "scope": "global"}, HERE)
 
@@ -255,7 +255,7 @@ def test_it_never_ends_early_though_a_note_tells_whole_seconds(ttl: float) -> No
         "a\u00a0b",
     ],
 )
-def test_a_key_that_is_none_is_refused_with_what_would_do(ask: Ask, key: str) -> None:
+def test_a_key_that_is_invalid_is_refused_with_what_would_do(ask: Ask, key: str) -> None:
     for tool in ("write_memory", "delete_memory"):
         with pytest.raises(UsageError) as refused:
             ask(tool, key=key, value=1)
@@ -295,7 +295,7 @@ def nested(depth: int) -> JsonValue:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_value_that_is_none_or_too_much_is_refused_and_never_repeated(ask: Ask, value: object) -> None:
+def test_a_value_that_is_invalid_or_too_much_is_refused_and_never_repeated(ask: Ask, value: object) -> None:
     with pytest.raises(UsageError) as refused:
         ask("write_memory", key="big", value=value)
 
@@ -386,15 +386,15 @@ def test_a_bounded_grant_neither_writes_nor_reads_beyond_it(ask: Ask) -> None:
     )
 )
 def test_whatever_is_given_the_answer_is_json_or_an_error_with_a_hint(arguments: dict[str, Any]) -> None:
-    known = tools(MemoryStore(), Near(), clock=lambda: START)
+    known = tools(MemoryStore(), LocalContext(), clock=lambda: START)
 
     for tool in known:
         try:
-            told = Bridge(known).perform(tool, arguments, HERE)
+            answer = Bridge(known).perform(tool, arguments, HERE)
         except KiteError as error:
             assert error.hint
         else:
-            json.dumps(told, allow_nan=False)
+            json.dumps(answer, allow_nan=False)
 
 
 def test_one_large_value_leaves_room_for_the_others(ask: Ask) -> None:
@@ -402,10 +402,10 @@ def test_one_large_value_leaves_room_for_the_others(ask: Ask) -> None:
     for name in ("b", "c"):
         ask("write_memory", key=f"row.{name}", value=name)
 
-    told = ask("read_memory", key="row.*")
+    answer = ask("read_memory", key="row.*")
 
-    assert [each["key"] for each in told["memories"]] == ["row.b", "row.c"]
-    assert told["left_out"] == ["row.a"]
+    assert [each["key"] for each in answer["memories"]] == ["row.b", "row.c"]
+    assert answer["left_out"] == ["row.a"]
 
 
 def test_a_pattern_has_an_argument_of_its_own_and_tags_and_scope_narrow_a_reading(ask: Ask) -> None:
@@ -451,8 +451,15 @@ def test_a_secret_in_an_object_sent_as_text_is_not_kept(ask: Ask) -> None:
 
 
 def test_context_says_what_arguments_say_and_keeps_the_rest_beside_the_value(ask: Ask) -> None:
-    told = {"scope": "shared", "tags": ["deploy"], "session": "ignored", "reason": "asked for", "path": "src/a.py", "token": TOKEN}
-    written = ask("write_memory", key="k", value=1, context=told)
+    fields = {
+        "scope": "shared",
+        "tags": ["deploy"],
+        "session": "ignored",
+        "reason": "asked for",
+        "path": "src/a.py",
+        "token": TOKEN,
+    }
+    written = ask("write_memory", key="k", value=1, context=fields)
 
     assert (written["scope"], written["tags"]) == ("shared", ["deploy"])
     read = ask("read_memory", key="k", context={"scope": "shared"})
@@ -464,7 +471,7 @@ def test_context_says_what_arguments_say_and_keeps_the_rest_beside_the_value(ask
 
 
 @pytest.mark.parametrize("length", [201, 2_001, 100_000])
-def test_a_key_that_is_too_long_is_told_the_limit_that_there_is(ask: Ask, length: int) -> None:
+def test_a_key_that_is_too_long_is_reported_the_limit_that_there_is(ask: Ask, length: int) -> None:
     for tool in ("write_memory", "read_memory", "delete_memory"):
         with pytest.raises(UsageError) as refused:
             ask(tool, key="k" * length, **({"value": 1} if tool == "write_memory" else {}))

@@ -1,4 +1,4 @@
-"""What somebody who takes up the work is told, and how little room it takes."""
+"""What an agent that resumes the work gets, and how little room it takes."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -22,20 +22,20 @@ from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import wire
 from kite_memory.tools.access import OWNER, Asker, Grant
 from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.local_context import Near
-from kite_memory.tools.resuming import MOST_TOKENS, Part, briefing, context, cost, state_lines, tools
-from kite_memory.tools.store import Memory, Place, State, Todo
+from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.resuming import MOST_TOKENS, BriefingPart, briefing, context, cost, state_lines, tools
+from kite_memory.tools.store import Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START
 
 HERE = Asker(grant=OWNER, project="orchard", session="now", ai="codex")
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 Ask = Callable[..., Json]
 
 
 def resumed(**asked: str) -> Json:
-    """As `kmem resume` tells it."""
+    """As `kmem resume` shows it."""
     if asked["cwd"] not in ("orchard", "") or asked["session"] not in ("", "s1"):
         raise KiteError("no session is known", hint="")
     lines = [
@@ -65,7 +65,7 @@ def working(project: str, session: str, *, projects: Sequence[str] = ()) -> Sequ
 
 
 def asking(store: MemoryStore) -> Ask:
-    known = Bridge(tools(store, Near(resume=resumed, working=working), clock=lambda: START))
+    known = Bridge(tools(store, LocalContext(resume=resumed, working=working), clock=lambda: START))
 
     def ask(asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform("smart_resume", arguments, asker)
@@ -77,23 +77,23 @@ def furnished() -> MemoryStore:
     store = MemoryStore()
     store.write_memory(OWNER, "current.task", {"goal": "graft the plums"}, ORCHARD)
     store.write_memory(OWNER, "project.rootstock", "quince", ORCHARD)
-    store.write_memory(OWNER, "shared.ladder", "in the barn", Place(scope=Scope.SHARED))
+    store.write_memory(OWNER, "shared.ladder", "in the barn", MemoryPlace(scope=Scope.SHARED))
     store.write_memory(OWNER, "discovered.frost", "late", ORCHARD)
     store.remember(OWNER, "Quince it is, since it stays small.", NoteKind.DECISION, ORCHARD, title="Quince as rootstock")
     return store
 
 
-def test_it_tells_of_the_session_the_todos_the_decisions_and_what_is_kept() -> None:
-    told = asking(furnished())()
+def test_it_shows_for_the_session_the_todos_the_decisions_and_what_is_kept() -> None:
+    result = asking(furnished())()
 
     for said in ("orchard", "Graft the plums", "no ladder", "1 of 3 done; in progress: Graft", "Quince as rootstock"):
-        assert said in told["briefing"]
-    assert told["context"] == {
+        assert said in result["briefing"]
+    assert result["context"] == {
         "current": {"current.task": {"goal": "graft the plums"}},
         "project": {"project.rootstock": "quince"},
         "shared": {"shared.ladder": "in the barn"},
     }
-    assert told["project"] == "orchard"
+    assert result["project"] == "orchard"
 
 
 @pytest.mark.parametrize(
@@ -111,24 +111,24 @@ def test_the_newest_state_is_said_in_words(value: Any, said: str) -> None:
     store = furnished()
     store.write_memory(OWNER, "current.work", value, ORCHARD)
 
-    told = asking(store)()
+    result = asking(store)()
 
-    assert f": {said}\n" in told["briefing"] + "\n"
-    assert told["context"]["current"]["current.work"] == value
+    assert f": {said}\n" in result["briefing"] + "\n"
+    assert result["context"]["current"]["current.work"] == value
 
 
-def test_a_long_value_is_told_by_how_it_begins() -> None:
+def test_a_long_value_is_reported_by_how_it_begins() -> None:
     store = furnished()
     store.write_memory(OWNER, "current.rows", {"rows": ["The trees of this row bear fruit late."] * 40}, ORCHARD)
 
     assert isinstance(asking(store)()["context"]["current"].get("current.rows", ""), str)
 
 
-def test_what_it_costs_is_the_whole_answers_and_it_is_told() -> None:
-    told = asking(furnished())()
+def test_what_it_costs_is_the_whole_answers_and_it_is_reported() -> None:
+    result = asking(furnished())()
 
-    answer = {"briefing": told["briefing"], "context": told["context"]}
-    assert told["token_count"] == estimated_tokens(json.dumps(answer, ensure_ascii=False)) <= MOST_TOKENS
+    answer = {"briefing": result["briefing"], "context": result["context"]}
+    assert result["token_count"] == estimated_tokens(json.dumps(answer, ensure_ascii=False)) <= MOST_TOKENS
 
 
 def test_where_there_is_much_to_say_it_takes_the_room_and_no_more() -> None:
@@ -165,16 +165,16 @@ def test_what_was_handed_over_to_another_session_is_said_once() -> None:
 
 
 def test_of_nothing_it_says_so() -> None:
-    told = asking(MemoryStore())(replace(HERE, project="meadow"))
+    result = asking(MemoryStore())(replace(HERE, project="meadow"))
 
-    assert told["briefing"] == "Resuming meadow. Nothing is known of it yet."
-    assert told["context"] == {"current": {}, "project": {}, "shared": {}}
+    assert result["briefing"] == "Resuming meadow. Nothing is known of it yet."
+    assert result["context"] == {"current": {}, "project": {}, "shared": {}}
 
 
-def test_of_a_session_that_nobody_knows_it_says_so() -> None:
-    told = asking(furnished())(session_id="nobody")["briefing"]
+def test_of_a_session_that_no_one_knows_it_says_so() -> None:
+    briefing = asking(furnished())(session_id="nobody")["briefing"]
 
-    assert "No session of that id is known" in told and "Decided lately" in told
+    assert "No session of that id is known" in briefing and "Decided lately" in briefing
     assert "No session" not in asking(furnished())(session_id="s1")["briefing"]
 
 
@@ -182,14 +182,14 @@ def test_a_session_may_be_named() -> None:
     assert "Graft the plums" in asking(MemoryStore())(replace(HERE, project=""), session_id="s1")["briefing"]
 
 
-def test_a_bounded_grant_is_told_nothing_of_what_lies_beyond_it() -> None:
+def test_a_bounded_grant_gets_nothing_of_what_lies_beyond_it() -> None:
     bounded = Asker(grant=Grant(name="m", projects=frozenset({"meadow"})), project="orchard")
 
-    told = asking(furnished())(bounded)
+    result = asking(furnished())(bounded)
 
-    assert "shared.ladder" in told["context"]["shared"]
-    del told["context"]["shared"]
-    assert not any(word in str(told) for word in ("Graft", "plums", "Quince", "rootstock", "ladder", "done"))
+    assert "shared.ladder" in result["context"]["shared"]
+    del result["context"]["shared"]
+    assert not any(word in str(result) for word in ("Graft", "plums", "Quince", "rootstock", "ladder", "done"))
     assert "Graft" not in asking(furnished())(replace(bounded, project=""), session_id="s1")["briefing"]
 
 
@@ -213,7 +213,7 @@ def memory(number: int, key: str, value: str) -> Memory:
     st.integers(60, 500),
 )
 def test_whatever_there_is_to_say_it_never_takes_more_than_its_room(said: list[list[str]], values: list[str], tokens: int) -> None:
-    parts = [Part(heading="Part", lines=lines) for lines in said]
+    parts = [BriefingPart(heading="BriefingPart", lines=lines) for lines in said]
     memories = [memory(number, f"project.{number}", value) for number, value in enumerate(values)]
 
     made = briefing("Resuming orchard.", parts, memories, tokens=tokens)
@@ -290,9 +290,9 @@ def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: Services) -
     assert (answer["error"]["kind"], answer["error"]["version"]) == ("conflict", 1)
 
 
-def test_the_newest_of_120_memories_is_told_whatever_it_is_called() -> None:
+def test_the_newest_of_120_memories_is_reported_whatever_it_is_called() -> None:
     store = MemoryStore()
-    place = Place(scope=Scope.PROJECT, project="orchard")
+    place = MemoryPlace(scope=Scope.PROJECT, project="orchard")
     for number in range(120):
         store.write_memory(OWNER, f"current.task{number:03}", f"older {number}", place)
     store.write_memory(OWNER, "current.zebra", "the newest", place)

@@ -9,7 +9,7 @@ import pytest
 from kite_memory.errors import UsageError
 from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.local_context import Near
+from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import State, Todo
 from tests.fakes.memory_store import MemoryStore
@@ -42,7 +42,7 @@ def asking(clock: Clock, *shown: State) -> Ask:
     def working(project: str, session: str, *, projects: Sequence[str] = ()) -> list[State]:
         return [each for each in shown if (each.session == session if session else each.project == project)]
 
-    known = Bridge(tools(MemoryStore(), Near(working=working), clock=clock))
+    known = Bridge(tools(MemoryStore(), LocalContext(working=working), clock=clock))
 
     def ask(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform(tool, arguments, asker)
@@ -280,6 +280,6 @@ def test_what_is_not_mentioned_stays_however_many_sessions_there_were_since(cloc
         clock.now += timedelta(minutes=1)
         ask("ai_state_save", session_id=f"s{number}", working_notes="dig")
 
-    told = ask("ai_state_save", nowhere, working_notes="the grafts are in the cellar")
+    answer = ask("ai_state_save", nowhere, working_notes="the grafts are in the cellar")
 
-    assert [todo["text"] for todo in told["todos"]] == ["Graft the plums"]
+    assert [todo["text"] for todo in answer["todos"]] == ["Graft the plums"]

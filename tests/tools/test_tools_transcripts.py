@@ -31,13 +31,13 @@ def journal_of(house: Conversing) -> str:
     return next(text for path, text in house.files().items() if path.startswith("journals/"))
 
 
-def told(text: str) -> Record:
+def record_of(text: str) -> Record:
     return SAVING.decompose(chunk_of(UUID, "claude_code", "orchard", text, datetime(2026, 1, 1, tzinfo=UTC)))[0]
 
 
 def found(spoken: tuple[Spoken, ...]) -> tuple[int, int]:
     """How much of what is wanted is found, and how much is wanted."""
-    records = [(each, list(told(each.text).items())) for each in spoken]
+    records = [(each, list(record_of(each.text).items())) for each in spoken]
     return sum(holds(items, *wanted) for each, items in records for wanted in each.wanted), sum(len(each.wanted) for each in spoken)
 
 
@@ -47,15 +47,15 @@ def test_what_is_said_outright_is_found() -> None:
     assert there >= 0.95 * wanted
 
 
-def test_what_is_said_outright_is_found_in_transcripts_that_nobody_tuned_on() -> None:
+def test_what_is_said_outright_is_found_in_transcripts_that_no_one_tuned_on() -> None:
     there, wanted = found(HELD_OUT)
 
     assert there >= 0.85 * wanted
 
 
 @pytest.mark.parametrize("spoken", [*TUNED, *HELD_OUT], ids=lambda each: each.name)
-def test_topics_are_told_apart_and_small_talk_yields_nothing(spoken: Spoken) -> None:
-    record = told(spoken.text)
+def test_topics_are_kept_apart_and_small_talk_yields_nothing(spoken: Spoken) -> None:
+    record = record_of(spoken.text)
 
     assert len(record.topics) >= spoken.topics if spoken.wanted else not record.topics
     assert len(list(record.items())) <= 2 * len(spoken.wanted)
@@ -89,7 +89,7 @@ def test_a_transcript_is_kept_when_nothing_of_it_passes(house: Conversing, recor
     assert not any("previous instructions" in note for note in house.files().values())
 
 
-def test_a_record_that_says_nothing_leaves_its_transcript_to_be_told(house: Conversing) -> None:
+def test_a_record_that_says_nothing_leaves_its_transcript_to_be_reported(house: Conversing) -> None:
     (spoken,) = [each for each in TUNED if each.name == "queue"]
 
     saved = house.call(
@@ -162,6 +162,6 @@ def test_a_question_about_something_else_is_answered_with_silence(house: Convers
 
 
 def test_what_two_readings_find_of_one_decision_is_one() -> None:
-    items = list(told("Assistant: We chose Vite over webpack because the dev server starts in a second.").items())
+    items = list(record_of("Assistant: We chose Vite over webpack because the dev server starts in a second.").items())
 
     assert [each.rejected[0].alternative for each in items if isinstance(each, Decision)] == ["webpack"]

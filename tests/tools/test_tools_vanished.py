@@ -11,10 +11,10 @@ from kite_memory.model.note import NoteKind, Scope
 from kite_memory.model.record import Record
 from kite_memory.tools.access import OWNER
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Conversation, Place, Wanted
+from kite_memory.tools.store import MemoryPlace, MemoryQuery, SavedConversation
 from tests.tools.local_stores import local_store
 
-ORCHARD = Place(scope=Scope.PROJECT, project="orchard")
+ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 UUID, ELSE = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122", "5e0f3b52-9f7c-4d0e-8a3a-112233445566"
 TREES = ["apple", "pear", "plum", "quince", "medlar", "cherry", "walnut", "hazel", "almond", "peach"]
 
@@ -23,9 +23,9 @@ def said_of(tree: str) -> str:
     return f"The {tree} trees stand in a row of their own behind the barn."
 
 
-def conversation(uuid: str) -> Conversation:
+def conversation(uuid: str) -> SavedConversation:
     at = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
-    return Conversation(
+    return SavedConversation(
         uuid=uuid,
         source="gemini_cli",
         project="orchard",
@@ -84,8 +84,8 @@ ASKED: dict[str, Callable[[Services], object]] = {
     "read a conversation": lambda house: house.store.conversation(OWNER, UUID),
 }
 OF_MEMORIES: dict[str, Callable[[Services], object]] = {
-    "read a memory": lambda house: house.store.memories(OWNER, Wanted(pattern="port")),
-    "list memories": lambda house: house.store.memories(OWNER, Wanted(pattern="*")),
+    "read a memory": lambda house: house.store.memories(OWNER, MemoryQuery(pattern="port")),
+    "list memories": lambda house: house.store.memories(OWNER, MemoryQuery(pattern="*")),
 }
 
 
@@ -111,7 +111,7 @@ def test_a_vault_that_has_vanished_is_neither_written_into_nor_said_to_hold_noth
 
 @pytest.mark.parametrize("vanishes", [unmounted, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", OF_MEMORIES)
-def test_of_memories_whose_vault_has_vanished_nobody_says_that_there_are_none(
+def test_of_memories_whose_vault_has_vanished_no_one_says_that_none_exists(
     house: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
     vanishes(house)
@@ -137,7 +137,7 @@ def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(house: Services
     again = house.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD)
 
     assert again.id == house.notes["apple"]
-    assert [memory.value for memory in house.store.memories(OWNER, Wanted())] == [8080]
+    assert [memory.value for memory in house.store.memories(OWNER, MemoryQuery())] == [8080]
     assert house.store.conversation(OWNER, UUID) is not None
     assert house.store.transcript(OWNER, UUID) == "Hm."
 

@@ -27,12 +27,12 @@ ASKERS = st.builds(Asker, grant=st.just(OWNER) | GRANTS, project=st.text(max_siz
 
 
 def over_the_wire(perform: wire.Perform, tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
-    asked = json.loads(wire.asked(tool, arguments, asker))
+    asked = json.loads(wire.request_body(tool, arguments, asker))
     return wire.result_of(json.loads(json.dumps(wire.perform(perform, asked["tool"], asked["arguments"], asked["asker"]))))
 
 
 @given(asker=ASKERS)
-def test_whoever_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
+def test_anyone_who_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
     seen: list[Asker] = []
 
     def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
@@ -79,7 +79,7 @@ def test_a_conflict_keeps_its_version() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [{"deep": float("-inf")}]])
 def test_what_json_cannot_say_is_refused_and_not_made_null(value: object) -> None:
     with pytest.raises(UsageError, match="not JSON"):
-        wire.asked("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
+        wire.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
 
 
 def test_nesting_without_end_is_refused() -> None:
@@ -88,7 +88,7 @@ def test_nesting_without_end_is_refused() -> None:
         value = [value]
 
     with pytest.raises(UsageError, match="nesting"):
-        wire.asked("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
+        wire.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_grant_that_cannot_be_read_never_becomes_the_owners(grant: object) -> 
 @pytest.mark.parametrize(
     "answer", [{}, {"result": 1}, {"error": {}}, {"error": "no"}, {"error": {"kind": 1, "message": "", "hint": ""}}]
 )
-def test_an_answer_that_is_none_is_an_error_to_act_on(answer: wire.Json) -> None:
+def test_an_answer_that_is_invalid_is_an_error_to_act_on(answer: wire.Json) -> None:
     with pytest.raises(KiteError, match="no proper answer"):
         wire.result_of(answer)
 
@@ -121,7 +121,7 @@ def test_an_answer_that_is_none_is_an_error_to_act_on(answer: wire.Json) -> None
 @pytest.mark.parametrize("number", [1 << 64, -(1 << 63) - 1, 10**400])
 def test_a_number_that_the_other_end_would_round_is_refused(number: int) -> None:
     with pytest.raises(UsageError, match="number") as refused:
-        wire.asked("write_memory", {"key": "k", "value": {"deep": [number]}}, Asker(grant=OWNER))
+        wire.request_body("write_memory", {"key": "k", "value": {"deep": [number]}}, Asker(grant=OWNER))
 
     assert refused.value.hint
 
@@ -132,13 +132,13 @@ def test_a_number_that_the_other_end_would_round_is_refused(number: int) -> None
     | st.text("0123456789-.e", max_size=60)
 )
 def test_numbers_arrive_as_they_were(value: float | str) -> None:
-    arrived = orjson.loads(wire.asked("write_memory", {"value": value}, Asker(grant=OWNER)))["arguments"]["value"]
+    arrived = orjson.loads(wire.request_body("write_memory", {"value": value}, Asker(grant=OWNER)))["arguments"]["value"]
 
     assert (arrived, type(arrived)) == (value, type(value))
 
 
 def test_half_a_character_arrives_as_something_that_can_be_written() -> None:
-    arrived = orjson.loads(wire.asked("write_memory", {"key": "half \ud83d"}, Asker(grant=OWNER)))["arguments"]
+    arrived = orjson.loads(wire.request_body("write_memory", {"key": "half \ud83d"}, Asker(grant=OWNER)))["arguments"]
 
     arrived["key"].encode()
     assert arrived["key"].startswith("half ")

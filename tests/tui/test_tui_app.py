@@ -1,4 +1,4 @@
-"""The timeline to walk about in, with a person's keys."""
+"""The timeline to browse in, with a person's keys."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
-from kite_memory.tui.app import Lines, TimelineApp
+from kite_memory.tui.app import RowList, TimelineApp
 from kite_memory.tui.screens import NoteScreen, TextScreen
 from tests.fakes.work import Work, session
 
@@ -97,7 +97,7 @@ def reading_a_note(app: TimelineApp) -> bool:
 
 def test_the_newest_session_is_there_at_once() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
-        assert len(app.query_one("#sessions", Lines).rows) == 2
+        assert len(app.query_one("#sessions", RowList).rows) == 2
         assert "Graft the pear" in here(app)
 
     walk(steps)
@@ -106,7 +106,7 @@ def test_the_newest_session_is_there_at_once() -> None:
 def test_typing_filters_and_enter_opens() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"meadow")
-        assert [row.reference for row in app.query_one("#sessions", Lines).rows] == [f"codex:{MOWED.session.id}"]
+        assert [row.reference for row in app.query_one("#sessions", RowList).rows] == [f"codex:{MOWED.session.id}"]
 
         await pilot.press("enter", "enter")
         await settled(app, pilot)
@@ -217,7 +217,7 @@ def test_a_named_session_is_opened_instead() -> None:
 
 def test_a_session_that_is_not_there_is_said_and_the_rest_goes_on() -> None:
     async def steps(app: TimelineApp, pilot: Pilot[None]) -> None:
-        assert len(app.query_one("#sessions", Lines).rows) == 2
+        assert len(app.query_one("#sessions", RowList).rows) == 2
         assert here(app) == ""
 
     walk(steps, session="ffff")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.app.timeline_queries import _event
 from kite_memory.model.event import EventType
-from kite_memory.tui.rows import JUMPS, Row, following, matching, name_of, rows
+from kite_memory.tui.rows import JUMPS, ViewRow, following, matching, name_of, rows
 from tests.fakes.work import Work
 
 HOME = "/home/ada/orchard"
@@ -25,21 +25,21 @@ WORK = (
 EVENTS: list[dict[str, Any]] = [_event(event) for event in WORK.events]
 
 
-def told(*unfolded: str, notes: list[dict[str, Any]] | None = None) -> list[Row]:
+def rows_of(*unfolded: str, notes: list[dict[str, Any]] | None = None) -> list[ViewRow]:
     return list(rows(EVENTS, notes or [], HOME, set(unfolded)))
 
 
-def jumps(found: list[Row], at: int, kind: str, *, backwards: bool = False) -> Iterator[int]:
+def jumps(found: list[ViewRow], at: int, kind: str, *, backwards: bool = False) -> Iterator[int]:
     while (place := following(found, at, JUMPS[kind], backwards=backwards)) is not None:
         yield (at := place)
 
 
-def after_the_id(row: Row) -> str:
+def after_the_id(row: ViewRow) -> str:
     return " ".join(row.text.split()[3:])
 
 
 def test_a_call_is_one_line_with_how_it_ended() -> None:
-    assert [after_the_id(row) for row in told()] == [
+    assert [after_the_id(row) for row in rows_of()] == [
         "you Graft the pear onto the quince",
         "tool Edit: pear.py",
         "tool Bash: pytest (failed)",
@@ -52,17 +52,17 @@ def test_a_call_is_one_line_with_how_it_ended() -> None:
 
 
 def test_what_is_unfolded_is_shown_with_what_it_said() -> None:
-    call = told()[2]
+    call = rows_of()[2]
 
-    more = [row.text.strip() for row in told(call.folds) if row.kind == "more"]
+    more = [row.text.strip() for row in rows_of(call.folds) if row.kind == "more"]
 
     assert more == ["", "pytest", "E  dry", "1 failed"]
 
 
 def test_a_long_message_unfolds_and_a_short_one_does_not() -> None:
-    prompt, answer = told()[0], told()[-1]
+    prompt, answer = rows_of()[0], rows_of()[-1]
 
-    assert [row.text.strip() for row in told(prompt.folds) if row.kind == "more"] == ["Graft the pear", "onto the quince"]
+    assert [row.text.strip() for row in rows_of(prompt.folds) if row.kind == "more"] == ["Graft the pear", "onto the quince"]
     assert answer.folds == ""
 
 
@@ -87,14 +87,14 @@ def test_a_note_stands_below_the_event_it_was_made_from() -> None:
     event = EVENTS[-1]
     notes = [{"path": "decisions/quince.md", "evidence": [event["reference"]]}]
 
-    found = told(notes=notes)
+    found = rows_of(notes=notes)
 
     assert (found[-1].note, found[-1].reference) == ("decisions/quince.md", event["reference"])
 
 
 @pytest.mark.parametrize(("kind", "places"), [("errors", [5]), ("decisions", [6]), ("tests", [3]), ("prompts", [0]), ("notes", [])])
 def test_jumps_go_through_all_of_a_kind_both_ways(kind: str, places: list[int]) -> None:
-    found = told()
+    found = rows_of()
 
     forth = list(jumps(found, -1, kind))
     back = list(jumps(found, len(found), kind, backwards=True))
@@ -139,11 +139,11 @@ def test_what_is_unfolded_is_wrapped_to_the_width() -> None:
     work = Work().asked("Graft the pear onto the quince and water it well before the sun is up\nand then rest")
     first = _event(work.events[0])
 
-    told = list(rows([first], unfolded=[first["id"]], width=60, ids=False))
+    listed = list(rows([first], unfolded=[first["id"]], width=60, ids=False))
 
-    assert len(told) == 4
-    assert max(len(row.text) for row in told[1:]) <= 60
-    assert "".join(row.text.strip() + " " for row in told[1:]).split() == work.events[0].text.split()
+    assert len(listed) == 4
+    assert max(len(row.text) for row in listed[1:]) <= 60
+    assert "".join(row.text.strip() + " " for row in listed[1:]).split() == work.events[0].text.split()
 
 
 def test_a_session_without_a_title_is_called_by_its_first_prompt() -> None:

@@ -61,10 +61,10 @@ def seen(keys: tuple[str, ...], size: tuple[int, int]) -> str:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("name", STEPS)
 def test_the_screen_is_as_it_was_looked_at(name: str, size: tuple[int, int]) -> None:
-    told = seen(STEPS[name], size)
+    result = seen(STEPS[name], size)
 
-    assert told == (FOLDER / f"{name}-{size[0]}x{size[1]}.txt").read_text(encoding="utf-8")
-    assert max(map(len, told.splitlines())) <= size[0]
+    assert result == (FOLDER / f"{name}-{size[0]}x{size[1]}.txt").read_text(encoding="utf-8")
+    assert max(map(len, result.splitlines())) <= size[0]
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def event(number: int) -> Event:
 
 
 def chunk(name: str = "chunk-1", *, first: int = 0, session: str = SESSION.id) -> Chunk:
-    told = replace(SESSION, id=session)
-    return Chunk(id=name, session=told, events=tuple(event(number) for number in range(first, first + 4)))
+    changed = replace(SESSION, id=session)
+    return Chunk(id=name, session=changed, events=tuple(event(number) for number in range(first, first + 4)))
 
 
 def fact(title: str, body: str = "", *, entities: Iterable[str] = (), evidence: int = 1) -> Fact:

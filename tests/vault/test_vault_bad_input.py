@@ -1,4 +1,4 @@
-"""What a vault may hold beside good notes: told, untouched, never fatal."""
+"""What a vault may hold beside good notes: reported, untouched, never fatal."""
 
 import shutil
 import unicodedata
@@ -11,7 +11,7 @@ from kite_memory.vault.vault import Vault
 from tests.vault.building import contents, fact, write
 
 
-def told(vault: Vault) -> dict[str, str]:
+def problems_of(vault: Vault) -> dict[str, str]:
     return {problem.file: problem.reason for problem in vault.compare().problems}
 
 
@@ -24,14 +24,14 @@ MADE = ["pear-feb26 - Copy.md", "pear-feb26 copy.md", "pear-feb26 1.md"]
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_copy_that_a_person_made_is_told_and_what_comes_later_goes_to_the_original(vault: Vault, name: str) -> None:
+def test_a_copy_that_a_person_made_is_reported_and_what_comes_later_goes_to_the_original(vault: Vault, name: str) -> None:
     (original,) = write(vault, fact("Pear"))
     copy = vault.root / "projects" / name
     shutil.copyfile(vault.root / original, copy)
     copy.write_text(copy.read_text() + "\nSaid on the other machine.\n")
     before = copy.read_bytes()
 
-    problems = told(vault)
+    problems = problems_of(vault)
     write(vault, fact("Pear", "It bears late, and wholly otherwise than said.", evidence=3), name="chunk-2", first=5)
 
     assert problems == {f"projects/{name}": "same id as another note"}
@@ -46,7 +46,7 @@ def test_a_note_that_icloud_keeps_elsewhere_is_not_taken_for_deleted(vault: Vaul
     (vault.root / evicted).unlink()
     placeholder.write_bytes(b"bplist00")
 
-    problems = told(vault)
+    problems = problems_of(vault)
     written = write(vault, fact("Plum"))
     placeholder.unlink()
     (vault.root / evicted).write_bytes(text)
@@ -63,7 +63,7 @@ def test_a_note_that_icloud_keeps_elsewhere_is_not_taken_for_deleted(vault: Vaul
     ("one", "other"),
     [("Café.md", unicodedata.normalize("NFD", "Café.md")), ("Pear.md", "pear.md"), ("STRASSE.md", "straße.md")],
 )
-def test_names_that_another_disk_takes_for_one_are_told_and_both_stay(vault: Vault, one: str, other: str) -> None:
+def test_names_that_another_disk_takes_for_one_are_reported_and_both_stay(vault: Vault, one: str, other: str) -> None:
     (vault.root / one).write_text("# One\n")
     if (vault.root / other).exists():
         pytest.skip("this disk takes them for one itself")
@@ -71,7 +71,7 @@ def test_names_that_another_disk_takes_for_one_are_told_and_both_stay(vault: Vau
     before = contents(vault.root)
     first, second = sorted([one, other])
 
-    problems = told(vault)
+    problems = problems_of(vault)
 
     assert problems == {second: f"name differs from {first} in case or composition alone"}
     assert [vault.find(path).title for path in (one, other)] == ["One", "Other"]
@@ -85,7 +85,7 @@ def test_a_note_of_five_megabytes_is_read_and_nothing_is_added_to_it(vault: Vaul
     file.write_text(text + "x" * (MAX_NOTE_BYTES - len(text)))
     before = file.read_bytes()
 
-    problems = told(vault)
+    problems = problems_of(vault)
     write(vault, fact("Pear", "Wholly otherwise than was said before.", evidence=3), name="chunk-2", first=5)
 
     assert problems == {}
@@ -98,7 +98,7 @@ def test_a_note_that_grows_too_large_to_be_read_is_neither_deleted_nor_made_agai
     file = vault.root / path
     file.write_text(file.read_text() + "x" * MAX_NOTE_BYTES)
 
-    problems = told(vault)
+    problems = problems_of(vault)
 
     assert problems == {path: "larger than 5 MB"}
     assert write(vault, fact("Pear")) == []
@@ -123,7 +123,7 @@ def test_a_note_whose_properties_somebody_broke_is_left_to_the_letter_and_stays_
     file.write_text(whole.replace("---\n", f"---\n{BROKEN[name]}\n", 1))
     before = file.read_bytes()
 
-    problems = told(vault)
+    problems = problems_of(vault)
     again = write(vault, fact("Pear", "Wholly otherwise than was said before.", evidence=3), name="chunk-2", first=5)
     vault.mend_links()
 
@@ -139,7 +139,7 @@ def test_properties_without_an_end_are_text_like_any_other_and_the_note_stays_it
     id = vault.find(path).id
     (vault.root / path).write_text("---\ntitle: x\n\nbody\n")
 
-    assert told(vault) == {}
+    assert problems_of(vault) == {}
     assert (vault.find(path).id, vault.find(path).body) == (id, "---\ntitle: x\n\nbody")
 
 

@@ -7,14 +7,14 @@ import pytest
 from kite_memory.model.note import Entry, Note
 from kite_memory.vault.comparison import Judgement, judge, to_read
 from kite_memory.vault.files import Stamp
-from kite_memory.vault.ledger import Known
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.listing import Listing
-from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.notefile import UnreadableNote
 from tests.vault.building import note
 
 
-def known(path: str, id: str, *, size: int = 1, twin: bool = False) -> Known:
-    return Known(path=path, id=id, twin=twin, kind="fact", title=path, project="", status="accepted", size=size, mtime_ns=1)
+def known(path: str, id: str, *, size: int = 1, twin: bool = False) -> KnownFile:
+    return KnownFile(path=path, id=id, twin=twin, kind="fact", title=path, project="", status="accepted", size=size, mtime_ns=1)
 
 
 def entry(path: str, *, size: int = 1, mtime_ns: int = 1) -> Entry:
@@ -25,12 +25,12 @@ def listing(*entries: Entry) -> Listing:
     return Listing(entries=list(entries), bare=not entries, marked=bool(entries))
 
 
-def judged(before: list[Known], found: Listing, ids: dict[str, str | None] | None = None, **options: bool) -> Judgement:
+def judged(before: list[KnownFile], found: Listing, ids: dict[str, str | None] | None = None, **options: bool) -> Judgement:
     """``ids`` are of the files that had to be read; ``None`` for one that cannot be."""
-    read: dict[str, tuple[Note | Unreadable, Stamp]] = {}
+    read: dict[str, tuple[Note | UnreadableNote, Stamp]] = {}
     for one in to_read(before, found):
         id = (ids or {}).get(one.path, "")
-        content = Unreadable(path=one.path, reason="broken") if id is None else replace(note(), id=id, path=one.path)
+        content = UnreadableNote(path=one.path, reason="broken") if id is None else replace(note(), id=id, path=one.path)
         read[one.path] = (content, Stamp(size=one.size, mtime_ns=one.mtime_ns))
     return judge(before, found, read, buried_ids={"DEAD-1"}, **options)
 

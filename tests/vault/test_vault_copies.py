@@ -1,4 +1,4 @@
-"""What sync tools leave where two devices have changed one note: left alone, told, and neither a second note nor a deletion."""
+"""What sync tools leave where two devices have changed one note: left alone, reported, and neither a second note nor a deletion."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def paths(vault: Vault) -> list[str]:
 
 @whose
 @tools
-def test_a_copy_of_a_sync_tool_is_told_and_is_no_second_note(vault: Vault, name: str, whose: str) -> None:
+def test_a_copy_of_a_sync_tool_is_reported_and_is_no_second_note(vault: Vault, name: str, whose: str) -> None:
     file = noted(vault, whose)
     before = paths(vault)
     copy = copied(file, name)

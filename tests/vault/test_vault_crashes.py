@@ -12,9 +12,9 @@ from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.model.plan import Amend, Create, Skip, Supersede
 from kite_memory.model.record import Rejected
-from kite_memory.vault.folders import KernelRenames, NotSupported, Place, PlainRenames, Renames
+from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, PlainRenames, Renames
 from kite_memory.vault.keyed_notes import KeyPlace
-from kite_memory.vault.notefile import Unreadable, parse
+from kite_memory.vault.notefile import UnreadableNote, parse
 from kite_memory.vault.vault import Vault
 from tests.vault.building import (
     START,
@@ -126,7 +126,7 @@ def assert_untorn(root: Path) -> None:
     for path, data in contents(root).items():
         if path.endswith(".md") and not path.startswith((".", "templates/")) and path not in ("Home.md", "README.md"):
             found = parse(data.decode(), path, created=START, updated=START)
-            assert not isinstance(found, Unreadable), path
+            assert not isinstance(found, UnreadableNote), path
             assert found.id, path
 
 
@@ -349,13 +349,13 @@ class DyingBetween(PlainRenames):
         self._left = number
         self._claims = claims
 
-    def link(self, source: Place, target: Place) -> None:
+    def link(self, source: FolderPlace, target: FolderPlace) -> None:
         if self._claims:
             raise NotSupported
         super().link(source, target)
         self._die()
 
-    def claim(self, target: Place) -> None:
+    def claim(self, target: FolderPlace) -> None:
         super().claim(target)
         self._die()
 

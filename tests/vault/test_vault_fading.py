@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.vault.upkeep.fading import PASSING, UNSHOWN, Use, has_faded
+from kite_memory.vault.upkeep.fading import PASSING, UNSHOWN, NoteUse, has_faded
 from kite_memory.vault.upkeep.strength import is_junk, is_worth_a_line, strength
 from tests.vault.building import START, note
 
@@ -33,7 +33,7 @@ LASTING = "Pears need a second tree because they are not self-fertile"
 def test_notes_fade_by_kind(title: str, changes: dict[str, Any], days: int, faded: bool) -> None:
     made = replace(note(title), **{"origin": "assistant", **changes})
 
-    assert has_faded(made, Use(), START + timedelta(days=days)) is faded
+    assert has_faded(made, NoteUse(), START + timedelta(days=days)) is faded
 
 
 def test_what_is_of_use_or_said_again_stays_and_being_shown_keeps_what_is_not_passing() -> None:
@@ -41,8 +41,12 @@ def test_what_is_of_use_or_said_again_stays_and_being_shown_keeps_what_is_not_pa
     lately = now - timedelta(days=3)
     bug, lasting = (replace(note(title), origin="assistant") for title in (BUG, LASTING))
 
-    assert [has_faded(bug, use, now) for use in (Use(shown=lately), Use(used=lately), Use(said=lately))] == [True, False, False]
-    assert [has_faded(lasting, use, now) for use in (Use(), Use(shown=lately))] == [True, False]
+    assert [has_faded(bug, use, now) for use in (NoteUse(shown=lately), NoteUse(used=lately), NoteUse(said=lately))] == [
+        True,
+        False,
+        False,
+    ]
+    assert [has_faded(lasting, use, now) for use in (NoteUse(), NoteUse(shown=lately))] == [True, False]
 
 
 def test_a_title_that_stands_alone_is_stronger_than_a_fragment() -> None:

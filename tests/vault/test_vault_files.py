@@ -11,7 +11,7 @@ import pytest
 
 from kite_memory.errors import VaultMissing, VaultReadOnly
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Files
-from kite_memory.vault.folders import KernelRenames, NotSupported, OutsideVault, Place, PlainRenames, Renames
+from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, OutsideVault, PlainRenames, Renames
 from kite_memory.vault.wording import digest
 from tests.vault.building import contents, leftovers
 
@@ -21,7 +21,7 @@ ESCAPES = ["../x.md", "a/../../x.md", "/etc/x.md", "a//x.md", "./x.md", "a/./x.m
 class ClaimingRenames(PlainRenames):
     """A disk without hard links: a name is claimed by an empty file first."""
 
-    def link(self, source: Place, target: Place) -> None:
+    def link(self, source: FolderPlace, target: FolderPlace) -> None:
         raise NotSupported
 
 
@@ -99,7 +99,7 @@ class Interrupting(KernelRenames):
         super().__init__()
         self._doings = list(doings)
 
-    def exchange(self, one: Place, other: Place) -> None:
+    def exchange(self, one: FolderPlace, other: FolderPlace) -> None:
         if self._doings:
             self._doings.pop(0)()
         super().exchange(one, other)
@@ -413,7 +413,7 @@ def test_only_our_own_names_can_be_discarded(tmp_path: Path) -> None:
 
 def test_plain_renames_cannot_exchange() -> None:
     with contextlib.suppress(NotSupported):
-        PlainRenames().exchange(Place(folder=None, name="a"), Place(folder=None, name="b"))
+        PlainRenames().exchange(FolderPlace(folder=None, name="a"), FolderPlace(folder=None, name="b"))
         raise AssertionError("it should have said so")
 
 

@@ -10,7 +10,7 @@ import pytest
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
-from kite_memory.vault.keyed_notes import Changed, Kept, KeyPlace
+from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.ledger.schema import VERSION
 from tests.vault.building import START, TEMPLATE
@@ -39,7 +39,7 @@ def vault(tmp_path: Path, clock: Clock) -> Iterator[Vault]:
 PORT = KeyPlace(key="port", scope=Scope.PROJECT, project="orchard")
 
 
-def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> Kept:
+def keep(vault: Vault, said: str, place: KeyPlace = PORT, **given: object) -> KeptNote:
     return vault.keys.keep(place, lambda before: said, **given)  # type: ignore[arg-type]  # each test's own few
 
 
@@ -56,7 +56,7 @@ def paths(vault: Vault) -> list[str]:
     return [entry.path for entry in vault.entries()]
 
 
-def edited(vault: Vault, kept: Kept, old: str, new: str) -> None:
+def edited(vault: Vault, kept: KeptNote, old: str, new: str) -> None:
     put(vault, kept.note.path, (vault.root / kept.note.path).read_text().replace(old, new))
 
 
@@ -120,7 +120,7 @@ def test_what_is_expected_must_be_there(vault: Vault, expected: int, there: int)
     keep(vault, "80")
     keep(vault, "81")
 
-    with pytest.raises(Changed) as changed:
+    with pytest.raises(KeyConflict) as changed:
         keep(vault, "82", expected=expected)
 
     assert (changed.value.version, now(vault)) == (there, ("81", 2))
@@ -128,7 +128,7 @@ def test_what_is_expected_must_be_there(vault: Vault, expected: int, there: int)
 
 
 def test_nothing_can_be_expected_too(vault: Vault) -> None:
-    with pytest.raises(Changed) as changed:
+    with pytest.raises(KeyConflict) as changed:
         keep(vault, "80", expected=1)
 
     assert changed.value.version == 0
@@ -141,7 +141,7 @@ def test_what_its_owner_types_is_the_next_version_and_wins(vault: Vault) -> None
 
     assert now(vault) == ("443", 2)
     for expected in (None, 1):
-        with pytest.raises(Changed) as changed:
+        with pytest.raises(KeyConflict) as changed:
             keep(vault, "81", expected=expected)
         assert changed.value.version == 2
     assert now(vault) == ("443", 2)
@@ -154,7 +154,7 @@ def test_who_has_read_what_its_owner_typed_may_replace_it(vault: Vault) -> None:
     assert keep(vault, "8444").version == 4
 
 
-def test_two_edits_that_nobody_compared_are_two_versions_for_who_read_both(vault: Vault) -> None:
+def test_two_edits_that_no_one_compared_are_two_versions_for_who_read_both(vault: Vault) -> None:
     kept = keep(vault, "80")
     edited(vault, kept, "80", "443")
     first = now(vault)
@@ -170,7 +170,7 @@ def test_what_its_owner_saves_while_a_key_is_written_is_not_written_over(vault: 
         edited(vault, kept, "8080", "mine")
         return "9090"
 
-    with pytest.raises(Changed, match="edited by its owner"):
+    with pytest.raises(KeyConflict, match="edited by its owner"):
         vault.keys.keep(PORT, meanwhile)
 
     assert now(vault) == ("mine", 2)
@@ -205,7 +205,7 @@ def test_what_its_owner_deleted_is_not_there_and_its_versions_never_come_again(v
     (vault.root / kept.note.path).unlink()
 
     assert now(vault) is None
-    with pytest.raises(Changed):
+    with pytest.raises(KeyConflict):
         keep(vault, "82", expected=2)
     assert keep(vault, "82", expected=0).version == 3
 

@@ -44,7 +44,7 @@ def test_a_damaged_ledger_is_said(tmp_path: Path, content: bytes) -> None:
     assert ".trash" in damaged.value.hint
 
 
-def test_a_text_that_is_none_any_more_is_said(tmp_path: Path) -> None:
+def test_a_text_that_is_invalid_any_more_is_said(tmp_path: Path) -> None:
     """Of such damage SQLite knows nothing, and Python's error for it has no code."""
     path = tmp_path / "ledger.sqlite"
     ledger = Ledger(path)

@@ -1,4 +1,4 @@
-"""What a new note does to an older one, told without a model; and what becomes of both."""
+"""What a new note does to an older one, reported without a model; and what becomes of both."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Near, Ruling, Skip, Supersede, Surroundings
+from kite_memory.model.plan import Action, Amend, Create, Ruling, SimilarNote, Skip, Supersede, Surroundings
 from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
 from kite_memory.vault import lifecycle
-from kite_memory.vault.planning import Known, plan
+from kite_memory.vault.planning import PlanContext, plan
 from kite_memory.vault.vault import Vault
 from tests.vault.building import START, decision, drafts, fact, note
 
@@ -28,13 +28,13 @@ def old(title: str, body: str, **changes: Any) -> Note:
 
 def around(*notes: Note, cosine: float = 0.7) -> Surroundings:
     words = {word for each in notes for word in f"{each.title} {each.body}".lower().replace(".", " ").replace(",", " ").split()}
-    return Surroundings(near=tuple(Near(note=each, cosine=cosine) for each in notes), rarity=dict.fromkeys(words, 3.0))
+    return Surroundings(near=tuple(SimilarNote(note=each, cosine=cosine) for each in notes), rarity=dict.fromkeys(words, 3.0))
 
 
 def planned(
     made: Sequence[Any], *near: Note, cosine: float = 0.7, rulings: dict[tuple[str, str], Ruling] | None = None
 ) -> list[Action]:
-    return plan(made, Known(around={each.note.id: around(*near, cosine=cosine) for each in made}, rulings=rulings or {}))
+    return plan(made, PlanContext(around={each.note.id: around(*near, cosine=cosine) for each in made}, rulings=rulings or {}))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_differs_on_one_thing_is_asked_about_and_replaces_nothing(before: s
         ("Docs are built with Sphinx", "Ladders are checked by Ben"),
     ],
 )
-def test_what_only_sounds_alike_is_nobodys_question(before: str, now: str) -> None:
+def test_what_only_sounds_alike_is_no_ones_question(before: str, now: str) -> None:
     other = old(before, "")
     (made,) = drafts(fact(now, now))
 
@@ -82,7 +82,7 @@ def test_a_choice_taken_back_in_the_same_session_names_the_first() -> None:
         decision("The press runs at 55 bar after all", "The press runs at 55 bar after all.", evidence=2),
     )
 
-    one, other = plan([first, second], Known())
+    one, other = plan([first, second], PlanContext())
 
     assert isinstance(one, Create) and isinstance(other, Create)
     assert one.note.conflicts == ()
@@ -177,13 +177,13 @@ def test_what_has_changed_is_added_under_an_old_title_and_does_not_make_the_old_
     standing = replace(old("The pump", before, importance=2), evidence=evidence)
     (made,) = drafts(fact("The pump", now))
 
-    (action,) = plan([made], Known(alike=(standing,)))
+    (action,) = plan([made], PlanContext(alike=(standing,)))
 
     assert isinstance(action, Amend)
     assert now in action.addition
     assert action.importance == 0
 
-    (again,) = plan([made], Known(alike=(replace(standing, body=f"{before}\n\n{action.addition}"),)))
+    (again,) = plan([made], PlanContext(alike=(replace(standing, body=f"{before}\n\n{action.addition}"),)))
 
     assert isinstance(again, Amend)
     assert again.addition == ""
@@ -193,12 +193,12 @@ def test_what_a_person_says_again_after_it_was_replaced_holds_again() -> None:
     (made,) = drafts(fact("Frost comes late", "It does."))
     replaced = old("Frost comes late", "It does.", status=NoteStatus.SUPERSEDED, valid_until=START - timedelta(days=9))
 
-    (action,) = plan([made], Known(alike=(replaced,)))
-    (told,) = plan([replace(made, note=replace(made.note, origin="assistant"))], Known(alike=(replaced,)))
-    (earlier,) = plan([made], Known(alike=(replace(replaced, valid_until=START + timedelta(days=9)),)))
+    (action,) = plan([made], PlanContext(alike=(replaced,)))
+    (result,) = plan([replace(made, note=replace(made.note, origin="assistant"))], PlanContext(alike=(replaced,)))
+    (earlier,) = plan([made], PlanContext(alike=(replace(replaced, valid_until=START + timedelta(days=9)),)))
 
     assert isinstance(action, Create)
-    assert isinstance(told, Amend)
+    assert isinstance(result, Amend)
     assert isinstance(earlier, Amend)
 
 
@@ -220,7 +220,7 @@ def test_what_is_said_everywhere_in_the_words_of_a_branch_contradicts_it_in_noth
 def test_what_ends_or_holds_in_one_place_alone_does_not_take_in_what_stays(changes: dict[str, Any]) -> None:
     (made,) = drafts(fact("Frost comes late", "It does."))
 
-    (action,) = plan([made], Known(alike=(old("Frost comes late", "It does.", **changes),)))
+    (action,) = plan([made], PlanContext(alike=(old("Frost comes late", "It does.", **changes),)))
 
     assert isinstance(action, Create)
 
@@ -239,8 +239,8 @@ def test_what_ends_or_holds_in_one_place_alone_writes_nothing_into_what_stays(
     narrow = replace(made, note=replace(made.note, **changes))
     stays, likewise = old("Frost comes late", "It does.", status=status), old("Frost comes late", "It does.", **changes)
 
-    (action,) = plan([narrow], Known(alike=(stays,)))
-    (beside,) = plan([narrow], Known(alike=(stays, likewise)))
+    (action,) = plan([narrow], PlanContext(alike=(stays,)))
+    (beside,) = plan([narrow], PlanContext(alike=(stays, likewise)))
 
     assert isinstance(action, Create)
     assert isinstance(beside, Amend) and beside.id == likewise.id
@@ -251,9 +251,9 @@ def test_on_a_branch_a_thought_stays_turned_down_and_what_a_person_wrote_is_not_
     on_branch = replace(made, note=replace(made.note, branch="fix/press"))
     waiting = replace(on_branch, note=replace(on_branch.note, status=NoteStatus.PROPOSED))
 
-    (turned_down,) = plan([on_branch], Known(alike=(old("Frost comes late", "It does.", status=NoteStatus.REJECTED),)))
-    (written,) = plan([on_branch], Known(alike=(replace(old("Frost comes late", "It does."), id=""),)))
-    (nothing_new,) = plan([waiting], Known(alike=(old("Frost comes late", "It does."),)))
+    (turned_down,) = plan([on_branch], PlanContext(alike=(old("Frost comes late", "It does.", status=NoteStatus.REJECTED),)))
+    (written,) = plan([on_branch], PlanContext(alike=(replace(old("Frost comes late", "It does."), id=""),)))
+    (nothing_new,) = plan([waiting], PlanContext(alike=(old("Frost comes late", "It does."),)))
 
     assert [type(each) for each in (turned_down, written, nothing_new)] == [Skip, Skip, Skip]
 
@@ -263,15 +263,15 @@ def test_sessions_that_say_it_again_make_it_weigh_more() -> None:
     before = old("Frost comes late", "It does.", importance=2)
     (made,) = drafts(fact("Frost comes late", "It does."))
 
-    (action,) = plan([made], Known(alike=(replace(before, evidence=evidence),)))
-    (again,) = plan([made], Known(alike=(replace(before, evidence=(*evidence, "claude-code:s9#00000001")),)))
+    (action,) = plan([made], PlanContext(alike=(replace(before, evidence=evidence),)))
+    (again,) = plan([made], PlanContext(alike=(replace(before, evidence=(*evidence, "claude-code:s9#00000001")),)))
 
     assert isinstance(action, Amend)
     assert isinstance(again, Amend)
     assert (action.importance, again.importance) == (3, 0)
 
 
-def test_what_nobody_can_decide_stays_beside_it_and_says_so() -> None:
+def test_what_no_one_can_decide_stays_beside_it_and_says_so() -> None:
     before = old(
         "Storage layout", "Crates lie in numbered rows in the northern cellar, the newest at the door, all other ones behind it."
     )
@@ -346,7 +346,7 @@ def test_an_old_session_read_late_comes_in_as_replaced() -> None:
 def test_a_pair_that_was_decided_is_not_decided_again() -> None:
     before = old("The press runs at 40 bar", "The cider press runs at 40 bar.")
     (made,) = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."))
-    known = Known(around={made.note.id: around(before)}, settled=frozenset({(made.note.id, before.id)}))
+    known = PlanContext(around={made.note.id: around(before)}, settled=frozenset({(made.note.id, before.id)}))
 
     (action,) = plan([made], known)
 
@@ -449,7 +449,7 @@ def test_to_mute_what_was_replaced_takes_nothing_back(vault: Vault) -> None:
     assert (vault.find(older.id).superseded_by, vault.find(newer.id).supersedes) != ("", ())
 
 
-def test_nothing_is_heeded_where_nobody_changed_a_thing(vault: Vault) -> None:
+def test_nothing_is_heeded_where_no_one_changed_a_thing(vault: Vault) -> None:
     superseding(vault)
     vault.compare()
 
@@ -491,7 +491,7 @@ def test_words_of_ours_around_a_refusal_are_not_shared_with_another_note(quoted:
     assert [type(action) for action in planned([made], other, cosine=0.75)] == [Create]
 
 
-def test_a_refusal_replaces_nothing_that_nobody_has_seen() -> None:
+def test_a_refusal_replaces_nothing_that_no_one_has_seen() -> None:
     made = refused("Never retry a job in the queue, drop the retry of jobs")
     other = old("Retry a job in the queue", "Retry a job in the queue, never drop jobs.", kind=NoteKind.PREFERENCE)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.vault import links
-from kite_memory.vault.links import Resolver, find, name_entities, prose, targets, unlinked, unlisted, write
+from kite_memory.vault.links import Resolver, find, name_entities, note_prose, targets, unlinked, unlisted, write
 from tests.vault.building import note
 
 
@@ -149,7 +149,7 @@ def test_naming_entities_changes_no_word(text: str) -> None:
 def test_hostile_texts_end(text: str) -> None:
     name_entities(unlinked(text), PAGES)
 
-    assert list(prose(text)) is not None
+    assert list(note_prose(text)) is not None
 
 
 def test_links_are_followed_by_path_name_title_and_alias() -> None:

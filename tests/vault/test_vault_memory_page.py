@@ -18,7 +18,7 @@ from tests.vault.building import START, linked, orchard
 ONE, TWO = framed(["", "one"]), framed(["", "two"])
 
 
-def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
+def test_the_page_shows_concepts_decisions_preferences_and_questions() -> None:
     more = [
         linked("Plant pears instead of apples", "Because [[pears-feb26|pears]] bear frost.", kind=NoteKind.DECISION, importance=3),
         linked("Never prune pears after March", "They bleed.", kind=NoteKind.PREFERENCE),
@@ -28,8 +28,8 @@ def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
     made = page(graph([*orchard(), *(replace(each, entities=("pears",)) for each in more)]), START)
 
     assert "- [[pears-feb26|Pears]] (6 notes)" in made
-    told = "- [[plant-pears-instead-of-apples-feb26|Plant pears instead of apples]]: Because pears bear frost."
-    assert f"- **orchard**\n  {told}" in made
+    text = "- [[plant-pears-instead-of-apples-feb26|Plant pears instead of apples]]: Because pears bear frost."
+    assert f"- **orchard**\n  {text}" in made
     assert "Plant pears]]" not in made
     assert made.index("## Preferences") < made.index("## Decisions") < made.index("## Facts") < made.index("## Open questions")
 
@@ -43,7 +43,7 @@ def test_the_page_tells_concepts_decisions_preferences_and_questions() -> None:
         ("Not e`ven", "Not e …"),
     ],
 )
-def test_a_note_is_told_by_a_sentence_that_is_whole(body: str, said: str) -> None:
+def test_a_note_is_reported_by_a_sentence_that_is_whole(body: str, said: str) -> None:
     made = page(graph([linked("Rows are never planted across the slope", body, kind=NoteKind.DECISION)]), START)
 
     assert f"|Rows are never planted across the slope]]: {said}\n" in made

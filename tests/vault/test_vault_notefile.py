@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.vault import links
-from kite_memory.vault.notefile import Unreadable, body_of, parse, render, with_addition
+from kite_memory.vault.notefile import UnreadableNote, body_of, parse, render, with_addition
 from kite_memory.vault.properties import sheet_of
 from kite_memory.vault.wording import one_line, text_block
 from tests.vault.building import START, later, note
@@ -193,7 +193,7 @@ def test_what_people_type_costs_one_property_at_most(front: str, name: str, valu
 def test_broken_frontmatter_is_said_and_the_body_kept(front: str) -> None:
     found = parse(f"---\n{front}\n---\nThe body.\n", "topics/x.md", created=START, updated=START)
 
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableNote)
     assert (found.path, found.body) == ("topics/x.md", "The body.")
     assert found.reason.startswith("frontmatter")
 

@@ -49,12 +49,12 @@ def transcripts(home: Path) -> None:
     folder.mkdir(parents=True)
     for number, (asked, answered) in enumerate(SAID):
         session = f"{number}a0a0a0a-0000-4000-8000-000000000001"
-        told = Transcript(session, first=0x0A000001 + (number << 16), cwd="/home/ada/orchard")
-        told.user(asked)
-        told.assistant(answered)
-        told.user("Thanks, and why is that?")
-        told.assistant(f"In short: {answered}")
-        (folder / f"{session}.jsonl").write_bytes(told.bytes)
+        transcript = Transcript(session, first=0x0A000001 + (number << 16), cwd="/home/ada/orchard")
+        transcript.user(asked)
+        transcript.assistant(answered)
+        transcript.user("Thanks, and why is that?")
+        transcript.assistant(f"In short: {answered}")
+        (folder / f"{session}.jsonl").write_bytes(transcript.bytes)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_what_stands_alone_shares_its_name_with_nothing(opened: Any, made: Path)
         assert not pages & set(opened.front_matter_index[name].get("entities", []))
 
 
-def test_every_note_has_properties_of_the_types_that_obsidian_is_told(opened: Any) -> None:
+def test_every_note_has_properties_of_the_types_that_obsidian_is_reported(opened: Any) -> None:
     types = json.loads((TEMPLATE / ".obsidian" / "types.json").read_text())["types"]
     notes = [front for name, front in opened.front_matter_index.items() if front.get("id")]
 

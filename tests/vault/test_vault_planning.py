@@ -10,14 +10,14 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.model.plan import Action, Amend, Create, Skip
 from kite_memory.model.record import RecordItem, Rejected
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.planning import Known, Mention, plan
+from kite_memory.vault.planning import EntityMention, PlanContext, plan
 from kite_memory.vault.wording import entity_key, stem_key, title_key
 from tests.vault.building import decision, drafts, fact, record
 
 MENTIONS = {
     "postgresql": (
-        Mention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),
-        Mention(stem="vacuum-jan26", title="The vacuum runs at night"),
+        EntityMention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),
+        EntityMention(stem="vacuum-jan26", title="The vacuum runs at night"),
     )
 }
 
@@ -39,7 +39,7 @@ def existing(draft: Draft, **changes: Any) -> Note:
 def test_a_new_thought_becomes_a_note() -> None:
     (made,) = drafts(fact("Frost comes late"))
 
-    action = only(plan([made], Known()))
+    action = only(plan([made], PlanContext()))
 
     assert isinstance(action, Create)
     assert action.note == made.note
@@ -48,7 +48,9 @@ def test_a_new_thought_becomes_a_note() -> None:
 def test_what_is_written_or_part_of_another_note_is_skipped() -> None:
     written, absorbed = drafts(fact("One"), fact("Two"))
 
-    actions = plan([written, absorbed], Known(written={written.note.id: "projects/one.md"}, absorbed={absorbed.note.id: "EARLIER"}))
+    actions = plan(
+        [written, absorbed], PlanContext(written={written.note.id: "projects/one.md"}, absorbed={absorbed.note.id: "EARLIER"})
+    )
 
     assert [(type(action), action.because) for action in actions] == [
         (Skip, "already written"),
@@ -62,7 +64,7 @@ def test_what_was_deleted_stays_deleted_under_any_id() -> None:
 
     actions = plan(
         [by_id, into, by_title, elsewhere],
-        Known(
+        PlanContext(
             buried_ids=frozenset({by_id.note.id, "GONE"}),
             absorbed={into.note.id: "GONE"},
             buried_titles=frozenset({(title_key("three"), "orchard")}),
@@ -77,7 +79,7 @@ def test_a_thought_that_comes_again_adds_its_evidence_and_no_words(title: str) -
     (made,) = drafts(decision(title))
     old = existing(made, title="Pears over apples for the north field")
 
-    action = only(plan([made], Known(alike=(old,))))
+    action = only(plan([made], PlanContext(alike=(old,))))
 
     assert action == Amend(
         id="EARLIER",
@@ -93,21 +95,21 @@ def test_the_same_words_under_another_title_are_the_same_thought() -> None:
     (made,) = drafts(decision("Another title"))
     old = existing(made, title="Pears", body=made.note.body.replace("pears", "[[Pears|pears]]"))
 
-    assert isinstance(only(plan([made], Known(alike=(old,)))), Amend)
+    assert isinstance(only(plan([made], PlanContext(alike=(old,)))), Amend)
 
 
 @pytest.mark.parametrize("changes", [{"kind": NoteKind.FACT}, {"project": "meadow"}])
 def test_another_kind_or_project_is_another_thought(changes: dict[str, Any]) -> None:
     (made,) = drafts(decision())
 
-    assert isinstance(only(plan([made], Known(alike=(existing(made, **changes),)))), Create)
+    assert isinstance(only(plan([made], PlanContext(alike=(existing(made, **changes),)))), Create)
 
 
 def test_a_title_that_a_person_has_changed_is_known_by_its_alias() -> None:
     (made,) = drafts(decision())
     old = existing(made, title="What to plant", body="Rewritten by hand.")
 
-    assert isinstance(only(plan([made], Known(alike=(old,)))), Amend)
+    assert isinstance(only(plan([made], PlanContext(alike=(old,)))), Amend)
 
 
 def test_new_words_and_new_rejections_are_added_with_their_date() -> None:
@@ -116,7 +118,7 @@ def test_new_words_and_new_rejections_are_added_with_their_date() -> None:
     )
     old = existing(made, body="Decided at last.\n\n**Rejected:** Apples: no.")
 
-    action = only(plan([made], Known(alike=(old,))))
+    action = only(plan([made], PlanContext(alike=(old,))))
 
     assert isinstance(action, Amend)
     assert action.addition == f"2026-02-26: {made.note.body}\n\n> [!failure] Rejected: Plums: wasps"
@@ -125,8 +127,8 @@ def test_new_words_and_new_rejections_are_added_with_their_date() -> None:
 def test_a_superseded_note_takes_evidence_but_no_words_and_a_rejected_one_nothing() -> None:
     (made,) = drafts(decision())
 
-    superseded = only(plan([made], Known(alike=(existing(made, body="Else.", status=NoteStatus.SUPERSEDED),))))
-    rejected = only(plan([made], Known(alike=(existing(made, status=NoteStatus.REJECTED),))))
+    superseded = only(plan([made], PlanContext(alike=(existing(made, body="Else.", status=NoteStatus.SUPERSEDED),))))
+    rejected = only(plan([made], PlanContext(alike=(existing(made, status=NoteStatus.REJECTED),))))
 
     assert isinstance(superseded, Amend) and superseded.addition == ""
     assert isinstance(rejected, Skip)
@@ -137,10 +139,10 @@ def test_what_only_a_tool_says_adds_nothing_to_what_a_person_stands_by() -> None
     (repeated,) = drafts(replace(decision(), origin="tool"))
     (trusted,) = drafts(decision())
 
-    onto_accepted = only(plan([planted], Known(alike=(existing(trusted),))))
-    nothing_new = only(plan([repeated], Known(alike=(existing(trusted),))))
-    onto_proposed = only(plan([trusted], Known(alike=(existing(planted),))))
-    again = only(plan([repeated], Known(alike=(existing(repeated),))))
+    onto_accepted = only(plan([planted], PlanContext(alike=(existing(trusted),))))
+    nothing_new = only(plan([repeated], PlanContext(alike=(existing(trusted),))))
+    onto_proposed = only(plan([trusted], PlanContext(alike=(existing(planted),))))
+    again = only(plan([repeated], PlanContext(alike=(existing(repeated),))))
 
     assert isinstance(onto_accepted, Create) and onto_accepted.note.status is NoteStatus.PROPOSED
     assert isinstance(nothing_new, Skip)
@@ -151,8 +153,8 @@ def test_what_only_a_tool_says_adds_nothing_to_what_a_person_stands_by() -> None
 def test_a_persons_own_note_is_only_compared_by_its_words() -> None:
     (made,) = drafts(decision())
 
-    same = only(plan([made], Known(alike=(existing(made, id=""),))))
-    other = only(plan([made], Known(alike=(existing(made, id="", body="My own words."),))))
+    same = only(plan([made], PlanContext(alike=(existing(made, id=""),))))
+    other = only(plan([made], PlanContext(alike=(existing(made, id="", body="My own words."),))))
 
     assert isinstance(same, Skip)
     assert isinstance(other, Create)
@@ -161,7 +163,7 @@ def test_a_persons_own_note_is_only_compared_by_its_words() -> None:
 def test_two_items_of_one_record_that_say_the_same_are_one_note() -> None:
     first, second = drafts(fact("Frost"), fact("Frost!", "Frost, as everybody knows.", evidence=3))
 
-    create, amend = plan([first, second], Known())
+    create, amend = plan([first, second], PlanContext())
 
     assert isinstance(create, Create) and isinstance(amend, Amend)
     assert (amend.id, amend.evidence, amend.absorbs) == (first.note.id, second.note.evidence, second.note.id)
@@ -173,13 +175,13 @@ def test_names_are_unique_in_the_whole_vault() -> None:
     )
     taken = frozenset({stem_key("frost-feb26")})
 
-    notes = created(plan(made, Known(taken=taken)))
+    notes = created(plan(made, PlanContext(taken=taken)))
 
     assert [note.path for note in notes] == ["projects/frost-feb26-2.md", "decisions/frost-feb26-3.md"]
 
 
 def test_an_entity_of_one_note_is_plain_text() -> None:
-    (note,) = created(plan(drafts(fact("T", "About PostgreSQL.", entities=["PostgreSQL"])), Known()))
+    (note,) = created(plan(drafts(fact("T", "About PostgreSQL.", entities=["PostgreSQL"])), PlanContext()))
 
     assert (note.body, note.links, note.entities) == ("About PostgreSQL.", (), ("PostgreSQL",))
 
@@ -193,7 +195,7 @@ def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -
         fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On postgresql.", entities=["postgresql"])
     )
 
-    page, one, two = created(plan(made, Known(mentions=MENTIONS)))
+    page, one, two = created(plan(made, PlanContext(mentions=MENTIONS)))
 
     assert (page.path, page.kind, page.title, page.scope) == ("topics/PostgreSQL.md", NoteKind.ENTITY, "PostgreSQL", Scope.GLOBAL)
     assert page.aliases == ("postgresql",)
@@ -204,29 +206,29 @@ def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -
 def test_what_only_one_session_speaks_of_has_no_page_however_often() -> None:
     made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]))
 
-    assert [note.title for note in created(plan(made, Known(mentions=MENTIONS)))] == ["One", "Two"]
+    assert [note.title for note in created(plan(made, PlanContext(mentions=MENTIONS)))] == ["One", "Two"]
 
 
 @pytest.mark.parametrize("name", ["main", "Session", "test", "--force", "git push origin", "config.py", "feature/pears"])
 def test_a_name_that_could_mean_anything_has_no_page(name: str) -> None:
     made = of_two_sessions(fact("One", entities=[name]), fact("Two", entities=[name]))
 
-    assert [note.title for note in created(plan(made, Known()))] == ["One", "Two"]
+    assert [note.title for note in created(plan(made, PlanContext()))] == ["One", "Two"]
 
 
 def test_a_branch_has_no_page_whatever_it_is_called() -> None:
     made = of_two_sessions(fact("One", entities=["orchard-pears"]), fact("Two", entities=["orchard-pears"]))
     on_it = [replace(each, note=replace(each.note, branch="orchard-pears")) for each in made]
 
-    assert [note.title for note in created(plan(on_it, Known()))] == ["One", "Two"]
-    known = Known(mentions={"orchard-pears": (Mention(stem="a", title="orchard-pears is a branch"),)})
+    assert [note.title for note in created(plan(on_it, PlanContext()))] == ["One", "Two"]
+    known = PlanContext(mentions={"orchard-pears": (EntityMention(stem="a", title="orchard-pears is a branch"),)})
     assert len(created(plan(made, known))) == 3
 
 
 def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
 
-    page, two = created(plan(made, Known(mentions=MENTIONS, elsewhere=frozenset({"postgresql"}))))
+    page, two = created(plan(made, PlanContext(mentions=MENTIONS, elsewhere=frozenset({"postgresql"}))))
 
     assert page.body == "**Related:** [[queue-jan26|PostgreSQL holds the queue]], [[vacuum-jan26|The vacuum runs at night]]"
     assert two.body == "About [[PostgreSQL]]."
@@ -235,12 +237,12 @@ def test_a_page_links_to_the_earlier_note_whose_text_stays_as_it_is() -> None:
 def test_a_page_names_what_says_most_of_its_matter_first() -> None:
     made = drafts(fact("Two", "It was hot.", entities=["PostgreSQL"]))
     several = (
-        Mention(stem="vacuum-jan26", title="The vacuum runs at night"),
-        Mention(stem="rows-jan26", title="Rows over files in PostgreSQL", kind=NoteKind.DECISION),
-        Mention(stem="queue-jan26", title="PostgreSQL holds the queue"),
+        EntityMention(stem="vacuum-jan26", title="The vacuum runs at night"),
+        EntityMention(stem="rows-jan26", title="Rows over files in PostgreSQL", kind=NoteKind.DECISION),
+        EntityMention(stem="queue-jan26", title="PostgreSQL holds the queue"),
     )
 
-    page, _ = created(plan(made, Known(mentions={"postgresql": several}, elsewhere=frozenset({"postgresql"}))))
+    page, _ = created(plan(made, PlanContext(mentions={"postgresql": several}, elsewhere=frozenset({"postgresql"}))))
 
     assert page.links == ("queue-jan26", "rows-jan26", "vacuum-jan26")
 
@@ -248,31 +250,31 @@ def test_a_page_names_what_says_most_of_its_matter_first() -> None:
 @pytest.mark.parametrize(
     ("mentions", "rejected"),
     [
-        ({"postgresql": (Mention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),)}, ""),
-        ({"postgresql": (Mention(stem="a", title="Slow nights"), Mention(stem="b", title="Slow days"))}, ""),
+        ({"postgresql": (EntityMention(stem="queue-jan26", title="PostgreSQL holds the queue", kind=NoteKind.DECISION),)}, ""),
+        ({"postgresql": (EntityMention(stem="a", title="Slow nights"), EntityMention(stem="b", title="Slow days"))}, ""),
         (None, "PostgreSQL"),
     ],
     ids=["two notes", "nothing to say", "turned down"],
 )
-def test_what_has_no_page(mentions: dict[str, tuple[Mention, ...]] | None, rejected: str) -> None:
+def test_what_has_no_page(mentions: dict[str, tuple[EntityMention, ...]] | None, rejected: str) -> None:
     turned_down = [Rejected(alternative=rejected, reason="")] if rejected else []
     made = drafts(decision("Two", "Of it.", entities=["PostgreSQL"], rejected=turned_down))
 
-    known = Known(mentions=MENTIONS if mentions is None else mentions, elsewhere=frozenset({"postgresql"}))
+    known = PlanContext(mentions=MENTIONS if mentions is None else mentions, elsewhere=frozenset({"postgresql"}))
     assert [note.title for note in created(plan(made, known))] == ["Two"]
 
 
 def test_a_page_that_is_there_is_linked_to_and_not_made_again() -> None:
     made = drafts(fact("Two", "About C# in the code.", entities=["C#"]))
 
-    (two,) = created(plan(made, Known(pages={entity_key("C#"): "c-123456"})))
+    (two,) = created(plan(made, PlanContext(pages={entity_key("C#"): "c-123456"})))
 
     assert two.body == "About [[c-123456|C#]] in the code."
 
 
 def test_a_page_that_was_deleted_is_not_made_again() -> None:
     made = drafts(fact("Two", "About PostgreSQL.", entities=["PostgreSQL"]))
-    known = Known(
+    known = PlanContext(
         mentions=MENTIONS,
         elsewhere=frozenset({"postgresql"}),
         buried_titles=frozenset({("postgresql", "")}),
@@ -286,7 +288,7 @@ def test_a_page_that_was_deleted_is_not_made_again() -> None:
 def test_a_shared_name_that_the_text_lacks_is_listed_below_it() -> None:
     made = drafts(fact("Two", "About the database.", entities=["PostgreSQL"]))
 
-    (two,) = created(plan(made, Known(pages={"postgresql": "PostgreSQL"})))
+    (two,) = created(plan(made, PlanContext(pages={"postgresql": "PostgreSQL"})))
 
     assert two.body == "About the database.\n\n**Related:** [[PostgreSQL]]"
 
@@ -294,19 +296,19 @@ def test_a_shared_name_that_the_text_lacks_is_listed_below_it() -> None:
 def test_people_have_their_pages_among_people() -> None:
     made = of_two_sessions(fact("One", "Ada knows.", entities=["person:Ada"]), fact("Two", "Ask Ada.", entities=["Ada"]))
 
-    assert created(plan(made, Known()))[0].path == "people/Ada.md"
+    assert created(plan(made, PlanContext()))[0].path == "people/Ada.md"
 
 
 def test_a_page_for_what_only_tools_speak_of_waits_for_a_person() -> None:
     one, two = (replace(fact(title, entities=["Evil"]), origin="tool") for title in ("One", "Two"))
 
-    assert created(plan(of_two_sessions(one, two), Known()))[0].status is NoteStatus.PROPOSED
+    assert created(plan(of_two_sessions(one, two), PlanContext()))[0].status is NoteStatus.PROPOSED
 
 
 def test_skipped_drafts_make_no_pages() -> None:
     made = of_two_sessions(fact("One", entities=["PostgreSQL"]), fact("Two", entities=["PostgreSQL"]))
 
-    (two,) = created(plan(made, Known(buried_ids=frozenset({made[0].note.id}))))
+    (two,) = created(plan(made, PlanContext(buried_ids=frozenset({made[0].note.id}))))
 
     assert two.title == "Two"
 
@@ -315,7 +317,7 @@ def test_rejected_alternatives_are_named_with_their_reason() -> None:
     rejected = [Rejected(alternative="Apples", reason="they bloom early"), Rejected(alternative="Plums", reason="")]
     made = drafts(decision(rejected=rejected))
 
-    (note,) = created(plan(made, Known(pages={"apples": "Apples"})))
+    (note,) = created(plan(made, PlanContext(pages={"apples": "Apples"})))
 
     assert note.body == (
         "You chose pears over [[Apples|apples]] for the north field because frost comes late there.\n\n"
@@ -325,7 +327,7 @@ def test_rejected_alternatives_are_named_with_their_reason() -> None:
 
 def test_siblings_are_linked_by_the_names_they_really_have() -> None:
     made = drafts(fact("One"), fact("Two"), fact("Three"))
-    known = Known(written={made[0].note.id: "topics/renamed by hand.md"}, taken=frozenset({"two-feb26"}))
+    known = PlanContext(written={made[0].note.id: "topics/renamed by hand.md"}, taken=frozenset({"two-feb26"}))
 
     actions = plan(made, known)
 
@@ -340,7 +342,9 @@ def test_every_link_leads_to_a_note_that_is_there_or_comes_earlier() -> None:
     there: set[str] = {"old-jan26"}
 
     made = [*drafts(*items[:6]), *drafts(*items[6:], name="chunk-2", session="5e55-0002")]
-    for note in created(plan(made, Known(mentions={"a/b": (Mention(stem="old-jan26"),)}, elsewhere=frozenset({"a/b"})))):
+    for note in created(
+        plan(made, PlanContext(mentions={"a/b": (EntityMention(stem="old-jan26"),)}, elsewhere=frozenset({"a/b"})))
+    ):
         assert set(note.links) <= there
         there.add(PurePosixPath(note.path).stem)
 
@@ -349,11 +353,11 @@ def test_evidence_does_not_grow_without_end() -> None:
     (made,) = drafts(decision())
     full = existing(made, evidence=tuple(f"claude-code:s#{number:08x}" for number in range(50)))
 
-    action = only(plan([made], Known(alike=(full,))))
+    action = only(plan([made], PlanContext(alike=(full,))))
 
     assert isinstance(action, Amend) and action.evidence == ()
 
 
 def test_an_empty_record_plans_nothing() -> None:
-    assert plan([], Known()) == []
+    assert plan([], PlanContext()) == []
     assert record().items() == ()

@@ -8,7 +8,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.properties import MAX_BYTES, PropertiesHandler, Raw, Refused, entry, load, sheet_of, with_properties
+from kite_memory.vault.properties import (
+    MAX_BYTES,
+    InvalidFrontmatter,
+    PropertiesHandler,
+    Raw,
+    entry,
+    load,
+    sheet_of,
+    with_properties,
+)
 from kite_memory.vault.wording import one_line
 
 HOSTILE = [
@@ -58,7 +67,7 @@ HARMLESS = {"a huge number", "base sixty"}
     "front", [BOMBS[name] for name in BOMBS if name not in HARMLESS], ids=[n for n in BOMBS if n not in HARMLESS]
 )
 def test_frontmatter_beyond_lists_of_properties_is_refused(front: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidFrontmatter):
         load(front)
 
 
@@ -74,7 +83,7 @@ def test_a_bomb_costs_next_to_nothing(name: str) -> None:
     tracemalloc.start()
     try:
         load(BOMBS[name])
-    except Refused:
+    except InvalidFrontmatter:
         pass
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -242,7 +251,7 @@ def test_no_scribble_raises_anything_else_and_a_change_never_loses_the_body(fron
     text = f"---\n{front}\n---\nthe body"
     try:
         load(sheet_of(text).yaml)
-    except Refused:
+    except InvalidFrontmatter:
         pass
 
     changed = with_properties(text, {"status": "muted"})
@@ -254,7 +263,7 @@ def test_frontmatter_of_just_under_the_limit_is_read() -> None:
     front = "a: " + "x" * (MAX_BYTES - 3)
 
     assert len(str(load(front)["a"])) == MAX_BYTES - 3
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidFrontmatter):
         load(front + "x")
 
 
@@ -267,6 +276,6 @@ def test_a_name_given_twice_has_its_last_value_and_can_be_changed() -> None:
 
 @pytest.mark.parametrize("name", ["laughing aliases", "a python object", "deep closed lists", "a list"])
 def test_a_yaml_without_libyaml_refuses_the_same(name: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidFrontmatter):
         load(BOMBS[name], loader=yaml.SafeLoader)
     assert load("a: 007\nb: [x, 'y']", loader=yaml.SafeLoader) == {"a": "007", "b": ["x", "y"]}

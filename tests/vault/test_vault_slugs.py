@@ -48,7 +48,7 @@ def test_any_title_at_all_gives_a_plain_slug(title: str) -> None:
         ("word " * 30, "word-word-word-word-word-word-word-word-word"),
     ],
 )
-def test_a_title_can_be_told_from_its_slug(title: str, expected: str) -> None:
+def test_a_title_can_be_distinguished_from_its_slug(title: str, expected: str) -> None:
     assert slug(title) == expected
 
 

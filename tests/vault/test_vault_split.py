@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.vault.notefile import render
-from kite_memory.vault.upkeep.split import Division, Part, division, notes, remainder
+from kite_memory.vault.upkeep.split import Division, NotePart, division, notes, remainder
 from tests.vault.building import START
 
 WHOLE = Note(
@@ -39,8 +39,8 @@ SAID = (
             Division(
                 opening="Of trees.",
                 parts=(
-                    Part(heading="Pears on quince stock", text="They drown.\n\n### Why\n\nFloods."),
-                    Part(heading="Gate", text="At Marcheweg."),
+                    NotePart(heading="Pears on quince stock", text="They drown.\n\n### Why\n\nFloods."),
+                    NotePart(heading="Gate", text="At Marcheweg."),
                 ),
                 closing="**Related:** [[pears]]",
             ),
@@ -50,13 +50,13 @@ SAID = (
         ("```\n## not\n\na\n\n## one\n\nb\n```", None),
         (
             "# All\n\n## A ##\na\n## B\n\n## C\nc",
-            Division(opening="# All", parts=(Part(heading="A", text="a\n## B"), Part(heading="C", text="c"))),
+            Division(opening="# All", parts=(NotePart(heading="A", text="a\n## B"), NotePart(heading="C", text="c"))),
         ),
         (
             "## Why C#\na\n## F# \t##  \nb\n## #\nc",
             Division(
                 opening="",
-                parts=(Part(heading="Why C#", text="a"), Part(heading="F#", text="b"), Part(heading="#", text="c")),
+                parts=(NotePart(heading="Why C#", text="a"), NotePart(heading="F#", text="b"), NotePart(heading="#", text="c")),
             ),
         ),
     ],
@@ -76,8 +76,10 @@ def test_no_line_is_lost_and_none_is_said_twice(lines: list[str]) -> None:
 
     if divided is not None:
         again = [divided.opening, *(each for part in divided.parts for each in (part.heading, part.text)), divided.closing]
-        told = [line for text in again for line in text.split("\n") if line.strip()]
-        assert sorted(line.lstrip("# ") for line in told) == sorted(line.lstrip("# ") for line in body.split("\n") if line.strip())
+        listed = [line for text in again for line in text.split("\n") if line.strip()]
+        assert sorted(line.lstrip("# ") for line in listed) == sorted(
+            line.lstrip("# ") for line in body.split("\n") if line.strip()
+        )
 
 
 def test_what_held_for_the_whole_holds_for_its_parts() -> None:
@@ -101,7 +103,7 @@ SENTENCE = "Where the pears stand that were grafted on quince stock in the wet s
     "headings", [("Gate", "Well"), ("g" * 70, "w" * 70), ("g" * 100, "w" * 100), (SENTENCE, f"{SENTENCE}, too")]
 )
 def test_every_heading_is_whole_in_the_title_of_its_part_or_above_its_text(whole: str, headings: tuple[str, str]) -> None:
-    divided = Division(opening="", parts=tuple(Part(heading=heading, text="Said.") for heading in headings))
+    divided = Division(opening="", parts=tuple(NotePart(heading=heading, text="Said.") for heading in headings))
 
     made = notes(replace(WHOLE, title=whole), divided)
 
@@ -112,21 +114,23 @@ def test_every_heading_is_whole_in_the_title_of_its_part_or_above_its_text(whole
 
 
 def test_a_short_heading_stands_behind_as_much_of_the_title_as_there_is_room_for() -> None:
-    (part,) = notes(replace(WHOLE, title=SENTENCE), Division(opening="", parts=(Part(heading="Gate", text="At Marcheweg."),)))
+    (part,) = notes(replace(WHOLE, title=SENTENCE), Division(opening="", parts=(NotePart(heading="Gate", text="At Marcheweg."),)))
 
     assert part.title == "Where the pears stand that were grafted on quince stock in the wet spring after…: Gate"
     assert part.body.startswith("At Marcheweg.")
 
 
 def test_a_link_in_a_heading_is_a_link_in_the_part() -> None:
-    (part,) = notes(WHOLE, Division(opening="", parts=(Part(heading="After [[Future Plan|the plan]]", text="Gate."),)))
+    (part,) = notes(WHOLE, Division(opening="", parts=(NotePart(heading="After [[Future Plan|the plan]]", text="Gate."),)))
 
     assert part.title == "After the plan"
     assert part.body.startswith("# After [[Future Plan|the plan]]\n\nGate.")
 
 
 def test_a_whole_that_no_link_can_name_is_named_by_none() -> None:
-    (part,) = notes(replace(WHOLE, path="C# tabs.md"), Division(opening="", parts=(Part(heading="Gate", text="At Marcheweg."),)))
+    (part,) = notes(
+        replace(WHOLE, path="C# tabs.md"), Division(opening="", parts=(NotePart(heading="Gate", text="At Marcheweg."),))
+    )
 
     assert part.body == "At Marcheweg."
 

@@ -23,7 +23,7 @@ def prepared() -> Iterator[Path]:
 
 @pytest.mark.parametrize("batch", range(ALL // 20 // IN_A_BATCH))
 def test_a_person_and_the_daemon_at_one_vault(prepared: Path, batch: int) -> None:
-    wrong = {number: told for number in range(batch * IN_A_BATCH, (batch + 1) * IN_A_BATCH) if (told := sit(prepared, number))}
+    wrong = {number: result for number in range(batch * IN_A_BATCH, (batch + 1) * IN_A_BATCH) if (result := sit(prepared, number))}
 
     assert wrong == {}
 

@@ -725,7 +725,7 @@ def test_links_to_a_deleted_note_go_where_the_text_is_ours(vault: Vault) -> None
     assert [(one.path, one.ours) for one in vault.unresolved_links()] == [(three, False)]
 
 
-def test_whoever_notices_a_deletion_there_are_links_to_mend_until_they_are_mended(vault: Vault) -> None:
+def test_anyone_who_notices_a_deletion_there_are_links_to_mend_until_they_are_mended(vault: Vault) -> None:
     one, two = write(vault, fact("One"), fact("Two"))
     (vault.root / one).unlink()
     assert vault.called(one) is None
@@ -1000,7 +1000,7 @@ def test_nothing_and_too_much_cannot_be_remembered(vault: Vault, text: str) -> N
     assert paths(vault) == []
 
 
-def test_a_forgotten_note_lies_in_the_trash_and_stays_away(vault: Vault) -> None:
+def test_a_forgotten_note_is_in_the_trash_and_stays_away(vault: Vault) -> None:
     one, two = write(vault, fact("One"), fact("Two"))
     text = (vault.root / one).read_bytes()
 

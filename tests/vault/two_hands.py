@@ -153,7 +153,7 @@ class Sitting:
         self.copied: Counter[str] = Counter()
         self.binned: list[str] = []
         self.stale: tuple[str, str] | None = None
-        self.told: list[str] = []
+        self.steps: list[str] = []
         self._marks = 0
         self._nested = False
         self.daemon.during = self._meanwhile
@@ -164,7 +164,7 @@ class Sitting:
             return
         self._nested = True
         if "swap" in doing and self.dice.random() < 0.1:
-            self.told.append(f"person saves_everything before: {doing}")
+            self.steps.append(f"person saves_everything before: {doing}")
             self.saves_everything()
         elif self.dice.random() < 0.06:
             self.acts(doing)
@@ -172,12 +172,12 @@ class Sitting:
 
     def acts(self, before: str = "") -> None:
         act = self.dice.choice(self.MAY_DO)
-        self.told.append(f"person {act.__name__}" + (f" before: {before}" if before else ""))
+        self.steps.append(f"person {act.__name__}" + (f" before: {before}" if before else ""))
         act(self)
 
     def daemon_acts(self) -> None:
         act = self.daemon.dice.choice(Daemon.DOES)
-        self.told.append(f"daemon {act.__name__}")
+        self.steps.append(f"daemon {act.__name__}")
         act(self.daemon)
         for trashed in sorted(self.daemon.forgotten):
             self._has_lost(self._ids(self._bytes(trashed)))
@@ -263,7 +263,7 @@ class Sitting:
         if ids & {id for path in self.person.notes() for id in self._ids(self._bytes(path))}:
             return
         self._changes_to_disk_are_seen()
-        if self.person.renames(trashed, f"back {len(self.told)}.md"):
+        if self.person.renames(trashed, f"back {len(self.steps)}.md"):
             self.gone -= ids
 
     def copies(self) -> None:
@@ -434,7 +434,7 @@ def sit(
             before_the_end(sitting)
             sitting.ends()
             wrong += sitting.wrongs()
-            return [*wrong, *sitting.told] if wrong else []
+            return [*wrong, *sitting.steps] if wrong else []
         finally:
             sitting.daemon.close()
     finally:
@@ -442,7 +442,7 @@ def sit(
 
 
 def _other_daemon(folder: Path, number: int) -> int:
-    """Deletes nothing: nobody could say afterwards whether the person had saved a note before it went, or after."""
+    """Deletes nothing: no one could say afterwards whether the person had saved a note before it went, or after."""
     if child := os.fork():
         return child
     status = 70

@@ -14,7 +14,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def note(number: int, body: str, **more: str) -> dict[str, Any]:
     path = f"projects/note-{number}.md"
-    told = {
+    fields = {
         "id": f"ID{number}",
         "path": path,
         "kind": "fact",
@@ -22,10 +22,10 @@ def note(number: int, body: str, **more: str) -> dict[str, Any]:
         "project": "orchard",
         "status": "accepted",
     }
-    return {**told, "created": f"2026-02-{number + 1:02}T12:00:00+00:00", "body": body, "links": 1, **more}
+    return {**fields, "created": f"2026-02-{number + 1:02}T12:00:00+00:00", "body": body, "links": 1, **more}
 
 
-def made(*notes: dict[str, Any]) -> tuple[module.Document, str]:
+def made(*notes: dict[str, Any]) -> tuple[module.ExportedPage, str]:
     arrows = [{"from": notes[0]["path"], "to": notes[-1]["path"]}]
     session = {
         "id": "5e55", "provider": "codex", "project": "orchard", "title": HOSTILE, "opening": "",

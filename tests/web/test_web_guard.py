@@ -1,4 +1,4 @@
-"""Who is let in: the browser that opened the link, and nobody else on this machine or behind another page."""
+"""Who is let in: the browser that opened the link, and no one else on this machine or behind another page."""
 
 import pytest
 from hypothesis import given

@@ -70,22 +70,22 @@ def test_notes_are_found_and_filtered(site: Site) -> None:
     assert "PostgreSQL over SQLite" not in decisions
 
 
-def test_a_session_is_told_with_its_failures_and_their_fixes(site: Site, services: Services) -> None:
+def test_a_session_is_reported_with_its_failures_and_their_fixes(site: Site, services: Services) -> None:
     session = services.operations.perform("timeline", {"limit": 1})["sessions"][0]
 
-    told = site.get(f"/session?name={session['provider']}:{session['id']}&only=failures").text
+    text = site.get(f"/session?name={session['provider']}:{session['id']}&only=failures").text
 
-    assert "TimeoutError: database is locked" in told
-    assert 'class="fix"' in told
+    assert "TimeoutError: database is locked" in text
+    assert 'class="fix"' in text
 
 
-def test_every_injection_is_told_with_its_reason_and_outcome(site: Site) -> None:
-    told = site.get("/said").text
+def test_every_injection_is_reported_with_its_reason_and_outcome(site: Site) -> None:
+    text = site.get("/said").text
 
-    assert "which database does the job queue use?" in told
-    assert "found by meaning and by words" in told
-    assert "used" in told
-    assert f'value="{note_id(0)}"' in told  # to be muted there
+    assert "which database does the job queue use?" in text
+    assert "found by meaning and by words" in text
+    assert "used" in text
+    assert f'value="{note_id(0)}"' in text  # to be muted there
 
 
 def test_the_graph_can_be_walked(site: Site) -> None:

@@ -88,7 +88,7 @@ def test_a_model_that_was_asked_for_but_has_no_key_answers_nothing_and_says_so(t
     assert judge_of(config, kept, outbox) is None
 
 
-def test_nobody_judges_where_that_is_off(tmp_path: Path, outbox: Outbox) -> None:
+def test_no_one_judges_where_that_is_off(tmp_path: Path, outbox: Outbox) -> None:
     assert judge_of(config_for(tmp_path, judge="off"), keys_with(tmp_path, **ANTHROPIC), outbox) is None
 
 

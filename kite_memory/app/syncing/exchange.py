@@ -10,7 +10,7 @@ from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.session_context import NoteIndexer
-from kite_memory.app.syncing.notes import Changes, SyncedNotes
+from kite_memory.app.syncing.notes import AppliedVersions, SyncedNotes
 from kite_memory.distill.chunking import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
@@ -27,7 +27,7 @@ from kite_memory.sync.state import NAME, SyncState
 from kite_memory.system.locks import WriterLock
 from kite_memory.timeline.exchange import ELSEWHERE, Since
 from kite_memory.timeline.store import Timeline
-from kite_memory.timeline.tombstones import Line
+from kite_memory.timeline.tombstones import ForgottenLine
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ _STRANGE = "is not whole, or was not signed with this key: it is tried again, an
 
 
 @dataclass(slots=True, kw_only=True)
-class _Told:
+class _Counts:
     """Counts for the answer."""
 
     notes: int = 0
@@ -56,9 +56,9 @@ class _Round:
     state: SyncState
     key: SyncKey
     folder: SharedFolder
-    came: _Told = field(default_factory=_Told)
-    went: _Told = field(default_factory=_Told)
-    changes: Changes = field(default_factory=Changes)
+    came: _Counts = field(default_factory=_Counts)
+    went: _Counts = field(default_factory=_Counts)
+    changes: AppliedVersions = field(default_factory=AppliedVersions)
     held_back: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     erased: bool = False
@@ -318,7 +318,7 @@ class Syncing:
         known = {line.id: blank for line, blank in self._timeline.forgotten()}
         new = [row for row in rows if row.blank > known.get(row.event, -1)]
         for blank in (False, True):
-            lines = [Line(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
+            lines = [ForgottenLine(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
             if lines:
                 self._forgetting.forget_lines(lines, blank=blank)
                 under_way.erased |= blank
@@ -386,11 +386,11 @@ class Syncing:
             self._send(under_way, batch)
 
     def _write_uptake(self, under_way: _Round) -> None:
-        told = under_way.state.told_uptake()
+        sent = under_way.state.sent_uptake()
         rows: list[Row] = [
             UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
             for note, each in self._memory.own_tallies().items()
-            if told.get(note) != (each.shown, each.used, each.ignored) and not note.startswith("team:")
+            if sent.get(note) != (each.shown, each.used, each.ignored) and not note.startswith("team:")
         ]
         for batch in batches(rows):
             self._send(under_way, batch)
@@ -436,18 +436,18 @@ class Syncing:
             under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
         return self._answer(under_way, target, made=False)
 
-    def _count(self, rows: list[Row], told: _Told) -> None:
+    def _count(self, rows: list[Row], counts: _Counts) -> None:
         for row in rows:
             match row:
                 case NoteRow(version=version):
-                    told.notes += not version.gone
-                    told.gone += bool(version.gone)
+                    counts.notes += not version.gone
+                    counts.gone += bool(version.gone)
                 case EventsRow(events=events):
-                    told.events += len(events)
+                    counts.events += len(events)
                 case ForgottenRow():
-                    told.forgotten += 1
+                    counts.forgotten += 1
                 case UptakeRow():
-                    told.uptake += 1
+                    counts.uptake += 1
 
     def _answer(self, under_way: _Round, target: str, *, made: bool) -> Json:
         came, changes = under_way.came, under_way.changes

@@ -8,14 +8,14 @@ from datetime import datetime
 from kite_memory.errors import KiteError
 from kite_memory.redaction import redact
 from kite_memory.sync.rows import NoteRow
-from kite_memory.sync.state import Held, SyncState
-from kite_memory.sync.versions import NO_PATH, PATH_KEY, Version, changed, copy_path, merge, renamed
+from kite_memory.sync.state import HeldNote, SyncState
+from kite_memory.sync.versions import NO_PATH, PATH_KEY, NoteVersion, changed, copy_path, merge, renamed
 from kite_memory.vault import Vault
 from kite_memory.vault.shared_files import Grave, SharedFile, content_digest
 
 
 @dataclass(slots=True, kw_only=True)
-class Changes:
+class AppliedVersions:
     """What came of the others' notes. All are paths, except for counts; ``left`` could not be written and is tried again."""
 
     written: set[str] = field(default_factory=set)
@@ -57,7 +57,7 @@ class SyncedNotes:
                 if id not in held and id not in seen:
                     self._notice_absence(_unknown(id, NO_PATH, 0.0))
 
-    def _notice_file(self, file: SharedFile, key: str, before: Held | None) -> None:
+    def _notice_file(self, file: SharedFile, key: str, before: HeldNote | None) -> None:
         if (text := self._files.text(file.path)) is None:
             return
         digest, at, path = content_digest(text), max(file.mtime_ns / 1e9, 0.0), _composed(file.path)
@@ -74,28 +74,28 @@ class SyncedNotes:
                 version = renamed(version, path, self._clock().timestamp())
         version = replace(version, ours=ours, titles=(), project=file.project)
         sent = before is not None and before.sent and replace(version, ours=before.version.ours) == before.version
-        self._state.keep(Held(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
+        self._state.keep(HeldNote(version=version, here=file.path, size=file.size, mtime_ns=file.mtime_ns, sent=sent))
 
-    def _notice_absence(self, before: Version) -> None:
+    def _notice_absence(self, before: NoteVersion) -> None:
         grave = self._files.grave(before.key)
         version = self._changed(before, self._clock().timestamp(), "", gone="removed" if grave is None else "forgotten")
         if grave is not None:
             version = replace(version, path=NO_PATH, project=grave.project, titles=grave.titles, ours=False)
-        self._state.keep(Held(version=version, here=""))
+        self._state.keep(HeldNote(version=version, here=""))
 
-    def _changed(self, version: Version, at: float, digest: str, **gone: object) -> Version:
+    def _changed(self, version: NoteVersion, at: float, digest: str, **gone: object) -> NoteVersion:
         count = self._state.number("count") + 1
         self._state.set("count", str(count))
         return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, **gone)  # type: ignore[arg-type]
 
-    def apply(self, row: NoteRow, changes: Changes) -> None:
+    def apply(self, row: NoteRow, changes: AppliedVersions) -> None:
         """Carry out what another machine says of a note. Doing so twice has the effect of once."""
         for _ in range(_ATTEMPTS):
             if self._try(row, changes):
                 return
         changes.left.append(f"{row.version.path}: it is being changed, or may not be written")
 
-    def _try(self, row: NoteRow, changes: Changes) -> bool:
+    def _try(self, row: NoteRow, changes: AppliedVersions) -> bool:
         """Return whether the version, or that it cannot be had, is settled; if not, the file has just been changed here."""
         there = row.version
         before = self._state.note(there.key)
@@ -118,10 +118,10 @@ class SyncedNotes:
             return False
         size, mtime_ns = self._files.stamp(here) if here else (-1, -1)
         with self._state.changing():
-            self._state.keep(Held(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=version == there))
+            self._state.keep(HeldNote(version=version, here=here, size=size, mtime_ns=mtime_ns, sent=version == there))
         return True
 
-    def _notice_again(self, before: Held | None) -> None:
+    def _notice_again(self, before: HeldNote | None) -> None:
         """Record what a file holds that was changed since `notice`."""
         if before is not None:
             id = "" if before.version.key.startswith(PATH_KEY) else before.version.key
@@ -130,7 +130,7 @@ class SyncedNotes:
             with self._state.changing():
                 self._notice_file(file, before.version.key, before)
 
-    def _carry_out(self, version: Version, text: str, before: Held | None, changes: Changes) -> str | None:
+    def _carry_out(self, version: NoteVersion, text: str, before: HeldNote | None, changes: AppliedVersions) -> str | None:
         """Make the vault hold the version; return its file's path, empty if it is gone, ``None`` if that cannot be done now."""
         here = before.here if before is not None else ""
         if version.gone:
@@ -155,7 +155,7 @@ class SyncedNotes:
             here = moved
         return here
 
-    def _remove(self, version: Version, before: Held | None, changes: Changes) -> None:
+    def _remove(self, version: NoteVersion, before: HeldNote | None, changes: AppliedVersions) -> None:
         there = before is not None and not before.version.gone
         if there and before is not None:
             if not before.sent:
@@ -165,7 +165,7 @@ class SyncedNotes:
         if version.gone == "forgotten" and not version.key.startswith(PATH_KEY):
             self._files.bury(version.key, Grave(project=version.project, titles=version.titles))
 
-    def _keep_beside(self, lost: Version, text: str, changes: Changes) -> None:
+    def _keep_beside(self, lost: NoteVersion, text: str, changes: AppliedVersions) -> None:
         """Keep a content that was not chosen in a file of its own, unless that was done before."""
         path = copy_path(lost)
         if self._state.note(PATH_KEY + path) is not None or self._files.text(path) is not None:
@@ -207,12 +207,12 @@ class SyncedNotes:
 _ATTEMPTS = 3
 
 
-def _unknown(key: str, path: str, at: float) -> Version:
+def _unknown(key: str, path: str, at: float) -> NoteVersion:
     """Return what there was before the first version."""
-    return Version(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="")
+    return NoteVersion(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="")
 
 
-def _mark(held: Held) -> tuple[str, int, int]:
+def _mark(held: HeldNote) -> tuple[str, int, int]:
     return held.here, held.size, held.mtime_ns
 
 

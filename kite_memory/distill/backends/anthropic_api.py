@@ -17,7 +17,7 @@ from kite_memory.distill.backends.backend import (
     tokens_at_most,
 )
 from kite_memory.distill.backends.statuses import ending_of
-from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, line, remaining
+from kite_memory.distill.backends.transport import TimedConnection, is_address, is_key, line, remaining, shortened_error
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class AnthropicBackend:
         with line(remaining(seconds, began)) as opened:
             return self._called(send, opened)
 
-    def _called(self, send: "Callable[[anthropic.Anthropic], str]", opened: Line) -> str | Failure:
+    def _called(self, send: "Callable[[anthropic.Anthropic], str]", opened: TimedConnection) -> str | Failure:
         import anthropic
         from httpx2 import HTTPError, InvalidURL
 
@@ -101,7 +101,7 @@ class AnthropicBackend:
         except HTTPError as error:
             return opened.failed(error)
         except InvalidURL as error:
-            return Misconfigured(reason=f"no address of a server: {brief(str(error))}", hint="see ANTHROPIC_BASE_URL")
+            return Misconfigured(reason=f"no address of a server: {shortened_error(str(error))}", hint="see ANTHROPIC_BASE_URL")
         return opened.late() if opened.is_cut else body
 
     def request(self, inquiry: RedactedInquiry) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class AnthropicBackend:
             message = None
         if (ending := self.ending_of_message(message, estimate)) is not None:
             return ending
-        return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
+        return Busy(reason=f"something that is not the API answered: {shortened_error(body)}", made="perhaps")
 
     def ending_of_message(self, message: object, estimate: Usage) -> Reply | Refused | None:
         """Return what a message of the API says; ``None`` for anything else. ``estimate`` is its cost if it reports none."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.distill.backends.anthropic_api import AnthropicBackend
 from kite_memory.distill.backends.backend import Ending, Failure, Inquiry, ListedBatch, RedactedInquiry
 from kite_memory.distill.backends.statuses import ending_of_reported
-from kite_memory.distill.backends.transport import brief
+from kite_memory.distill.backends.transport import shortened_error
 from kite_memory.distill.extractor import Busy, Usage
 
 if TYPE_CHECKING:
@@ -37,14 +37,16 @@ class AnthropicBatches:
 
     def submit(self, inquiries: Mapping[str, RedactedInquiry]) -> str | Failure:
         requests: Any = [{"custom_id": name, "params": self.live.request(inquiry)} for name, inquiry in inquiries.items()]
-        told = self._told(lambda client: client.messages.batches.with_raw_response.create(requests=requests).http_response.text)
-        if not isinstance(told, dict):
-            return told
-        return _id(told) or Busy(reason="the service named no batch", made="perhaps")
+        response = self._response(
+            lambda client: client.messages.batches.with_raw_response.create(requests=requests).http_response.text
+        )
+        if not isinstance(response, dict):
+            return response
+        return _id(response) or Busy(reason="the service named no batch", made="perhaps")
 
     def is_over(self, batch: str) -> bool | Failure:
-        told = self._told(lambda client: client.messages.batches.with_raw_response.retrieve(batch).http_response.text)
-        return told.get("processing_status") == "ended" if isinstance(told, dict) else told
+        response = self._response(lambda client: client.messages.batches.with_raw_response.retrieve(batch).http_response.text)
+        return response.get("processing_status") == "ended" if isinstance(response, dict) else response
 
     def endings(self, batch: str, estimates: Mapping[str, Usage]) -> Mapping[str, Ending] | Failure:
         """Read the results where the batch was sent, whatever address the service gives for them: the key goes nowhere else."""
@@ -59,8 +61,8 @@ class AnthropicBatches:
             return body
         found: dict[str, Ending] = {}
         for row in body.splitlines():
-            told = _object(row)
-            name, result = told.get("custom_id"), told.get("result")
+            entry = _object(row)
+            name, result = entry.get("custom_id"), entry.get("result")
             if isinstance(name, str) and name in estimates and isinstance(result, dict):
                 found[name] = self._ending(result, estimates[name])
         return found
@@ -81,35 +83,35 @@ class AnthropicBatches:
                 return Busy(reason="the batch has an outcome of an unknown kind", made="perhaps")
 
     def listed(self) -> Sequence[ListedBatch] | Failure:
-        told = self._told(lambda client: client.messages.batches.with_raw_response.list(limit=_LISTED).http_response.text)
-        if not isinstance(told, dict):
-            return told
-        batches = told.get("data")
+        response = self._response(lambda client: client.messages.batches.with_raw_response.list(limit=_LISTED).http_response.text)
+        if not isinstance(response, dict):
+            return response
+        batches = response.get("data")
         return [batch for each in batches if (batch := _listed(each))] if isinstance(batches, list) else []
 
-    def _told(self, send: "Callable[[anthropic.Anthropic], str]") -> dict[str, Any] | Failure:
+    def _response(self, send: "Callable[[anthropic.Anthropic], str]") -> dict[str, Any] | Failure:
         body = self.live.call(send, _SECONDS)
         if not isinstance(body, str):
             return body
-        return _object(body) or Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
+        return _object(body) or Busy(reason=f"something that is not the API answered: {shortened_error(body)}", made="perhaps")
 
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
-def _id(told: Mapping[str, Any]) -> str:
+def _id(response: Mapping[str, Any]) -> str:
     """Return a batch's id, which becomes a part of addresses; empty if it is not fit for that."""
-    name = told.get("id")
+    name = response.get("id")
     return name if isinstance(name, str) and _ID.fullmatch(name) else ""
 
 
-def _listed(told: object) -> ListedBatch | None:
-    match told:
+def _listed(entry: object) -> ListedBatch | None:
+    match entry:
         case {"id": name, "created_at": str(created), "request_counts": {**counts}} if name == _id({"id": name}):
             try:
                 at = datetime.fromisoformat(created).timestamp()

@@ -19,7 +19,7 @@ from typing import IO
 
 from kite_memory.distill.backends import guard
 from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, tokens_at_most
-from kite_memory.distill.backends.transport import brief
+from kite_memory.distill.backends.transport import shortened_error
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 from kite_memory.distill.prompts import MARK
 
@@ -106,32 +106,32 @@ class ClaudeCliBackend:
 
     def _read(self, ended: "_Ended") -> Ending:
         try:
-            told = json.loads(ended.output)
+            report = json.loads(ended.output)
         except (ValueError, RecursionError):
-            told = None
-        if not isinstance(told, dict):
+            report = None
+        if not isinstance(report, dict):
             return self._without_result(ended)
-        usage = self._usage(told)
-        result = told.get("result")
+        usage = self._usage(report)
+        result = report.get("result")
         text = result if isinstance(result, str) else ""
-        if str(told.get("subtype")).startswith("error_max"):
+        if str(report.get("subtype")).startswith("error_max"):
             return Refused(reason="the model's answers were not in the form that was asked for", usage=usage)
-        if told.get("is_error") or ended.code != 0:
-            return _error_ending(told.get("api_error_status"), told.get("stop_reason"), text, usage)
-        structured = told.get("structured_output")
+        if report.get("is_error") or ended.code != 0:
+            return _error_ending(report.get("api_error_status"), report.get("stop_reason"), text, usage)
+        structured = report.get("structured_output")
         return Reply(text=json.dumps(structured) if isinstance(structured, dict) else text, usage=usage)
 
     def _without_result(self, ended: "_Ended") -> Busy | Misconfigured:
-        said = brief(ended.complaint or ended.output)
+        said = shortened_error(ended.complaint or ended.output)
         if "unknown option" in ended.complaint:
             return Misconfigured(reason=f"`{self.executable}` is too old: {said}", hint="update Claude Code")
         if ended.code in (126, 127):
             return Misconfigured(reason=f"`{self.executable}` cannot be run: {said}", hint="reinstall Claude Code")
         return Busy(reason=f"`{self.executable}` ended with code {ended.code} and no result: {said}", made="perhaps")
 
-    def _usage(self, told: Mapping[str, object]) -> Usage:
-        priced = self.prices.of_reported(told.get("usage"))
-        dollars = told.get("total_cost_usd")
+    def _usage(self, report: Mapping[str, object]) -> Usage:
+        priced = self.prices.of_reported(report.get("usage"))
+        dollars = report.get("total_cost_usd")
         if isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 <= dollars < 1_000:
             return replace(priced, dollars=float(dollars))
         return priced
@@ -143,21 +143,21 @@ def _tokens(inquiry: Inquiry) -> int:
 
 def _error_ending(status: object, stop: object, said: str, usage: Usage) -> Busy | Refused | Misconfigured:
     """Interpret an error of the client. Its text is written for people; its status is the API's, if there was one."""
-    told = brief(said)
+    reason = shortened_error(said)
     lowered = said.lower()
     if stop == "refusal":
         return Refused(reason="the model declined to answer", usage=usage)
     if "credit balance" in lowered:
-        return Misconfigured(reason=f"the account cannot pay: {told}", hint="see the limits and credits of the account")
+        return Misconfigured(reason=f"the account cannot pay: {reason}", hint="see the limits and credits of the account")
     if "/login" in lowered or status in (401, 403):
-        return Misconfigured(reason=f"`claude` is not logged in: {told}", hint="run `claude` and log in")
+        return Misconfigured(reason=f"`claude` is not logged in: {reason}", hint="run `claude` and log in")
     if status == 404:
-        return Misconfigured(reason=f"the model is not there: {told}", hint="choose another extractor, or update Claude Code")
+        return Misconfigured(reason=f"the model is not there: {reason}", hint="choose another extractor, or update Claude Code")
     if "prompt is too long" in lowered or "output token maximum" in lowered:
-        return Refused(reason=told, usage=usage)
+        return Refused(reason=reason, usage=usage)
     if "limit reached" in lowered or "hit your" in lowered:
-        return Busy(reason=f"the plan's limit is reached: {told}", retry_after=_AN_HOUR, usage=usage)
-    return Busy(reason=told or "the client reported an error", usage=usage)
+        return Busy(reason=f"the plan's limit is reached: {reason}", retry_after=_AN_HOUR, usage=usage)
+    return Busy(reason=reason or "the client reported an error", usage=usage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,15 +171,15 @@ def _run(
     command: list[str], *, spoken: str, folder: Path, environment: Mapping[str, str], timeout: float
 ) -> _Ended | Busy | Refused:
     """Run a command to the end, with bounds on time and output. All processes it started are dead when this returns."""
-    with tempfile.TemporaryFile(dir=folder) as told:
-        told.write(spoken.encode())
-        told.seek(0)
+    with tempfile.TemporaryFile(dir=folder) as prompt_file:
+        prompt_file.write(spoken.encode())
+        prompt_file.seek(0)
         ours, theirs = os.pipe()
         try:
             guarded = command if sys.platform == "win32" else [sys.executable, "-I", "-S", guard.__file__, str(ours), *command]
             process = subprocess.Popen(
                 guarded,
-                stdin=told,
+                stdin=prompt_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,

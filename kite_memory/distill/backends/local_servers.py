@@ -37,12 +37,12 @@ def _models(port: int) -> list[str]:
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
         answer = connection.getresponse()
-        told = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
+        content = json.loads(answer.read(_LARGEST)) if answer.status == 200 else None
     except (OSError, ValueError, RecursionError, http.client.HTTPException):
         return []
     finally:
         connection.close()
-    listed = told.get("data") if isinstance(told, dict) else None
+    listed = content.get("data") if isinstance(content, dict) else None
     names = [each.get("id") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     return [
         name

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.distill.backends.backend import Ending, Inquiry, Prices, RedactedInquiry, Reply, are_counts, tokens_at_most
 from kite_memory.distill.backends.statuses import ending_of, reported_error
-from kite_memory.distill.backends.transport import Line, brief, is_address, is_key, is_loopback, line, remaining
+from kite_memory.distill.backends.transport import (
+    TimedConnection,
+    is_address,
+    is_key,
+    is_loopback,
+    line,
+    remaining,
+    shortened_error,
+)
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
 
 if TYPE_CHECKING:
@@ -119,7 +127,7 @@ class OpenAiBackend:
         with line(remaining(inquiry.seconds, began)) as opened:
             return self._asked(inquiry, opened)
 
-    def _asked(self, inquiry: RedactedInquiry, opened: Line) -> Ending:
+    def _asked(self, inquiry: RedactedInquiry, opened: TimedConnection) -> Ending:
         from httpx2 import HTTPError, InvalidURL
 
         with self._lock:
@@ -143,9 +151,11 @@ class OpenAiBackend:
         except HTTPError as error:
             return opened.failed(error)
         except InvalidURL as error:
-            return Misconfigured(reason=f"no address of a server: {brief(str(error))}", hint="set `base_url` in [extractor]")
+            return Misconfigured(
+                reason=f"no address of a server: {shortened_error(str(error))}", hint="set `base_url` in [extractor]"
+            )
 
-    def _posted(self, opened: Line, body: dict[str, Any]) -> "Response":
+    def _posted(self, opened: TimedConnection, body: dict[str, Any]) -> "Response":
         headers = {"content-type": "application/json"}
         if self._api_key:
             headers["authorization"] = f"Bearer {self._api_key}"
@@ -153,15 +163,15 @@ class OpenAiBackend:
 
     def _read(self, body: str, inquiry: Inquiry) -> Ending:
         try:
-            told = json.loads(body)
+            content = json.loads(body)
         except (ValueError, RecursionError):
-            told = None
-        match told:
+            content = None
+        match content:
             case {"choices": [{"message": {**message}, **choice}, *_]}:
                 pass
             case _:
-                return Busy(reason=f"something that is not the API answered: {brief(body)}", made="perhaps")
-        usage = self._usage(told.get("usage"), inquiry)
+                return Busy(reason=f"something that is not the API answered: {shortened_error(body)}", made="perhaps")
+        usage = self._usage(content.get("usage"), inquiry)
         stop = choice.get("finish_reason")
         refusal = message.get("refusal")
         if stop == "content_filter" or (isinstance(refusal, str) and refusal):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kite_memory.distill.backends.transport import brief, retry_after
+from kite_memory.distill.backends.transport import retry_after, shortened_error
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
 
 _SPEND_CODES = frozenset(
@@ -44,10 +44,10 @@ class ReportedError:
 
 def reported_error(body: str) -> ReportedError:
     try:
-        told = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return ReportedError()
-    match told:
+    match content:
         case {"error": {**error}}:
             details = error.get("details")
             code = details.get("error_code") if isinstance(details, dict) else error.get("code")
@@ -60,15 +60,15 @@ def reported_error(body: str) -> ReportedError:
 
 def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: str) -> Busy | Refused | Misconfigured:
     """Return the outcome for an unsuccessful status. ``key_hint`` explains to a person how to set another key."""
-    told = reported_error(body)
-    said = brief(told.message or body) or f"status {status}"
-    lowered = told.message.lower()
+    reported = reported_error(body)
+    said = shortened_error(reported.message or body) or f"status {status}"
+    lowered = reported.message.lower()
     wait = retry_after(headers.get("retry-after"), datetime.now(UTC))
-    if not told.kind and body.lstrip()[:1] == "<":
+    if not reported.kind and body.lstrip()[:1] == "<":
         return Busy(reason=f"something that is not the API answered with status {status}", retry_after=wait)
     cannot_pay = (
-        told.kind in ("billing_error", "insufficient_quota")
-        or told.code in _SPEND_CODES
+        reported.kind in ("billing_error", "insufficient_quota")
+        or reported.code in _SPEND_CODES
         or any(words in lowered for words in _SPEND_WORDS)
     )
     if status == 402 or (status < 500 and cannot_pay):
@@ -77,10 +77,10 @@ def ending_of(status: int, body: str, headers: Mapping[str, str], *, key_hint: s
         return Misconfigured(reason=f"the API does not accept the key: {said}", hint=key_hint)
     if status == 404:
         return Misconfigured(reason=f"the API does not know this: {said}", hint="check the model and `base_url` in [extractor]")
-    if status == 413 or any(words in lowered for words in _TOO_LONG_WORDS) or told.code == "context_length_exceeded":
+    if status == 413 or any(words in lowered for words in _TOO_LONG_WORDS) or reported.code == "context_length_exceeded":
         return Refused(reason=f"what was asked is too long for the model: {said}")
     if status in (400, 422):
-        if told.code in _DECLINED_WORDS or any(words in lowered for words in _DECLINED_WORDS):
+        if reported.code in _DECLINED_WORDS or any(words in lowered for words in _DECLINED_WORDS):
             return Refused(reason=f"the API declined what was asked: {said}")
         reason = f"the API does not accept the request: {said}"
         return Misconfigured(reason=reason, hint="check the model in [extractor]", perhaps_this=True)

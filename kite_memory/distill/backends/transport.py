@@ -31,7 +31,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(slots=True, kw_only=True)
-class Line:
+class TimedConnection:
     """A connection that is closed ``seconds`` after it was opened, whatever the state of the call.
 
     The package's timeouts apply to one read each: headers that arrive byte by byte would never exceed them. Only name resolution
@@ -59,12 +59,13 @@ class Line:
         if self._cut or isinstance(error, TimeoutException):
             return self.late(made=not unsent)
         return Busy(
-            reason=f"the connection failed: {brief(type(error).__name__ + ': ' + str(error))}", made="no" if unsent else "perhaps"
+            reason=f"the connection failed: {shortened_error(type(error).__name__ + ': ' + str(error))}",
+            made="no" if unsent else "perhaps",
         )
 
-    def watch(self, event: str, told: Mapping[str, object]) -> None:
+    def watch(self, event: str, info: Mapping[str, object]) -> None:
         """Keep the socket of each connection that the package reports, plain and again under TLS."""
-        stream = told.get("return_value")
+        stream = info.get("return_value")
         if event.endswith((".connect_tcp.complete", ".start_tls.complete")) and hasattr(stream, "get_extra_info"):
             found = stream.get_extra_info("socket")
             with self._lock:
@@ -87,7 +88,7 @@ class Line:
 
 
 @contextmanager
-def line(seconds: float) -> Iterator[Line]:
+def line(seconds: float) -> Iterator[TimedConnection]:
     """Open a line for one call; the time starts now."""
     from httpx2 import Client, Timeout
 
@@ -104,7 +105,7 @@ def line(seconds: float) -> Iterator[Line]:
         headers={"accept-encoding": "identity"},  # an unpacked body could be a thousand times the counted size
         event_hooks={"request": [watched], "response": [_bound]},
     )
-    opened = Line(client=client, seconds=seconds)
+    opened = TimedConnection(client=client, seconds=seconds)
     clock = threading.Timer(seconds, opened.cut)
     clock.daemon = True
     clock.start()
@@ -165,7 +166,7 @@ def retry_after(header: str | None, now: datetime) -> float:
     return min(max(seconds, 0.0), LONGEST_WAIT) if math.isfinite(seconds) else 0.0
 
 
-def brief(text: str) -> str:
+def shortened_error(text: str) -> str:
     return clip(one_line(redact(beginning(text, 1_000))), 200)
 
 
@@ -189,6 +190,6 @@ def _bound(response: "Response") -> None:
             self._inner.close()
 
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise httpx2.ReadError("the response is packed, though nobody asked for that")
+        raise httpx2.ReadError("the response is packed, though that was not requested")
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = Bounded(response.stream)

@@ -201,12 +201,12 @@ def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
     proof = next((each for each in after if MENDED.search(each.text) and not GUESS.search(each.text)), None)
     if proof is not None:
         between = after[: after.index(proof)]
-        told = (cause, *(each for each in between if not is_talk(each.text, each.words)), proof)
+        sentences = (cause, *(each for each in between if not is_talk(each.text, each.words)), proof)
     elif MENDED.search(cause.text) or _turned_green(turn, cause):
-        told = (cause,)
+        sentences = (cause,)
     else:
         return None
-    return Claim(sentences=told, best=cause, worth=_SETTLED, discarded=tuple(said[place] for place in sorted(gone)))
+    return Claim(sentences=sentences, best=cause, worth=_SETTLED, discarded=tuple(said[place] for place in sorted(gone)))
 
 
 def settled_choice(said: Sequence[Sentence]) -> Claim | None:
@@ -222,15 +222,15 @@ def withdrawn(turn: Turn, said: Sequence[Sentence]) -> frozenset[int]:
 
     Only the last of several causes stands; if nothing happened between two of them, they belong together.
     """
-    told: dict[str, list[int]] = {}
+    by_event: dict[str, list[int]] = {}
     for at, sentence in enumerate(said):
-        told.setdefault(sentence.event.id, []).append(at)
+        by_event.setdefault(sentence.event.id, []).append(at)
     standing: list[int] = []
     gone: list[int] = []
     doubted = False
     for event in turn.events:
         doubted = doubted or event.type is EventType.ERROR or event.status == "failed"
-        mine = told.get(event.id, [])
+        mine = by_event.get(event.id, [])
         doubted = doubted or any(RETRACTION.search(said[at].text) for at in mine)
         claims = [at for at in mine if CLAIM.search(said[at].text)]
         if claims and doubted:

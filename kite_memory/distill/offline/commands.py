@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import one_line, telling_lines
+from kite_memory.distill.prose import key_lines, one_line
 from kite_memory.model.event import Event
 
 _WITHIN = 14
@@ -44,7 +44,7 @@ def established(events: Sequence[Event]) -> Iterator[Established]:
         for at, event in enumerate(events)
         if event.command and event.status in ("ok", "failed") and event.role == "tool"
     ]
-    told: set[str] = set()
+    known: set[str] = set()
     for place, (at, failed) in enumerate(results):
         if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
             continue
@@ -53,16 +53,16 @@ def established(events: Sequence[Event]) -> Iterator[Established]:
             if later - at > _WITHIN:
                 break
             right = _core(works.command)
-            if works.status == "ok" and _is_new(right, wrong, told) and _is_another_form(wrong, right, failed.text[:4_000]):
-                told.add(right)
+            if works.status == "ok" and _is_new(right, wrong, known) and _is_another_form(wrong, right, failed.text[:4_000]):
+                known.add(right)
                 yield Established(
-                    failed=failed, works=works, wrong=wrong, right=right, complaint=telling_lines(failed.text, 160, lines=2)
+                    failed=failed, works=works, wrong=wrong, right=right, complaint=key_lines(failed.text, 160, lines=2)
                 )
                 break
 
 
-def _is_new(right: str, wrong: str, told: Container[str]) -> bool:
-    return right not in told and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
+def _is_new(right: str, wrong: str, known: Container[str]) -> bool:
+    return right not in known and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
 
 
 def _core(command: str) -> str:

@@ -8,13 +8,13 @@ from typing import Literal
 from kite_memory.model.record import Origin, Rejected
 
 Rule = Literal[
-    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "told", "correction", "choice",
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
     "manner", "conceded", "cause", "claim", "command",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class OfflineDraft:
     """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
 
     rule: Rule

@@ -23,7 +23,7 @@ from kite_memory.distill.offline.claims import (
 )
 from kite_memory.distill.offline.commands import Established
 from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
-from kite_memory.distill.offline.draft import Draft, joined
+from kite_memory.distill.offline.draft import OfflineDraft, joined
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
@@ -36,11 +36,11 @@ from kite_memory.distill.offline.people import (
     wishes,
 )
 from kite_memory.distill.offline.preferences import preferences_of
-from kite_memory.distill.offline.rulings import Thread, named_after, recommended, taken, threads
+from kite_memory.distill.offline.rulings import RulingThread, named_after, recommended, taken, threads
 from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
 from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import BODY_CHARS
-from kite_memory.distill.prose import clip, one_line, stems, telling_lines
+from kite_memory.distill.prose import clip, key_lines, one_line, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.record import Rejected
 
@@ -50,16 +50,16 @@ _APPROACH = 350
 _SYMPTOM = 200
 
 
-def drafts_of(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
+def drafts_of(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield the drafts of a session's last turns, only from events in ``fresh``: earlier ones may have been used already."""
-    for each in threads(told):
+    for each in threads(turns):
         yield from _of_thread(each, fresh)
-    for at, turn in enumerate(told):
+    for at, turn in enumerate(turns):
         if turn.events[-1].id in fresh:
-            yield from _of_turn(turn, told[at - 1] if at else None, told[at + 1] if at + 1 < len(told) else None, fresh)
+            yield from _of_turn(turn, turns[at - 1] if at else None, turns[at + 1] if at + 1 < len(turns) else None, fresh)
 
 
-def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
+def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Container[str]) -> Iterator[OfflineDraft]:
     yield from _plans(turn, fresh)
     yield from _answers(turn, fresh)
     if turn.asked is not None and turn.asked.id in fresh:
@@ -67,7 +67,7 @@ def _of_turn(turn: Turn, before: Turn | None, after: Turn | None, fresh: Contain
     yield from (*_stated(turn, fresh), *preferences_of(turn, before, fresh), *_claims(turn, after, fresh))
 
 
-def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
+def _of_thread(thread: RulingThread, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield what a thread settles; if its beginning was used already, only what was added, under the same title."""
     new = tuple(each for each in thread.answers if each.turn.asked is not None and each.turn.asked.id in fresh)
     begun = thread.up_to_where_it_settles()
@@ -75,16 +75,16 @@ def _of_thread(thread: Thread, fresh: Container[str]) -> Iterator[Draft]:
         return
     if all(any(True for _ in _outright(each.turn)) for each in thread.answers if each.text):
         return  # each is a note of its own
-    told_already = begun.answers[-1] not in new
-    said = [each.text for each in (new if told_already else thread.answers) if each.text]
+    noted_before = begun.answers[-1] not in new
+    said = [each.text for each in (new if noted_before else thread.answers) if each.text]
     if not said:
         return
     recap = thread.recap()
     words = " ".join(f"“{text.rstrip(' .')}.”" for text in said)
     body = f"{words} What the agent made of it: {joined(each.text for each in recap)}" if recap else words
-    events = [each.turn.asked.id for each in (new if told_already else thread.answers) if each.text and each.turn.asked]
+    events = [each.turn.asked.id for each in (new if noted_before else thread.answers) if each.text and each.turn.asked]
     standing = any(True for each in begun.answers for _ in _outright(each.turn, preferences=True))
-    yield Draft(
+    yield OfflineDraft(
         rule="thread",
         kind="preference" if standing else "decision",
         title=asserting_title(named_after(begun)),
@@ -106,28 +106,28 @@ def _outright(turn: Turn, *, preferences: bool = False) -> Iterator[str]:
         yield from (each.text for each in stated_decisions(turn.asked))
 
 
-def _agreed(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+def _agreed(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     """Yield a decision that the person made by assenting to the agent's proposal, or by naming a part of its offer."""
     if turn.asked is None or before is None:
         return
     said = said_by_person(turn.asked)
-    told = recommended(before) if assents(said) else taken(one_line(said), before)
-    best = best_of(told) or (max(told, key=lambda each: assertion(each.text, each.words)) if told else None)
+    agreed_on = recommended(before) if assents(said) else taken(one_line(said), before)
+    best = best_of(agreed_on) or (max(agreed_on, key=lambda each: assertion(each.text, each.words)) if agreed_on else None)
     if best is None:
         return
-    yield Draft(
+    yield OfflineDraft(
         rule="agreed",
         kind="decision",
         title=asserting_title(best.text if assents(said) else without_opening(said)),
-        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in told)}",
+        body=f"{'Agreed:' if assents(said) else in_own_words(said, _QUOTED)} {joined(each.text for each in agreed_on)}",
         evidence=(best.event.id, turn.asked.id),
         importance=2,
         origin="user",
-        rejected=tuple(rejected_in(each.text for each in told))[:3],
+        rejected=tuple(rejected_in(each.text for each in agreed_on))[:3],
     )
 
 
-def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
+def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield one draft for each claim of the agent's messages, and one for a cause that was found and fixed, however brief."""
     said = sentences_of_turn(turn)
     gone = withdrawn(turn, said)
@@ -164,7 +164,7 @@ _NO = re.compile(
 )
 
 
-def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Sentence]) -> Draft:
+def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
     """Return the draft of a claim. If the agent begins by conceding, the person's words come first, since the rest follows them."""
     text = joined(each.text for each in (claim.sentences[:2] if conceded else claim.sentences))
     evidence = [claim.best.event.id]
@@ -177,7 +177,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         evidence.insert(0, turn.asked.id)
     if kind == "insight" and discarded:
         text = f"{text}{_ruled_out(discarded)}"
-    return Draft(
+    return OfflineDraft(
         rule="conceded" if conceded else "claim",
         kind=kind,
         title=title,
@@ -197,11 +197,11 @@ _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
 
 
-def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> Draft:
+def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> OfflineDraft:
     text = joined(each.text for each in claim.sentences)
     if claim.discarded:
         text = f"{text}{_ruled_out(claim.discarded)}"
-    return Draft(
+    return OfflineDraft(
         rule="cause",
         kind=kind,
         title=title_of(claim.best.text),
@@ -220,12 +220,12 @@ def _ruled_out(theories: Sequence[Sentence]) -> str:
     return f" Ruled out: {'; '.join(named[:2])}." if named else ""
 
 
-def _symptom(turn: Turn, told: str) -> str:
+def _symptom(turn: Turn, statement: str) -> str:
     """Return the turn's last failure with words of the note."""
-    about = stems(told)
+    about = stems(statement)
     failures = [event for event in turn.events if event.type is EventType.ERROR or event.status == "failed"]
     for event in reversed(failures):
-        lines = telling_lines(event.text, _SYMPTOM, lines=2)
+        lines = key_lines(event.text, _SYMPTOM, lines=2)
         if lines and stems(lines) & about:
             return lines
     return ""
@@ -239,7 +239,7 @@ def _conceded(turn: Turn, reply: Event) -> str:
     return words if len(words) <= 600 and len(stems(words)) >= 3 else ""
 
 
-def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+def _stated(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield decisions in the person's own words, followed by the agent's restatement."""
     for at, event in enumerate(turn.events):
         if event.id not in fresh:
@@ -248,7 +248,7 @@ def _stated(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
             reply = next((after for after in turn.events[at + 1 :] if after.type is EventType.ASSISTANT_MESSAGE), None)
             echo = _echo(reply, stated.stems)
             rejected = tuple(rejected_in([stated.text]))[:3]
-            yield Draft(
+            yield OfflineDraft(
                 rule="stated",
                 kind="decision",
                 title=title_of(without_opening(stated.text)),
@@ -269,7 +269,7 @@ def _echo(reply: Event | None, about: frozenset[str]) -> list[Sentence]:
     ]
 
 
-def _plainly(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+def _plainly(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     if turn.asked is None:
         return
     reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
@@ -277,23 +277,23 @@ def _plainly(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         yield _of_statement(statement, turn.asked, _echo(reply, stems(statement.text)))
 
 
-def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) -> Draft:
+def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) -> OfflineDraft:
     words = in_own_words(statement.text, _QUOTED)
     rejected = tuple(rejected_in([statement.text]))[:3]
     title = title_of(statement.text)
     match statement.rule:
-        case "told":
-            return Draft(
-                rule="told", kind="fact", title=title, body=words, evidence=(event.id,),
+        case "reminder":
+            return OfflineDraft(
+                rule="reminder", kind="fact", title=title, body=words, evidence=(event.id,),
                 importance=3 if statement.firm else 2, origin="user",
             )  # fmt: skip
         case "correction":
-            return Draft(
+            return OfflineDraft(
                 rule="correction", kind="preference", title=title, body=words, evidence=(event.id,),
                 importance=2, origin="user", rejected=rejected, everywhere=bool(EVERYWHERE.search(words)),
             )  # fmt: skip
         case "choice":
-            return Draft(
+            return OfflineDraft(
                 rule="choice", kind="decision", title=title, body=f"{words} {joined(each.text for each in echo[:2])}".rstrip(),
                 evidence=(event.id, *(each.event.id for each in echo[:1])),
                 importance=2 if statement.firm or rejected else 1, origin="user", rejected=rejected,
@@ -302,7 +302,7 @@ def _of_statement(statement: Statement, event: Event, echo: Sequence[Sentence]) 
             assert_never(statement.rule)
 
 
-def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+def _picks(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     """Yield a decision if the person names one of the options at the end of the agent's last message."""
     if turn.asked is None or before is None:
         return
@@ -319,7 +319,7 @@ def _picks(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         or not _ALTERNATIVES.search(offer.text)
     ):
         return
-    yield Draft(
+    yield OfflineDraft(
         rule="pick",
         kind="decision",
         title=title_of(choice.name),
@@ -363,7 +363,7 @@ _ERRAND = re.compile(
 _RECOMMENDED = re.compile(r"\s*\(recommended\)", re.IGNORECASE)
 
 
-def _plans(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+def _plans(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield an approved plan: its claim, the core of its context, and its approach."""
     for event in turn.events:
         if (
@@ -375,7 +375,7 @@ def _plans(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
             yield plan
 
 
-def _plan(event: Event) -> Draft | None:
+def _plan(event: Event) -> OfflineDraft | None:
     said = [each for each in sentences_of(event, event.text) if not each.text.endswith(":")]
     if sum(each.words for each in said) < 30:
         return None
@@ -387,7 +387,7 @@ def _plan(event: Event) -> Draft | None:
     if len(name.split()) < 3:
         best = best_of(heart)
         name = best.text if best else heart[0].text
-    return Draft(
+    return OfflineDraft(
         rule="plan",
         kind="decision",
         title=asserting_title(name),
@@ -419,16 +419,16 @@ def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
     return kept
 
 
-def _answers(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+def _answers(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield one decision for the answers to the questions of one call, with the options not chosen."""
     calls: dict[str, list[Event]] = {}
     for event in turn.events:
         if event.type is EventType.DECISION and event.id in fresh:
             calls.setdefault(event.call or event.id.partition(":")[0], []).append(event)
     for events in calls.values():
-        told = [(event, answer) for event in events if (answer := _answered(event))]
-        if told:
-            yield _decided([event for event, _ in told], [answer for _, answer in told])
+        answered = [(event, answer) for event in events if (answer := _answered(event))]
+        if answered:
+            yield _decided([event for event, _ in answered], [answer for _, answer in answered])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -455,24 +455,24 @@ def _answered(event: Event) -> _Answered | None:
     return _Answered(question=question, answer=answer, lost=lost)
 
 
-def _decided(events: Sequence[Event], told: Sequence[_Answered]) -> Draft:
-    first = told[0]
+def _decided(events: Sequence[Event], answered: Sequence[_Answered]) -> OfflineDraft:
+    first = answered[0]
     title = (
         title_of(first.answer)
         if len(first.answer.split()) >= 6
         else asserting_title(f"{first.answer}: {_last_question(first.question)}")
     )
-    return Draft(
+    return OfflineDraft(
         rule="answer",
         kind="decision",
         title=title,
         body=" ".join(
-            f"Asked “{clip(each.question, _QUOTED)}”, the person chose: {joined([clip(each.answer, _QUOTED)])}" for each in told
+            f"Asked “{clip(each.question, _QUOTED)}”, the person chose: {joined([clip(each.answer, _QUOTED)])}" for each in answered
         ),
         evidence=tuple(event.id for event in events),
         importance=2,
         origin="user",
-        rejected=tuple(Rejected(alternative=clip(lost, 120), reason="") for each in told for lost in each.lost)[:6],
+        rejected=tuple(Rejected(alternative=clip(lost, 120), reason="") for each in answered for lost in each.lost)[:6],
     )
 
 
@@ -481,8 +481,8 @@ def _last_question(question: str) -> str:
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
 
 
-def of_command(found: Established) -> Draft:
-    return Draft(
+def of_command(found: Established) -> OfflineDraft:
+    return OfflineDraft(
         rule="command",
         kind="fact",
         title=title_of(f"`{clip(found.right, 70)}` works here"),

@@ -8,7 +8,7 @@ from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.draft import OfflineDraft, Rule
 from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.languages import foreign_drafts
 from kite_memory.distill.offline.passages import turns
@@ -83,12 +83,16 @@ def said_to_keep(events: Sequence[Event]) -> bool:
     return any(item.origin == "user" for item in record.items())
 
 
-def _selected(chunk: Chunk) -> Sequence[Draft]:
+def _selected(chunk: Chunk) -> Sequence[OfflineDraft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
-    told = turns((*chunk.before, *chunk.events))
+    whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
-    drafts = [*drafts_of(told, fresh), *foreign_drafts(told, fresh), *(of_command(each) for each in established(chunk.events))]
-    kept: list[tuple[Draft, frozenset[str]]] = []
+    drafts = [
+        *drafts_of(whole, fresh),
+        *foreign_drafts(whole, fresh),
+        *(of_command(each) for each in established(chunk.events)),
+    ]
+    kept: list[tuple[OfflineDraft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
         if draft.worth < _ENOUGH + _DEARER * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
@@ -102,13 +106,13 @@ def _selected(chunk: Chunk) -> Sequence[Draft]:
 
 
 _ORDER: tuple[Rule, ...] = (
-    "thread", "wish", "stated", "told", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
+    "thread", "wish", "stated", "reminder", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
     "conceded", "claim", "cause", "manner", "command",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 
 
-def _item(draft: Draft, events: Mapping[str, Event]) -> RecordItem | None:
+def _item(draft: OfflineDraft, events: Mapping[str, Event]) -> RecordItem | None:
     title = bounded_title(draft.title, TITLE_WORDS)
     evidence = tuple(dict.fromkeys(id for id in draft.evidence if id in events))
     if not title or not evidence:

@@ -47,15 +47,15 @@ def handed_over(chunk: Chunk, found: Record) -> Record:
     place = {event.id: number for number, segment in enumerate(segments) for event in segment}
     kept = [(place.get(item.evidence[0], 0), item) for item in found.items()]
     for number, segment in enumerate(segments):
-        for item in _told(segment):
+        for item in _items_of(segment):
             same = next((at for at, (_, other) in enumerate(kept) if _says_the_same(item, other)), None)
             if same is None and len(kept) < _MOST:
                 kept.append((number, item))
             elif same is not None:
                 kept[same] = (kept[same][0], _joined(kept[same][1], item))
     topics = [_topic(segment, [item for at, item in kept if at == number]) for number, segment in enumerate(segments)]
-    told = Record(topics=tuple(each for each in topics if each.items))
-    record, _ = passed(told, {each.id: each for each in chunk.events}, frozenset())
+    complete = Record(topics=tuple(each for each in topics if each.items))
+    record, _ = passed(complete, {each.id: each for each in chunk.events}, frozenset())
     return record
 
 
@@ -194,7 +194,7 @@ _WISHES = re.compile(
 
 
 @dataclass(slots=True)
-class _Telling:
+class _Collected:
     """State while reading a segment's sentences: the items found, the last question, and the previous message."""
 
     items: list[RecordItem] = field(default_factory=list)
@@ -202,22 +202,22 @@ class _Telling:
     before: Sequence[Sentence] = ()
 
 
-def _told(events: Sequence[Event]) -> list[RecordItem]:
-    telling = _Telling()
+def _items_of(events: Sequence[Event]) -> list[RecordItem]:
+    collected = _Collected()
     for event in events:
         if event.role not in ("user", "assistant"):
             continue
         said = [each for sentence in sentences_of(event, event.text) for each in _apart(sentence)]
         if event.role == "user":
             for wish in asked_to_keep(event.text):
-                telling.items.append(_wish(wish.text, event, everywhere=wish.everywhere))
+                collected.items.append(_wish(wish.text, event, everywhere=wish.everywhere))
         for at, sentence in enumerate(said):
             text = sentence.text if _WILL.match(sentence.text) else without_opening(sentence.text).strip()
-            telling.items.extend(_of_sentence(text, sentence, said[at + 1 : at + 3], telling))
+            collected.items.extend(_of_sentence(text, sentence, said[at + 1 : at + 3], collected))
             if text.endswith("?"):
-                telling.asked = text
-        telling.before = said
-    return telling.items
+                collected.asked = text
+        collected.before = said
+    return collected.items
 
 
 def _apart(sentence: Sentence) -> list[Sentence]:
@@ -231,7 +231,7 @@ def _apart(sentence: Sentence) -> list[Sentence]:
 _LOWER_START = re.compile(r"(?<=[a-z]{3}[.!?])\s+(?=[a-z])")
 
 
-def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], telling: _Telling) -> Iterator[RecordItem]:
+def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], collected: _Collected) -> Iterator[RecordItem]:
     event = sentence.event
     person = event.role == "user"
     if left_open := _OPEN.match(text):
@@ -251,22 +251,22 @@ def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], telli
     if names_a_cause and (cause := _cause(text, sentence, after)):
         yield cause
         return
-    yield from _decision(text, event, after, telling)
+    yield from _decision(text, event, after, collected)
 
 
-def _decision(text: str, event: Event, after: Sequence[Sentence], telling: _Telling) -> Iterator[Decision]:
+def _decision(text: str, event: Event, after: Sequence[Sentence], collected: _Collected) -> Iterator[Decision]:
     lost = _lost(text)
     if (labelled := _LABELLED.match(text)) and len(stems(labelled["what"])) >= _FEWEST_STEMS:
         yield _decided(labelled["what"], labelled["what"], event, lost)
     elif match := _IT_IS.match(text) or _AGREED.match(text):
         what = one_line(match.group("what") or match.groupdict().get("other") or "")
-        context = _in_context(what, telling)
-        told = text if len(stems(text)) > len(stems(what)) + 1 or (not context and len(stems(text)) >= _FEWEST_STEMS) else context
-        if stems(what) and told:
-            yield _decided(what, told, event, lost, also=_source_of(what, telling))
-    elif (answer := _ANSWERS.fullmatch(text)) and event.role == "assistant" and answer["what"].lower() in telling.asked.lower():
+        context = _in_context(what, collected)
+        body = text if len(stems(text)) > len(stems(what)) + 1 or (not context and len(stems(text)) >= _FEWEST_STEMS) else context
+        if stems(what) and body:
+            yield _decided(what, body, event, lost, also=_source_of(what, collected))
+    elif (answer := _ANSWERS.fullmatch(text)) and event.role == "assistant" and answer["what"].lower() in collected.asked.lower():
         reason = " ".join(each.text for each in after[:1])
-        yield _decided(answer["what"], f"{_in_context(answer['what'], telling)} {reason}".strip(), event, lost)
+        yield _decided(answer["what"], f"{_in_context(answer['what'], collected)} {reason}".strip(), event, lost)
     elif (
         (lost or _CHOSEN.match(text) or _WILL.match(text) or (event.role == "user" and _DIRECTED.match(text)))
         and len(stems(text)) > _FEWEST_STEMS
@@ -285,32 +285,34 @@ def _lost(text: str) -> tuple[Rejected, ...]:
     return tuple(each for each in found if stems(each.alternative))
 
 
-def _in_context(what: str, telling: _Telling) -> str:
-    return f"Asked “{clip(telling.asked, 200)}”: {what}." if telling.asked else ""
+def _in_context(what: str, collected: _Collected) -> str:
+    return f"Asked “{clip(collected.asked, 200)}”: {what}." if collected.asked else ""
 
 
-def _source_of(what: str, telling: _Telling) -> tuple[str, ...]:
+def _source_of(what: str, collected: _Collected) -> tuple[str, ...]:
     """Return the previous message as evidence, if it contains what was agreed to."""
-    return tuple({each.event.id: None for each in telling.before if what.lower() in each.text.lower()})[:1]
+    return tuple({each.event.id: None for each in collected.before if what.lower() in each.text.lower()})[:1]
 
 
 def _cause(text: str, sentence: Sentence, after: Sequence[Sentence]) -> Insight | None:
-    told = [] if _FOUND.match(text) else [text]
+    parts = [] if _FOUND.match(text) else [text]
     for each in after:
         if each.text.endswith(("?", ":")) or OFFER.search(each.text):
             break
-        if not told or MENDED.search(each.text) or _WENT_RIGHT.search(each.text):
-            told.append(each.text)
-    if not told or len(stems(told[0])) < _FEWEST_STEMS + 1:
+        if not parts or MENDED.search(each.text) or _WENT_RIGHT.search(each.text):
+            parts.append(each.text)
+    if not parts or len(stems(parts[0])) < _FEWEST_STEMS + 1:
         return None
     event = sentence.event
-    return Insight(title=_titled(told[0]), body=_closed(" ".join(told)), evidence=(event.id,), importance=2, origin=_origin(event))
+    return Insight(
+        title=_titled(parts[0]), body=_closed(" ".join(parts)), evidence=(event.id,), importance=2, origin=_origin(event)
+    )
 
 
-def _decided(what: str, told: str, event: Event, rejected: tuple[Rejected, ...], also: tuple[str, ...] = ()) -> Decision:
+def _decided(what: str, body: str, event: Event, rejected: tuple[Rejected, ...], also: tuple[str, ...] = ()) -> Decision:
     evidence = tuple(dict.fromkeys((event.id, *also)))
     return Decision(
-        title=_titled(what), body=_closed(told), evidence=evidence, importance=2, origin=_origin(event), rejected=rejected
+        title=_titled(what), body=_closed(body), evidence=evidence, importance=2, origin=_origin(event), rejected=rejected
     )
 
 

@@ -18,7 +18,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from kite_memory.distill.offline.cues import CODE
-from kite_memory.distill.offline.draft import Draft, Rule
+from kite_memory.distill.offline.draft import OfflineDraft, Rule
 from kite_memory.distill.offline.passages import Turn, said_by_person
 from kite_memory.distill.offline.people import MACHINE
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
@@ -65,25 +65,25 @@ def cues_of(code: str) -> Cues:
     return Cues(assent=assent, **patterns)
 
 
-def foreign_drafts(told: Sequence[Turn], fresh: Container[str]) -> Iterator[Draft]:
+def foreign_drafts(turns: Sequence[Turn], fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield drafts if what the person says is in a language that there are cues for."""
-    code = language_of("\n".join(said_by_person(turn.asked) for turn in told if turn.asked)) or language_of(
-        "\n".join(event.text for turn in told for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE)
+    code = language_of("\n".join(said_by_person(turn.asked) for turn in turns if turn.asked)) or language_of(
+        "\n".join(event.text for turn in turns for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE)
     )
     if code in ("", "en"):
         return
     cues = cues_of(code)
     thread: list[_Answer] = []
-    for at, turn in enumerate(told):
+    for at, turn in enumerate(turns):
         yield from _causes(turn, cues, fresh)
-        answer = _answer(turn, told[at - 1] if at else None, cues)
+        answer = _answer(turn, turns[at - 1] if at else None, cues)
         if answer is not None and answer.kind == "decision":
             thread.append(answer)
             continue
         yield from _decided(thread, fresh)
         thread = []
         if answer is not None and answer.asked.id in fresh:
-            yield _told(answer)
+            yield _draft_of(answer)
     yield from _decided(thread, fresh)
 
 
@@ -152,47 +152,49 @@ def _messages(turn: Turn) -> list[Event]:
     return [event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
 
 
-def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[Draft]:
+def _decided(thread: Sequence[_Answer], fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield what consecutive answers decide together; a bare assent alone decides what was proposed."""
-    told = [each for each in thread if each.said]
-    if thread and not told and thread[-1].asked.id in fresh and thread[-1].offer is not None:
+    stated = [each for each in thread if each.said]
+    if thread and not stated and thread[-1].asked.id in fresh and thread[-1].offer is not None:
         yield from _agreed(thread[-1], thread[-1].offer)
-    elif any(each.asked.id in fresh for each in told):
-        yield _draft(told, "thread", "decision", 3 if any(each.weight >= _FIRM for each in told) else 2)
+    elif any(each.asked.id in fresh for each in stated):
+        yield _draft(stated, "thread", "decision", 3 if any(each.weight >= _FIRM for each in stated) else 2)
 
 
-def _told(answer: _Answer) -> Draft:
+def _draft_of(answer: _Answer) -> OfflineDraft:
     if answer.kind == "fact":
-        return _draft([answer], "told", "fact", 2)
+        return _draft([answer], "reminder", "fact", 2)
     return _draft([answer], "wish", "preference", 2)
 
 
-def _draft(told: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int) -> Draft:
-    quoted = " ".join(f"“{sentence}”" for each in told for sentence in each.said)
-    replies = [each.reply for each in told if each.reply is not None]
+def _draft(
+    answers: Sequence[_Answer], rule: Rule, kind: Literal["decision", "preference", "fact"], importance: int
+) -> OfflineDraft:
+    quoted = " ".join(f"“{sentence}”" for each in answers for sentence in each.said)
+    replies = [each.reply for each in answers if each.reply is not None]
     made = _made_of_it([sentence for reply in replies for sentence in _sentences(reply.text)])
-    best = max((sentence for each in told for sentence in each.said), key=lambda sentence: len(stems(sentence)))
-    if kind == "fact" and told[0].offer is not None:
-        made = f"{_made_of_it(_sentences(told[0].offer.text))} {made}".strip()
-    request = told[0].request
+    best = max((sentence for each in answers for sentence in each.said), key=lambda sentence: len(stems(sentence)))
+    if kind == "fact" and answers[0].offer is not None:
+        made = f"{_made_of_it(_sentences(answers[0].offer.text))} {made}".strip()
+    request = answers[0].request
     if kind == "decision" and request is not None and len(request.text) <= _REQUEST:
         quoted = f"“{one_line(request.text)}” → {quoted}"
-    return Draft(
+    return OfflineDraft(
         rule=rule,
         kind=kind,
         title=_titled(best),
         body=clip(f"{quoted} {made}".strip(), BODY_CHARS),
-        evidence=tuple(dict.fromkeys([*(each.asked.id for each in told[:6]), *(reply.id for reply in replies[-1:])])),
+        evidence=tuple(dict.fromkeys([*(each.asked.id for each in answers[:6]), *(reply.id for reply in replies[-1:])])),
         importance=importance,
         origin="user",
     )
 
 
-def _agreed(answer: _Answer, offer: Event) -> Iterator[Draft]:
+def _agreed(answer: _Answer, offer: Event) -> Iterator[OfflineDraft]:
     proposal = _sentences(offer.text)
     if len(stems(offer.text)) < _FEWEST_OF_A_CAUSE or not proposal:
         return
-    yield Draft(
+    yield OfflineDraft(
         rule="agreed",
         kind="decision",
         title=_titled(proposal[-1].rstrip("?？ ")),
@@ -203,19 +205,19 @@ def _agreed(answer: _Answer, offer: Event) -> Iterator[Draft]:
     )
 
 
-def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
+def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield the first reason that the agent names in a turn, with the sentence after it."""
     for event in _messages(turn):
-        told = _sentences(event.text)
-        for at, sentence in enumerate(told):
+        sentences = _sentences(event.text)
+        for at, sentence in enumerate(sentences):
             if event.id not in fresh or sentence.endswith(_QUESTION) or not cues.cause.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-                yield Draft(
+                yield OfflineDraft(
                     rule="cause",
                     kind="insight",
                     title=_titled(sentence),
-                    body=clip(" ".join(told[at : at + 2]), BODY_CHARS),
+                    body=clip(" ".join(sentences[at : at + 2]), BODY_CHARS),
                     evidence=(event.id,),
                     importance=2,
                     origin="assistant",
@@ -223,10 +225,10 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[Draft]:
                 return
 
 
-def _made_of_it(told: Sequence[str]) -> str:
+def _made_of_it(sentences: Sequence[str]) -> str:
     """Return what the agent says of it, as far as there is room, without questions."""
     kept: list[str] = []
-    for sentence in told:
+    for sentence in sentences:
         if not sentence.endswith((*_QUESTION, ":", "：")) and len(stems(sentence)) >= _FEWEST_STEMS:
             if sum(map(len, kept)) + len(sentence) > _MADE_OF_IT:
                 break

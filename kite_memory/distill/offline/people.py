@@ -150,7 +150,7 @@ class Statement:
     decided.
     """
 
-    rule: Literal["told", "correction", "choice"]
+    rule: Literal["reminder", "correction", "choice"]
     text: str
     firm: bool
 
@@ -167,22 +167,22 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
         return
     for at, sentence in enumerate(sentences):
         if at and _KEEP_THAT.fullmatch(sentence.text) and _is_lasting(sentences[at - 1].text):
-            yield Statement(rule="told", text=sentences[at - 1].text, firm=True)
+            yield Statement(rule="reminder", text=sentences[at - 1].text, firm=True)
         if sentence.text in elsewhere or not 4 <= sentence.words <= 60:
             continue
         text = without_opening(sentence.text)
-        if (kept := _KEPT.fullmatch(text)) and _is_lasting(kept["told"]):
-            yield Statement(rule="told", text=kept["told"], firm=True)
+        if (kept := _KEPT.fullmatch(text)) and _is_lasting(kept["content"]):
+            yield Statement(rule="reminder", text=kept["content"], firm=True)
             continue
-        told = _TELLS.search(text)
-        if told and _is_lasting(told["told"]):
-            yield Statement(rule="told", text=told["told"], firm=bool(_KEEP.match(told["lead"])))
-        elif told is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
+        match = _REMINDS.search(text)
+        if match and _is_lasting(match["content"]):
+            yield Statement(rule="reminder", text=match["content"], firm=bool(_KEEP.match(match["lead"])))
+        elif match is None and (chosen := _chosen(sentence.text) or _required(sentence.text)):
             yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
 
 
 _KEEP = re.compile(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store|put|commit", re.IGNORECASE)
-_TELLS = re.compile(
+_REMINDS = re.compile(
     r"(?:^|[.!;]\s+)(?:(?:please|and|also|but|so|just)\s+){0,2}(?P<lead>"
     r"(?:remember|don'?t forget|memori[sz]e|note|make a note|take note)(?:\s+that\b|(?:\s+this)?\s*[:,—–-])"
     r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t|don'?t|will"
@@ -190,12 +190,12 @@ _TELLS = re.compile(
     r"|(?:keep|bear) in mind|be aware|for (?:the record|(?:future |your )?(?:reference|information))|fyi|heads[- ]?up"
     r"|(?:just )?so you know|you should know|(?:important|reminder)(?=\s*:)"
     r"|(?:save|add|store|put|commit)\s+(?:(?:this|that|it)\s+)?(?:to|in|into)\s+(?:(?:your|the)\s+)?(?:memory|notes?|vault)\b"
-    r")\s*[,:;.—–-]*\s*(?:(?:this|that)\b\s*[,:—–-]*\s*)?(?P<told>\S.*)$",
+    r")\s*[,:;.—–-]*\s*(?:(?:this|that)\b\s*[,:—–-]*\s*)?(?P<content>\S.*)$",
     re.IGNORECASE | re.DOTALL,
 )
 _THAT = r"(?:and )?(?:please )?(?:remember|note|keep|don'?t forget) (?:that|this|it)(?: in mind| down| for later)?\W*"
 _KEEP_THAT = re.compile(_THAT, re.IGNORECASE)
-_KEPT = re.compile(rf"(?P<told>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_KEPT = re.compile(rf"(?P<content>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
 _PASSING = re.compile(
     r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
     r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
@@ -204,8 +204,8 @@ _PASSING = re.compile(
 )
 
 
-def _is_lasting(told: str) -> bool:
-    return len(stems(told)) >= _FEWEST_STEMS and not _PASSING.search(told) and not GUESS.search(told)
+def _is_lasting(statement: str) -> bool:
+    return len(stems(statement)) >= _FEWEST_STEMS and not _PASSING.search(statement) and not GUESS.search(statement)
 
 
 _SAYS_NO = re.compile(

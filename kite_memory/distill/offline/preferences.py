@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator
 
 from kite_memory.distill.asked_to_keep import VERB
 from kite_memory.distill.offline.cues import ASKING, CODE, GUESS, STATUS
-from kite_memory.distill.offline.draft import Draft, joined
+from kite_memory.distill.offline.draft import OfflineDraft, joined
 from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, directs, is_firm, wishes
 from kite_memory.distill.offline.wording import in_own_words, rejected_in, title_of, without_opening
@@ -16,13 +16,13 @@ from kite_memory.model.record import SAID_TO_A_REFUSAL
 _QUOTED = 260
 
 
-def preferences_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> Iterator[Draft]:
+def preferences_of(turn: Turn, before: Turn | None, fresh: Container[str]) -> Iterator[OfflineDraft]:
     if turn.asked is not None and turn.asked.id in fresh:
         yield from (*_refusals(turn, before), *_objections(turn, before), *_manners(turn))
     yield from _wishes(turn, fresh)
 
 
-def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+def _refusals(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     """Yield a preference from words with which the person stopped a call, together with that call."""
     if turn.asked is None or before is None:
         return
@@ -43,7 +43,7 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
         body.append(joined(each.text for each in echo[:2]))
         evidence.append(reply.id)
-    yield Draft(
+    yield OfflineDraft(
         rule="refusal",
         kind="preference",
         title=title_of(words)
@@ -80,14 +80,14 @@ _COMPLIES = re.compile(
 
 def _object_of(turn: Turn, event: Event) -> str:
     calls = [call for call in turn.events if call.call and call.call == event.call]
-    told = next((call.command or call.path for call in calls if call.command or call.path), "")
-    return f" (`{clip(one_line(told[:300]), 80)}`)" if told else ""
+    called = next((call.command or call.path for call in calls if call.command or call.path), "")
+    return f" (`{clip(one_line(called[:300]), 80)}`)" if called else ""
 
 
-def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
+def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[OfflineDraft]:
     for event in turn.events:
         for wish in wishes(event) if event.id in fresh else ():
-            yield Draft(
+            yield OfflineDraft(
                 rule="wish",
                 kind="preference",
                 title=title_of(without_opening(wish.text)),
@@ -100,7 +100,7 @@ def _wishes(turn: Turn, fresh: Container[str]) -> Iterator[Draft]:
             )
 
 
-def _manners(turn: Turn) -> Iterator[Draft]:
+def _manners(turn: Turn) -> Iterator[OfflineDraft]:
     """Yield what a person asks of the form in which work is handed over: commits, branches, reviews, tests, texts."""
     if turn.asked is None:
         return
@@ -118,7 +118,7 @@ def _manners(turn: Turn) -> Iterator[Draft]:
         return
     done = _response(turn, stems(said))
     words = in_own_words(said, _QUOTED)
-    yield Draft(
+    yield OfflineDraft(
         rule="manner",
         kind="preference",
         title=title_of(_COURTESY.sub("", sentence)),
@@ -187,7 +187,7 @@ def _response(turn: Turn, about: frozenset[str]) -> list[Sentence]:
 _REPORT = re.compile(rf"[?:]$|\b[0-9a-f]{{7,40}}\b|{STATUS.pattern}", re.IGNORECASE)
 
 
-def _objections(turn: Turn, before: Turn | None) -> Iterator[Draft]:
+def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     """Yield what a person objects to in how the agent works, if the agent concedes it."""
     if turn.asked is None or before is None:
         return
@@ -197,12 +197,12 @@ def _objections(turn: Turn, before: Turn | None) -> Iterator[Draft]:
         return
     if not _GIVES_WAY.match(reply.text[:200]) or not _METHOD.search(words):
         return
-    told = _concession(reply)
-    yield Draft(
+    conceded = _concession(reply)
+    yield OfflineDraft(
         rule="objection",
         kind="preference",
         title=title_of(without_opening(words)),
-        body=f"The person: “{clip(words, _QUOTED)}” The agent: {joined(each.text.rstrip(' :') for each in told)}",
+        body=f"The person: “{clip(words, _QUOTED)}” The agent: {joined(each.text.rstrip(' :') for each in conceded)}",
         evidence=(turn.asked.id, reply.id),
         importance=2,
         origin="user",

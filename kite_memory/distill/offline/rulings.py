@@ -25,7 +25,7 @@ _RECAP_WORDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PersonAnswer:
     """A person's answer in a turn. ``text`` is theirs, or the option that they picked; empty for a bare assent."""
 
     turn: Turn
@@ -41,24 +41,24 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    answers: tuple[Answer, ...]
+class RulingThread:
+    answers: tuple[PersonAnswer, ...]
 
     @property
     def settles(self) -> bool:
         """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
-        told = [each for each in self.answers if each.text]
-        alone = len(told) < 2 and not (told and told[0].asked_for and BINDING.search(told[0].text))
+        worded = [each for each in self.answers if each.text]
+        alone = len(worded) < 2 and not (worded and worded[0].asked_for and BINDING.search(worded[0].text))
         return (
             not alone
-            and sum(each.weight for each in told) >= _SETTLES
-            and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
+            and sum(each.weight for each in worded) >= _SETTLES
+            and len(stems(" ".join(each.text for each in worded))) >= _FEWEST_STEMS
         )
 
-    def up_to_where_it_settles(self) -> "Thread | None":
+    def up_to_where_it_settles(self) -> "RulingThread | None":
         """Return the shortest beginning that decides something: a note's name depends on it, however long the thread continues."""
         for count in range(1, len(self.answers) + 1):
-            if (begun := Thread(answers=self.answers[:count])).settles:
+            if (begun := RulingThread(answers=self.answers[:count])).settles:
                 return begun
         return None
 
@@ -67,30 +67,30 @@ class Thread:
         reply = self.answers[-1].reply
         if reply is None:
             return ()
-        told: list[Sentence] = []
+        sentences: list[Sentence] = []
         size = 0
         for each in sentences_of(reply, reply.text):
             if each.text.endswith("?") or OFFER.search(each.text) or (each.words < _RECAP_WORDS and not CODE.search(each.text)):
                 continue
-            if told and size + len(each.text) > _RECAP:
+            if sentences and size + len(each.text) > _RECAP:
                 break
-            told.append(each)
+            sentences.append(each)
             size += len(each.text) + 1
-        return tuple(told)
+        return tuple(sentences)
 
 
-def threads(told: Sequence[Turn]) -> list[Thread]:
-    found: list[list[Answer]] = [[]]
-    for at, turn in enumerate(told):
-        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
+def threads(turns: Sequence[Turn]) -> list[RulingThread]:
+    found: list[list[PersonAnswer]] = [[]]
+    for at, turn in enumerate(turns):
+        answer = _answer(turn, turns[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None and (answer.asked_for or found[-1]):
             found[-1].append(answer)
         elif found[-1]:
             found.append([])
-    return [Thread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
+    return [RulingThread(answers=tuple(answers)) for answers in found if any(each.text for each in answers)]
 
 
-def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
+def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
     """Return a turn's answer; ``None`` for a question, an order, pasted text or another subject."""
     if turn.asked is None or ((offer := _last_word(before)) is None and not goes_on):
         return None
@@ -101,17 +101,17 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> Answer | None:
         more = _PICK_WORDS.sub("", said)
         binds = _weight(more)
         text = f"{choice.text.rstrip(' .;')}. {more}" if binds or len(stems(more)) >= _FEWEST_STEMS else choice.text
-        return Answer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
+        return PersonAnswer(turn=turn, text=text.strip(), weight=max(_BINDS, binds), offer=offer, asked_for=True)
     rest = without_assent(said)
     if not stems(rest):
-        return Answer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
+        return PersonAnswer(turn=turn, text=rest if BINDING.search(rest) else "", weight=0, offer=offer)
     if "?" in said or ASKING.match(rest) or TELLING.match(rest) or PASSING.search(said) or GUESS.search(rest):
         return None
     answers = offer is not None and _ASKS.search(offer.text[-500:]) is not None
     weight = _weight(rest) + (offer is not None and offer.text.rstrip().endswith("?"))
     if (ORDERING.match(rest) and not BINDING.search(rest)) or (not weight and not answers):
         return None
-    return Answer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
+    return PersonAnswer(turn=turn, text=rest, weight=weight, offer=offer, asked_for=answers)
 
 
 _TYPED, _LINES = 400, 6
@@ -144,8 +144,8 @@ def recommended(turn: Turn) -> tuple[Sentence, ...]:
     said = sentences_of(offer, offer.text)
     for at, each in enumerate(said):
         if RECOMMENDS.search(each.text) and not each.text.endswith(("?", ":")) and not OFFER.search(each.text):
-            told = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
-            return tuple(told) if sum(sentence.words for sentence in told) >= 8 else ()
+            sentences = [each, *(after for after in said[at + 1 : at + 4] if not after.text.endswith(("?", ":")))]
+            return tuple(sentences) if sum(sentence.words for sentence in sentences) >= 8 else ()
     return ()
 
 
@@ -156,8 +156,8 @@ def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
     if offer is None or chosen is None or "?" in said or PASSING.search(said):
         return ()
     what = stems(chosen["what"])
-    told = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
-    return tuple(told[:3])
+    fits = [each for each in sentences_of(offer, offer.text) if what and what <= each.stems and not each.text.endswith(("?", ":"))]
+    return tuple(fits[:3])
 
 
 _GOES_WITH = re.compile(
@@ -167,7 +167,7 @@ _GOES_WITH = re.compile(
 )
 
 
-def subject_of(thread: Thread) -> str:
+def subject_of(thread: RulingThread) -> str:
     """Return what a thread's answers are about: the first code name in them, or in what they answer."""
     for answer in thread.answers:
         for text in (answer.text, answer.offer.text if answer.offer else ""):
@@ -188,7 +188,7 @@ _LEADS_IN = re.compile(
 )
 
 
-def named_after(thread: Thread) -> str:
+def named_after(thread: RulingThread) -> str:
     """Return the most binding clause, with its subject if it is too brief to stand alone."""
     able = [clause for answer in thread.answers for clause in clauses(answer.text) if stems(clause) and not clause[0].isdigit()]
     best = max(able, key=lambda clause: (min(6, _weight(clause)) + min(8, len(clause.split())) / 2, -len(clause)), default="")

@@ -280,14 +280,14 @@ def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:
         if len(lost) < 3 or (_STATE.search(before) and not _DIRECTED.search(before)):
             continue
         because = _BECAUSE.search(sentence[:600])
-        told_within = because is not None and because.start("why") <= match.start("this") < because.end("why")
-        why = one_line(because["why"]) if because is not None and not told_within else ""
+        within_match = because is not None and because.start("why") <= match.start("this") < because.end("why")
+        why = one_line(because["why"]) if because is not None and not within_match else ""
         yield Rejected(alternative=clip(lost, 120), reason=clip(why, 160))
 
 
-def _alternative(told: str) -> str:
-    """Return the alternative; empty if it is none, or was cut within code."""
-    lost = re.sub(r"^(?:just|simply|merely)\s+", "", one_line(told).strip(" *\"'"))
+def _alternative(text: str) -> str:
+    """Return the alternative; empty if it is not a name, or was cut within code."""
+    lost = re.sub(r"^(?:just|simply|merely)\s+", "", one_line(text).strip(" *\"'"))
     if lost.count("`") == 2 and lost.startswith("`") and lost.endswith("`"):
         lost = lost[1:-1]
     return "" if lost.count("`") % 2 or lost.endswith(("'s", "’s")) or _NO_ALTERNATIVE.match(lost) else lost

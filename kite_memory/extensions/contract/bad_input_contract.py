@@ -1,4 +1,4 @@
-"""What every source promises of input that nobody meant: it costs what it is of, is counted, and ends nothing."""
+"""Contract for malformed input: every source counts it, loses only the damaged part, and keeps running."""
 
 import re
 from abc import ABC, abstractmethod
@@ -27,19 +27,19 @@ _MILLISECONDS = (b"1772442000000", b"9999999999999", b"1000000000000", b"4102444
 class BadInputContract(ABC):
     @abstractmethod
     def make(self, folder: Path) -> Source:
-        """A source over an agent's home at ``folder``, which is empty yet."""
+        """Return a source over an agent's home at ``folder``, which is still empty."""
 
     @abstractmethod
     def place(self, folder: Path) -> Path:
-        """Where a transcript of that agent lies. Nothing is written."""
+        """Return where a transcript of that agent is stored. Writes nothing."""
 
     @abstractmethod
     def transcript(self) -> bytes:
-        """A small one that yields several events and at least one problem."""
+        """Return a small transcript that yields several events and at least one problem."""
 
     @abstractmethod
     def wildly(self, folder: Path) -> Iterator[Path]:
-        """A transcript written again and again, with what nobody expects in ever another place of it."""
+        """Yield the transcript once for each of its places, with an unexpected value in that place."""
 
     def written(self, folder: Path, content: bytes | None = None) -> Path:
         path = self.place(folder)
@@ -48,13 +48,13 @@ class BadInputContract(ABC):
         return path
 
     def with_clocks_that_jump(self, folder: Path) -> Path:
-        """The transcript, as it is where the clock is set to another century and back again between its lines."""
+        """Return the transcript with the clock set to another century and back again between its lines."""
         days, milliseconds = cycle(_DAYS), cycle(_MILLISECONDS)
         content = _DAY.sub(lambda _: next(days), self.transcript())
         return self.written(folder, _MILLISECOND.sub(lambda _: next(milliseconds), content))
 
     def of_another_version(self, folder: Path) -> Path:
-        """The transcript, as it is where the agent has other names for what it writes."""
+        """Return the transcript as a later version of the agent might write it, with other names for its fields."""
         content = self.transcript()
         for name, other in ((b'"type"', b'"sort"'), (b'"role"', b'"part"'), (b'"source"', b'"spring"')):
             content = content.replace(name, other)
@@ -87,9 +87,9 @@ class BadInputContract(ABC):
 
         read_results = self.read_results(source, self.with_clocks_that_jump(tmp_path / "jumping"))
 
-        assert sorted(told(read_results)) == sorted(told(steady))
+        assert sorted(event_texts(read_results)) == sorted(event_texts(steady))
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-            assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(told(steady))
+            assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(event_texts(steady))
             for overview in timeline.overviews():
                 assert brief(overview.session, timeline.events(overview.session.provider, overview.session.id)) is not None
 
@@ -118,7 +118,7 @@ class BadInputContract(ABC):
         assert list(source.transcripts()) == [path]
 
 
-def told(read_results: list[ReadResult]) -> list[tuple[str, str]]:
+def event_texts(read_results: list[ReadResult]) -> list[tuple[str, str]]:
     return [(event.type.value, event.text) for read_result in read_results for event in read_result.events]
 
 

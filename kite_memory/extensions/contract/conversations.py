@@ -59,23 +59,23 @@ def answer(*items: dict[str, Any]) -> dict[str, Any]:
 
 
 def stretches(**items: list[dict[str, Any]]) -> dict[str, Any]:
-    """An answer by the letters of the stretches, in the form that is asked for."""
-    return {"stretches": [{"stretch": label, "items": told} for label, told in items.items()]}
+    """Return an answer by the letters of the stretches, in the required form."""
+    return {"stretches": [{"stretch": label, "items": records} for label, records in items.items()]}
 
 
 def plain_item(**changes: object) -> dict[str, Any]:
-    """As our schema has it: what the code knows is not said."""
+    """Return the item in the form of our schema, without what the code knows already."""
     return {name: value for name, value in item(**changes).items() if name not in ("origin", "symptom", "everywhere")}
 
 
 def answer_to(prompt: str) -> dict[str, Any]:
-    """As a model would: about the first event shown of each stretch, with one item that names an event which is not there."""
+    """Return what a model would answer: an item about the first event of each stretch, and one that names a missing event."""
     shown = re.findall(r'<transcript stretch="(\w)"(.*?)</transcript>', prompt, re.DOTALL)
-    return stretches(**{label: _about(told) for label, told in shown})
+    return stretches(**{label: _about(shown_text) for label, shown_text in shown})
 
 
-def _about(told: str) -> list[dict[str, Any]]:
-    shown = re.findall(r"^\[([^\]\s]+)\]", told, re.MULTILINE)
-    words = re.findall(r"[A-Za-z]{5,}", told.partition("\n")[2]) or ["nothing"]
+def _about(shown_text: str) -> list[dict[str, Any]]:
+    shown = re.findall(r"^\[([^\]\s]+)\]", shown_text, re.MULTILINE)
+    words = re.findall(r"[A-Za-z]{5,}", shown_text.partition("\n")[2]) or ["nothing"]
     body = f"The stretch settles on {' and '.join(dict.fromkeys(words[:6]))} for good reason."
     return [plain_item(evidence=shown[:1], body=body), plain_item(evidence=["ffffffff"], title="Never happened")]

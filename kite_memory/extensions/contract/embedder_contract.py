@@ -1,4 +1,4 @@
-"""What every embedder promises. Subclass it and say how to make yours."""
+"""Contract of every embedder. Subclass it, and override the methods that make yours."""
 
 import re
 import threading
@@ -41,7 +41,7 @@ class EmbedderContract(ABC):
 
     @pytest.mark.parametrize("purpose", ["document", "query"])
     def test_same_text_same_vector(self, purpose: Purpose) -> None:
-        """But for the last bits: some processors add up the rows of one product in different orders."""
+        """Compare except for the last bits: some processors add up the rows of one product in different orders."""
         first, second = self.make().embed(["tea", "tea"], purpose)
 
         assert first == pytest.approx(second, abs=1e-6)

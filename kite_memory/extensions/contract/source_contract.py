@@ -1,4 +1,4 @@
-"""What every source promises. Subclass one of these and say how to make yours."""
+"""Contracts of every source. Subclass one of these, and override the methods that make yours."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ __all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "File
 class SourceContract(BadInputContract):
     @abstractmethod
     def strangers(self, folder: Path) -> list[Path]:
-        """Files that lie about in the agent's home and are no transcripts."""
+        """Return files in the agent's home that are not transcripts."""
 
     def test_it_says_whose_transcripts_it_reads(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
@@ -179,13 +179,13 @@ class FileSourceContract(SourceContract):
 
 
 class AppendOnlySourceContract(FileSourceContract):
-    """For transcripts that only ever grow at their end."""
+    """For transcripts that only grow at their end."""
 
     def wildly(self, folder: Path) -> Iterator[Path]:
         yield self.written(folder, wild_lines(self.transcript()))
 
     def check_line(self, line: bytes) -> None:
-        """What every event leads back to."""
+        """Check that an event leads back to its line."""
         assert line.startswith(b"{")
         assert line.endswith(b"}")
 
@@ -301,7 +301,7 @@ class AppendOnlySourceContract(FileSourceContract):
 
         assert source.read(path, whole.cursor, budget=BUDGET).problems == ()
 
-    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+    def test_an_invalid_cursor_starts_over(self, tmp_path: Path) -> None:
         source, whole = self.make(tmp_path), self.whole(tmp_path)
         path = self.place(tmp_path)
 
@@ -314,7 +314,7 @@ class AppendOnlySourceContract(FileSourceContract):
 
 
 class DocumentSourceContract(FileSourceContract):
-    """For transcripts that are written anew whenever something happens."""
+    """For transcripts that are rewritten whenever something changes."""
 
     def wildly(self, folder: Path) -> Iterator[Path]:
         for document in wild_documents(self.transcript()):
@@ -322,7 +322,9 @@ class DocumentSourceContract(FileSourceContract):
 
     @abstractmethod
     def versions(self) -> list[bytes]:
-        """What one transcript held, from its first words to `transcript`. What is told already may grow, but not vanish."""
+        """Return the states of one transcript, from its first words to `transcript`. Events returned before may grow, but not
+        vanish.
+        """
 
     def test_it_says_that_it_amends(self, tmp_path: Path) -> None:
         assert self.make(tmp_path).read(self.written(tmp_path), None, budget=BUDGET).amends
@@ -342,7 +344,7 @@ class DocumentSourceContract(FileSourceContract):
         assert cursor is not None
         assert cursor.position == len(self.transcript())
 
-    def test_only_what_is_new_or_changed_is_told_again(self, tmp_path: Path) -> None:
+    def test_only_new_or_changed_events_are_returned(self, tmp_path: Path) -> None:
         source, versions = self.make(tmp_path), self.versions()
         assert len(versions) > 2
         for before, after in itertools.pairwise(versions):
@@ -378,7 +380,7 @@ class DocumentSourceContract(FileSourceContract):
 
         assert len(cursor.identity) + len(cursor.carry) < 8_000
 
-    def test_a_cursor_that_nobody_wrote_starts_over(self, tmp_path: Path) -> None:
+    def test_an_invalid_cursor_starts_over(self, tmp_path: Path) -> None:
         source = self.make(tmp_path)
         path = self.written(tmp_path)
         whole = source.read(path, None, budget=BUDGET)

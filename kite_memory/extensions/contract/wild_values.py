@@ -1,4 +1,4 @@
-"""JSON in which one value after another is replaced by what nobody expects there."""
+"""JSON documents in which one value after another is replaced by an unexpected one."""
 
 import json
 import sqlite3
@@ -7,13 +7,13 @@ from typing import Any
 
 WILD: tuple[Any, ...] = (None, True, -1, 10**18, 1e300, "", "wild", [], {}, [{}], {"": {}}, "@deep@")
 _DEEP = b"[" * 1000 + b"]" * 1000
-"""Deeper than Python likes to look, and not too deep for a parser."""
+"""Deeper than Python's recursion limit, but not too deep for a parser."""
 
 Place = tuple[str | int, ...]
 
 
 def places(value: Any, to: Place = ()) -> Iterator[Place]:
-    """Where a value stands, from the outermost in."""
+    """Yield the path of every value, outermost first."""
     if to:
         yield to
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -34,7 +34,7 @@ def written(value: Any) -> bytes:
 
 
 def wild_lines(content: bytes) -> bytes:
-    """Every line, and then every line again with each of its values replaced by each of the wild ones."""
+    """Yield every line, and every line again with each of its values replaced by each of the wild ones."""
     rows = [_parsed(line) for line in content.split(b"\n")]
     wild = [written(replaced(row, place, by)) for row in rows if row for place in places(row) for by in WILD]
     return content.rstrip(b"\n") + b"\n" + b"\n".join(wild) + b"\n"
@@ -56,7 +56,7 @@ def _parsed(data: bytes | str) -> Any:
 
 
 def wild_rows(database: sqlite3.Connection) -> Iterator[Callable[[], None]]:
-    """Changes of what stands in a database, each of them with what takes it back: a kind of value, wherever there are objects."""
+    """Yield changes of a database's values, each with its reversal: one for each kind of wild value, wherever there are objects."""
     tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     for table in tables:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]

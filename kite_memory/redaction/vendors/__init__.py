@@ -24,7 +24,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalogue:
+class AnchorPatterns:
     r"""Expressions that find anchors: ``anywhere`` in general, ``edged`` only at an edge, but several times as fast.
 
     An edge is the front of a word, an escape (``\n``) or the rest of a colour code (``[31m``) before it. Group 1 is the anchor;
@@ -37,7 +37,7 @@ class Catalogue:
     suspects: dict[bytes, tuple[Suspect, ...]]
 
 
-def catalogue(vendors: Iterable[Vendor]) -> Catalogue:
+def catalogue(vendors: Iterable[Vendor]) -> AnchorPatterns:
     suspects: dict[str, list[Suspect]] = {}
     for vendor in vendors:
         body = re.compile(vendor.body.encode())
@@ -51,7 +51,7 @@ def catalogue(vendors: Iterable[Vendor]) -> Catalogue:
         f"|(?<={re.escape(sign)}){any_of(anchor[1:] for anchor in suspects if anchor[0] == sign)}"
         for sign in sorted({anchor[0] for anchor in suspects if not anchor[0].isalnum()})
     )
-    return Catalogue(
+    return AnchorPatterns(
         anywhere=re.compile(anywhere.encode()),
         edged=re.compile(rf"[^A-Za-z0-9](?:(?:(?<=\\)[bfnrt]|(?<=\[)[0-9;]{{1,12}}m)?({anywhere}){signed})".encode()),
         suspects={
@@ -77,6 +77,6 @@ def any_of(literals: Iterable[str]) -> str:
 
 
 @cache
-def every_vendor() -> Catalogue:
+def every_vendor() -> AnchorPatterns:
     """Return the catalogue, built on first use: most commands only show text that was redacted before."""
     return catalogue(VENDORS)

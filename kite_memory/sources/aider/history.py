@@ -34,7 +34,7 @@ Kind = Literal["run", "said", "printed", "answer", "foreign", "blank"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class HistoryBlock:
     """A block of a history: the bytes ``[start, end)`` without their last newline. ``foreign`` is text before the first run."""
 
     kind: Kind
@@ -44,7 +44,7 @@ class Block:
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class HistoryPlace:
     """State of a history before a block, needed to classify the next one.
 
     ``marked`` means that lines in this file end with blanks; tools that strip them remove these marks. ``gathers`` means that the
@@ -57,7 +57,7 @@ class Place:
     gathers: bool = False
 
 
-def blocks(data: bytes, position: int, place: Place, *, forced: bool = False) -> Iterator[Block]:
+def blocks(data: bytes, position: int, place: HistoryPlace, *, forced: bool = False) -> Iterator[HistoryBlock]:
     """Yield every complete block in ``data``, whole lines that start at ``position``.
 
     ``place`` moves past a block when the next one is requested. With ``forced`` the last block counts as complete, too.
@@ -72,13 +72,13 @@ def blocks(data: bytes, position: int, place: Place, *, forced: bool = False) ->
             return
         taken = lines[at : len(lines) if end is None else end]
         size = sum(map(len, taken)) + len(taken)
-        yield Block(kind=kind, start=position, end=position + size - 1, lines=tuple(each.rstrip(b"\r") for each in taken))
+        yield HistoryBlock(kind=kind, start=position, end=position + size - 1, lines=tuple(each.rstrip(b"\r") for each in taken))
         _move(place, kind, line)
         position += size
         at += len(taken)
 
 
-def _kind(line: bytes, place: Place) -> Kind:
+def _kind(line: bytes, place: HistoryPlace) -> Kind:
     if not line.strip():
         return "blank"
     if line.startswith(HEADER):
@@ -92,7 +92,7 @@ def _kind(line: bytes, place: Place) -> Kind:
     return "answer"
 
 
-def _move(place: Place, kind: Kind, line: bytes) -> None:
+def _move(place: HistoryPlace, kind: Kind, line: bytes) -> None:
     match kind:
         case "blank":
             place.gathers = False
@@ -104,7 +104,7 @@ def _move(place: Place, kind: Kind, line: bytes) -> None:
             place.gathers = kind == "said" and _RUNS.match(line) is not None
 
 
-def _end(lines: list[bytes], at: int, kind: Kind, place: Place) -> int | None:
+def _end(lines: list[bytes], at: int, kind: Kind, place: HistoryPlace) -> int | None:
     """Return the index of the line after the block that starts with line ``at``; ``None`` while that is unknown."""
     match kind:
         case "run" | "foreign" | "blank":
@@ -132,10 +132,10 @@ def _end_of_output(lines: list[bytes], at: int) -> int | None:
     return None
 
 
-def _end_of_answer(lines: list[bytes], at: int, place: Place) -> int | None:
+def _end_of_answer(lines: list[bytes], at: int, place: HistoryPlace) -> int | None:
     """Return the end of an answer, without the blank lines after it."""
     fence = b""
-    inside = Place(in_run=True, marked=place.marked, after_answer=True)
+    inside = HistoryPlace(in_run=True, marked=place.marked, after_answer=True)
     full = at + 1
     for index in range(at, len(lines)):
         line = lines[index].rstrip(b"\r")
@@ -178,7 +178,7 @@ TOOLS = Toolbox(shells=frozenset({_SHELL}))
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class AiderRun:
     """State of a cursor: the current run of Aider. ``began`` is the position of its header.
 
     Text before ``foreign_to`` was not observed while it was written; -1 while that is unknown. ``seen`` is the Unix time of the
@@ -189,10 +189,10 @@ class Run:
     started: datetime = _EPOCH
     began: int = 0
     ordinal: int = 0
-    told: bool = False
+    reported: bool = False
     foreign_to: int = -1
     seen: float = 0.0
-    place: Place = field(default_factory=Place)
+    place: HistoryPlace = field(default_factory=HistoryPlace)
     calls: OpenCalls = field(default_factory=OpenCalls)
 
     def carried(self) -> str:
@@ -204,7 +204,7 @@ class Run:
                 "started": self.started,
                 "began": self.began,
                 "ordinal": self.ordinal,
-                "told": self.told,
+                "told": self.reported,
                 "foreign_to": self.foreign_to,
                 "seen": self.seen,
                 "place": [place.in_run, place.marked, place.after_answer, place.gathers],
@@ -213,22 +213,22 @@ class Run:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Run | None":
+    def resumed(carry: str) -> "AiderRun | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
             in_run, marked, after_answer, gathers = known["place"]
-            return Run(
+            return AiderRun(
                 session=known["session"],
                 started=datetime.fromisoformat(known["started"]),
                 began=known["began"],
                 ordinal=known["ordinal"],
-                told=known["told"],
+                reported=known["told"],
                 foreign_to=known["foreign_to"],
                 seen=known["seen"],
-                place=Place(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
+                place=HistoryPlace(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
                 calls=OpenCalls.resumed(known["calls"]),
             )
         except (ValueError, KeyError, TypeError, IndexError):
@@ -239,7 +239,7 @@ _COMMAND = re.compile(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re
 _ADDRESSED = re.compile(r"/(?:ask|code|architect|context|help)\s+\S")
 """Commands with a message to the model; the words after other commands are arguments."""
 _CHOICE = re.compile(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
-_NOBODYS = (
+_AIDERS_OWN = (
     "# Fix any errors below",
     "# Fix any linting errors below",
     "I ran this command:",
@@ -262,10 +262,10 @@ _ABOUT_OUTPUT = re.compile(r"Add [\d.]{1,12}k? tokens of command output to the c
 _CODE = re.compile(r"(?:exit|exited with|return) (?:code|status):? (\d{1,5})\b")
 
 
-class Reading:
+class HistoryReading:
     """One read of a history: blocks in order, up to the next run after any events, or to the limit."""
 
-    def __init__(self, *, path: Path, run: Run) -> None:
+    def __init__(self, *, path: Path, run: AiderRun) -> None:
         self.run = run
         self.problems: list[Problem] = []
         self.stopped = False
@@ -281,7 +281,7 @@ class Reading:
     def session(self) -> Session | None:
         """The run that was read; ``None`` for one without events."""
         run = self.run
-        if not run.told:
+        if not run.reported:
             return None
         return Session(id=run.session, provider=PROVIDER, started=run.started, project=project_of(self._folder), cwd=self._folder)
 
@@ -299,7 +299,7 @@ class Reading:
             position = block.end + 1
         return position
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: HistoryBlock) -> None:
         run, builder = self.run, self._builder
         if block.kind == "blank":
             return
@@ -322,9 +322,9 @@ class Reading:
         if block.start < run.foreign_to:
             builder.events[known:] = map(_as_document, builder.events[known:])
         run.ordinal = builder.ordinal
-        run.told = run.told or bool(builder.events)
+        run.reported = run.reported or bool(builder.events)
 
-    def _text(self, block: Block) -> str:
+    def _text(self, block: HistoryBlock) -> str:
         data = b"\n".join(block.lines)
         try:
             return data.decode()
@@ -338,7 +338,7 @@ class Reading:
         if started is None:
             self.problem(position, "unreadable date")
         owner = project_of(self._folder) or self._folder
-        self.run = Run(
+        self.run = AiderRun(
             session=digest(f"{owner}\n{began}".encode()),
             started=started or run.started,
             began=position,
@@ -360,7 +360,7 @@ class Reading:
     def _said(self, text: str) -> None:
         text = text.strip()
         self.run.calls.by_name.clear()
-        if not text or text == "<blank>" or text.startswith(_NOBODYS) or _CHOICE.search(text[-200:]):
+        if not text or text == "<blank>" or text.startswith(_AIDERS_OWN) or _CHOICE.search(text[-200:]):
             return
         if text[0] in "/!":
             command = _COMMAND.match(text)

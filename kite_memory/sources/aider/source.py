@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.projects.git_process import Git, GitFailed
-from kite_memory.sources.aider.history import PROVIDER, Reading, Run
+from kite_memory.sources.aider.history import PROVIDER, AiderRun, HistoryReading
 from kite_memory.sources.common.growing import read_growing, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.system.private_files import is_file, is_text
@@ -98,9 +98,9 @@ class Aider:
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, run, changed = resumed(file, cursor, Run, Run.resumed)
+        position, run, changed = resumed(file, cursor, AiderRun, AiderRun.resumed)
         self._mark_foreign(path, file, run)
-        reading = Reading(path=path, run=run)
+        reading = HistoryReading(path=path, run=run)
         if changed:
             reading.problem(0, changed)
         left = budget
@@ -125,7 +125,7 @@ class Aider:
             more=reading.stopped or (more and moved),
         )
 
-    def _mark_foreign(self, path: Path, file: AppendOnlyFile, run: Run) -> None:
+    def _mark_foreign(self, path: Path, file: AppendOnlyFile, run: AiderRun) -> None:
         if run.foreign_to < 0:
             is_own = path.parent in self._own or path == self._history
             run.foreign_to = 0 if is_own else file.size
@@ -146,7 +146,7 @@ class Aider:
         except GitFailed:
             return True
 
-    def _piece(self, file: AppendOnlyFile, position: int, size: int, reading: Reading) -> tuple[int, bool]:
+    def _piece(self, file: AppendOnlyFile, position: int, size: int, reading: HistoryReading) -> tuple[int, bool]:
         """Read about ``size`` bytes, or one block if it is longer; return the position reached, and whether there is more."""
         while True:
             stretch = file.lines(position, size)

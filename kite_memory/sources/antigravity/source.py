@@ -17,7 +17,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import without_blocks
 from kite_memory.system.private_files import is_file, names_in
@@ -69,7 +69,7 @@ _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", 
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class AntigravityState:
     """State carried from earlier lines to later ones, small enough for a cursor.
 
     ``parent`` is the conversation that this sub-agent works for.
@@ -96,13 +96,13 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Thread | None":
+    def resumed(carry: str) -> "AntigravityState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            return Thread(
+            return AntigravityState(
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
@@ -115,9 +115,9 @@ class Thread:
 
 
 class AntigravityInterpreter:
-    """Parses steps in file order and collects their events. Changes only the `Thread` it was given."""
+    """Parses steps in file order and collects their events. Changes only the `AntigravityState` it was given."""
 
-    def __init__(self, *, file: str, session: str, thread: Thread) -> None:
+    def __init__(self, *, file: str, session: str, thread: AntigravityState) -> None:
         self._thread = thread
         self._session = session
         self._builder = EventBuilder(
@@ -269,7 +269,7 @@ _BEGINS, _BEGAN = b'"invoke_subagent"', b'"INVOKE_SUBAGENT"'
 _NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
 
 
-class Places:
+class ConversationPlaces:
     """Workspaces and parents of one program's conversations.
 
     The program is a folder such as ``~/.gemini/antigravity-cli``. Files are read again only after a change.
@@ -300,7 +300,7 @@ class Places:
             data = file.between(max(0, file.size - _HISTORY), file.size)
         for line in data.split(b"\n"):
             match objects(line) if line else []:
-                case [Found(row={"conversationId": str(name), "workspace": str(workspace)})]:
+                case [FoundObject(row={"conversationId": str(name), "workspace": str(workspace)})]:
                     yield name, beginning(workspace, PATH_LIMIT)
                 case _:
                     continue
@@ -372,7 +372,7 @@ class Antigravity:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._programs = tuple(root / name for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
-        self._places = {program: Places(program, clock=clock) for program in self._programs}
+        self._places = {program: ConversationPlaces(program, clock=clock) for program in self._programs}
         self._line_limit = line_limit
         self._now = now
 
@@ -385,16 +385,16 @@ class Antigravity:
 
     def transcripts(self) -> Iterator[Path]:
         for program in self._programs:
-            told: set[str] = set()
+            names: set[str] = set()
             for name in names_in(program / "brain"):
                 logs = (program / "brain" / name).joinpath(*_LOGS)
                 found = next((path for path in (logs / _FULL, logs / _PLAIN) if self.owns(path) and is_file(path)), None)
                 if found is not None:
-                    told.add(name)
+                    names.add(name)
                     yield found
             for name in names_in(program / "conversations"):
                 path = program / "conversations" / name
-                if path.stem not in told and self.owns(path):
+                if path.stem not in names and self.owns(path):
                     yield path
 
     def owns(self, path: Path) -> bool:
@@ -431,7 +431,7 @@ class Antigravity:
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
             return _left(path, file, "")
         name, places = path.parent.parent.parent.name, self._places[program]
-        position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
+        position, thread, changed = resumed(file, cursor, AntigravityState, AntigravityState.resumed)
         if not position:
             waited = cursor is not None
             thread.parent = places.parent_of(name, anew=waited)
@@ -443,7 +443,7 @@ class Antigravity:
         if changed:
             interpreter.problem(0, changed)
 
-        def read_line(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: FoundObject, at: int, line: bytes) -> None:
             interpreter.step(found.row, at + found.start, at + found.end)
 
         position, more = read_on(file, position, interpreter, read_line, budget=budget)
@@ -461,7 +461,7 @@ def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
     return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
 
 
-def _session(name: str, thread: Thread) -> Session | None:
+def _session(name: str, thread: AntigravityState) -> Session | None:
     if thread.started is None:
         return None
     return Session(

@@ -11,7 +11,7 @@ from kite_memory.projects.project import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.claude_code import results
 from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
-from kite_memory.sources.claude_code.thread import EarlyResult, OpenCall, Queued, Thread, queued, typed
+from kite_memory.sources.claude_code.thread import EarlyResult, OpenClaudeCall, Queued, TranscriptState, queued, typed
 from kite_memory.sources.common import tool_text as tools
 from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.fields import (
@@ -26,7 +26,7 @@ from kite_memory.sources.common.fields import (
     short,
     texts_in,
 )
-from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.words import (
     Approved,
     Continued,
@@ -52,9 +52,9 @@ _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title"
 
 
 class ClaudeCodeInterpreter:
-    """Parses lines in file order and collects their events. Changes only the `Thread` it was given."""
+    """Parses lines in file order and collects their events. Changes only the `TranscriptState` it was given."""
 
-    def __init__(self, *, file: str, session: str, sub_agent: bool, thread: Thread) -> None:
+    def __init__(self, *, file: str, session: str, sub_agent: bool, thread: TranscriptState) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.passages: list[Passage] = []
@@ -66,12 +66,12 @@ class ClaudeCodeInterpreter:
         self._id = ""
         self._at = thread.last_at
         self._start = self._end = 0
-        self._told_of_line = 0
+        self._events_of_line = 0
 
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
         self._row, self._start, self._end = row, start, end
-        self._told_of_line = 0
+        self._events_of_line = 0
         self._thread.ordinal = max(start, self._thread.ordinal)
         kind = row.get("type")
         if not isinstance(kind, str):
@@ -105,7 +105,7 @@ class ClaudeCodeInterpreter:
         for early in self._thread.due():
             self._row, self._start, self._end, self._id = early.row, early.start, early.end, early.line
             self._at = moment(early.row.get("timestamp")) or self._at
-            self._told_of_line = 0
+            self._events_of_line = 0
             self._user()
 
     def problem(self, position: int, reason: str) -> None:
@@ -162,8 +162,8 @@ class ClaudeCodeInterpreter:
             self._add_passage(text)
             return
         if self._sub_agent or row.get("isSidechain") is True:
-            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
         elif row.get("isCompactSummary") is True:
             self._utterance(Continued(summary=summary(text)), parent)
         elif may_be_a_person(row):
@@ -190,14 +190,14 @@ class ClaudeCodeInterpreter:
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._add(EventType.COMMAND, "user", command, command=command, parent=parent)
-                self._thread.open_call(event, OpenCall(event=event, tool="Bash", detail=command))
+                self._thread.open_call(event, OpenClaudeCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
-                ran = self._thread.calls.pop(parent, None) or OpenCall(event=parent, tool="Bash", detail="")
+                ran = self._thread.calls.pop(parent, None) or OpenClaudeCall(event=parent, tool="Bash", detail="")
                 self._add_result(results.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
                 self._add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
-            case Continued(summary=told):
-                self._add(EventType.RESUME_POINT, "system", tools.kept(told, _SUMMARY_LIMIT), parent=parent)
+            case Continued(summary=summary):
+                self._add(EventType.RESUME_POINT, "system", tools.kept(summary, _SUMMARY_LIMIT), parent=parent)
             case Interrupted(text=text):
                 self._add(EventType.RESUME_POINT, "system", text, status="interrupted", parent=parent)
             case Notified():
@@ -216,16 +216,20 @@ class ClaudeCodeInterpreter:
             self._utterance(utterance, "")
         return True
 
-    def _background_result(self, told: Notified) -> None:
+    def _background_result(self, notification: Notified) -> None:
         """Add a background result once, identified by task and text: it is in the queue, in its own line, or in both."""
-        name = digest(f"{told.task}\n{told.result}".encode())
+        name = digest(f"{notification.task}\n{notification.result}".encode())
         if not self._thread.new_notification(name):
             return
-        at_line = self._id, self._told_of_line
-        self._id, self._told_of_line = name, 0
-        call = self._thread.calls.get(told.call) or OpenCall(event="", tool=tools.AGENT, detail="")
-        self._add_result(results.Result(text=told.result, status=results.BACKGROUND_STATUS.get(told.status, "")), call, told.call)
-        self._id, self._told_of_line = at_line
+        at_line = self._id, self._events_of_line
+        self._id, self._events_of_line = name, 0
+        call = self._thread.calls.get(notification.call) or OpenClaudeCall(event="", tool=tools.AGENT, detail="")
+        self._add_result(
+            results.Result(text=notification.result, status=results.BACKGROUND_STATUS.get(notification.status, "")),
+            call,
+            notification.call,
+        )
+        self._id, self._events_of_line = at_line
 
     def _queue_operation(self) -> None:
         row, queue = self._row, self._thread.queue
@@ -257,8 +261,8 @@ class ClaudeCodeInterpreter:
         for block in content_of(row):
             match block:
                 case {"type": "text", "text": str(text)}:
-                    if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                        self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent, whole=text)
+                    if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                        self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent, whole=text)
                     self._add_passage("\n".join(texts_in(block.get("citations"))))
                 case {"type": "tool_use" | "server_tool_use" | "mcp_tool_use", "name": str(tool)}:
                     self._call(short(tool), block, parent)
@@ -284,7 +288,7 @@ class ClaudeCodeInterpreter:
         if tool in tools.SHELL_OUTPUTS:
             detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:
-            self._thread.open_call(name, OpenCall(event=event, tool=tool, detail=detail))
+            self._thread.open_call(name, OpenClaudeCall(event=event, tool=tool, detail=detail))
         if command:
             self._add(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
 
@@ -293,7 +297,7 @@ class ClaudeCodeInterpreter:
         name = short(block.get("tool_use_id"))
         call = self._thread.calls.pop(name, None)
         if call is None:
-            call = OpenCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
+            call = OpenClaudeCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
         result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
         event = self._add_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
@@ -313,7 +317,7 @@ class ClaudeCodeInterpreter:
             for decision in results.decisions(call.tool, structured, result.text):
                 self._add(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
-    def _add_result(self, result: results.Result, call: OpenCall, name: str, *, whole: str = "") -> str:
+    def _add_result(self, result: results.Result, call: OpenClaudeCall, name: str, *, whole: str = "") -> str:
         of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
         command, path = (call.detail, "") if of_shell else ("", call.detail)
         if call.tool in tools.SHELL_OUTPUTS:
@@ -345,11 +349,11 @@ class ClaudeCodeInterpreter:
                     parent=event,
                     call=name,
                 )
-        if result.status == "failed" and (telling := telling_lines(result.text)):
+        if result.status == "failed" and (lines := error_lines(result.text)):
             self._add(
                 EventType.ERROR,
                 "tool",
-                telling,
+                lines,
                 tool=call.tool,
                 command=command,
                 path=path,
@@ -367,8 +371,8 @@ class ClaudeCodeInterpreter:
         text = content if isinstance(content, str) else ""
         match subtype:
             case "away_summary":
-                if told := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
-                    self._add(EventType.RESUME_POINT, "assistant", told, parent=self._line_before())
+                if recap := tools.kept(text.removesuffix("(disable recaps in /config)"), _SUMMARY_LIMIT).strip():
+                    self._add(EventType.RESUME_POINT, "assistant", recap, parent=self._line_before())
             case "local_command":
                 for utterance in utterances(text):
                     self._utterance(utterance, self._line_before())
@@ -397,13 +401,13 @@ class ClaudeCodeInterpreter:
         """Add a message sent during a turn: from the user to the agent, or from the agent to its sub-agent."""
         parent = self._line_before()
         if self._sub_agent or self._row.get("isSidechain") is True:
-            if told := tools.kept(text, _MESSAGE_LIMIT).strip():
-                self._add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent)
+            if answer := tools.kept(text, _MESSAGE_LIMIT).strip():
+                self._add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent)
             return
         for utterance in utterances(text):
             match utterance:
                 case Said(text=said):
-                    if self._thread.queue.met(said, attached=True) != "told":
+                    if self._thread.queue.met(said, attached=True) != "reported":
                         self._add(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
                 case _:
                     self._utterance(utterance, parent)
@@ -428,8 +432,8 @@ class ClaudeCodeInterpreter:
 
         The first event has the line's own id; a counter is appended to the others.
         """
-        name = f"{self._id}:{self._told_of_line}" if self._told_of_line else self._id
-        self._told_of_line += 1
+        name = f"{self._id}:{self._events_of_line}" if self._events_of_line else self._id
+        self._events_of_line += 1
         self.events.append(
             Event(
                 id=name,

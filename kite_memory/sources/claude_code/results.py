@@ -104,8 +104,8 @@ def _task_begun(structured: object, text: str) -> str:
         case {"backgroundTaskId": str(task)} if task:
             return task[:64]
         case _:
-            told = _BACKGROUND.match(text)
-            return told[1] if told else ""
+            started = _BACKGROUND.match(text)
+            return started[1] if started else ""
 
 
 def of_a_task(result: Result) -> Result:

@@ -9,9 +9,9 @@ from kite_memory.model.event import Session
 from kite_memory.model.read_result import Cursor, ReadResult
 from kite_memory.projects.project import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
-from kite_memory.sources.claude_code.thread import Thread
+from kite_memory.sources.claude_code.thread import TranscriptState
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, objects
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, objects
 from kite_memory.sources.common.words import made_by_our_extractor
 from kite_memory.system.private_files import is_text
 
@@ -67,14 +67,14 @@ class ClaudeCode:
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         def read_again(start: int, end: int) -> Mapping[str, Any]:
-            return next((found.row for found in objects(file.between(start, end)) if isinstance(found, Found)), {})
+            return next((found.row for found in objects(file.between(start, end)) if isinstance(found, FoundObject)), {})
 
-        position, thread, changed = resumed(file, cursor, Thread, lambda carry: Thread.resumed(carry, read_again))
+        position, thread, changed = resumed(file, cursor, TranscriptState, lambda carry: TranscriptState.resumed(carry, read_again))
         interpreter = ClaudeCodeInterpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), thread=thread)
         if changed:
             interpreter.problem(0, changed)
 
-        def read_line(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: FoundObject, at: int, line: bytes) -> None:
             if not thread.answered and not thread.ours:
                 cwd = thread.cwd or found.row.get("cwd")
                 first_cwd = cwd if isinstance(cwd, str) else ""
@@ -95,7 +95,7 @@ class ClaudeCode:
             passages=interpreter.passages,
         )
 
-    def _session(self, path: Path, thread: Thread) -> Session | None:
+    def _session(self, path: Path, thread: TranscriptState) -> Session | None:
         if thread.started is None or thread.ours:
             return None
         parent, folders = thread.parent, path.relative_to(self._projects).parts[1:-1]

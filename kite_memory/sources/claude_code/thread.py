@@ -23,7 +23,7 @@ class Stage(StrEnum):
     WAITING = "w"
     STARTING = "s"
     HANDED_OVER = "h"
-    TOLD = "t"
+    REPORTED = "t"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class PromptQueue:
         self._entries.append(entry)
         forgotten = self._entries[:-_LONGEST_QUEUE]
         del self._entries[:-_LONGEST_QUEUE]
-        return [entry for entry in forgotten if entry.text and entry.stage is not Stage.TOLD]
+        return [entry for entry in forgotten if entry.text and entry.stage is not Stage.REPORTED]
 
     def dequeue(self, text: str) -> None:
         if entry := self._leaving(text):
@@ -134,18 +134,18 @@ class PromptQueue:
             if entry.stage is not Stage.WAITING or not entry.text or (back and _plain(entry.text) not in back)
         ]
 
-    def met(self, text: str, *, attached: bool) -> Literal["new", "queued", "told"]:
-        """Match a user's message in the transcript with the queue: ``told`` if its event was created from the queue already.
+    def met(self, text: str, *, attached: bool) -> Literal["new", "queued", "reported"]:
+        """Match a user's message in the transcript with the queue: ``reported`` if its event was created from the queue already.
 
         Only an attachment can repeat a message; a user may well type the same words again.
         """
         for entry in self._entries:
-            told = entry.stage is Stage.TOLD
-            if entry.text and (attached or not told) and _same(entry.text, text):
+            reported = entry.stage is Stage.REPORTED
+            if entry.text and (attached or not reported) and _same(entry.text, text):
                 self._entries.remove(entry)
                 if entry.stage is Stage.WAITING:
                     self._ahead = min(self._ahead + 1, _LONGEST_QUEUE)
-                return "told" if told else "queued"
+                return "reported" if reported else "queued"
         return "new"
 
     def passed(self) -> list[Queued]:
@@ -164,7 +164,7 @@ class PromptQueue:
             entry.passed_by += entry.stage is Stage.WAITING
             if entry.passed_by >= 2:
                 left.append(entry)
-            elif entry.stage is not Stage.TOLD:
+            elif entry.stage is not Stage.REPORTED:
                 staying.append(entry)
         self._entries = staying
         return [entry for entry in left if entry.text]
@@ -174,12 +174,12 @@ class PromptQueue:
 
         Compared by time, since lines are written out of order: an answer can follow a prompt that it did not know of.
         """
-        told = [
+        waiting = [
             entry for entry in self._entries if entry.stage is Stage.HANDED_OVER and entry.handed_over and entry.handed_over < at
         ]
-        for entry in told:
-            entry.stage = Stage.TOLD
-        return told
+        for entry in waiting:
+            entry.stage = Stage.REPORTED
+        return waiting
 
 
 def _plain(text: str) -> str:
@@ -206,7 +206,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenCall:
+class OpenClaudeCall:
     """A tool call without a result yet. ``detail`` is the command of a shell (or whose output is requested), or a path."""
 
     event: str
@@ -229,7 +229,7 @@ class EarlyResult:
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class TranscriptState:
     """State of a transcript at a line.
 
     ``title_rank`` is the rank of the title's source: the user's outranks the client's, which outranks an old summary's. ``ordinal``
@@ -248,13 +248,13 @@ class Thread:
     title_rank: int = 0
     ours: bool = False
     answered: bool = False
-    calls: dict[str, OpenCall] = field(default_factory=dict)
+    calls: dict[str, OpenClaudeCall] = field(default_factory=dict)
     tasks: dict[str, str] = field(default_factory=dict)
     notifications: list[str] = field(default_factory=list)
     early: list[EarlyResult] = field(default_factory=list)
     queue: PromptQueue = field(default_factory=PromptQueue)
 
-    def open_call(self, name: str, call: OpenCall) -> None:
+    def open_call(self, name: str, call: OpenClaudeCall) -> None:
         self.calls[name] = call
         shorten_older(self.calls, _DETAIL_LIMIT)
         while len(self.calls) > _OPEN_CALLS:
@@ -314,7 +314,7 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "Thread | None":
+    def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "TranscriptState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it.
 
         Queued prompts and early results are read again from the file, since they may be too long for a cursor.
@@ -330,7 +330,7 @@ class Thread:
                 entry.handed_over = datetime.fromisoformat(handed_over) if handed_over else None
                 entry.text = entry.text if is_prompt else ""
                 entries.append(entry)
-            return Thread(
+            return TranscriptState(
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
@@ -341,7 +341,7 @@ class Thread:
                 title=known["title"][1],
                 ours=known["flags"][0],
                 answered=known["flags"][1],
-                calls={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
+                calls={name: OpenClaudeCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
                 tasks=dict(known.get("tasks", {})),
                 notifications=list(known.get("notifications", [])),
                 early=[

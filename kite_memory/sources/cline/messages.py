@@ -18,10 +18,10 @@ from kite_memory.sources.cline.words import (
     heading,
     outcome,
     persons_words,
+    reports_the_user,
     returned_text,
     spoken,
     starts_with_persons_words,
-    tells_of_the_person,
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
@@ -106,10 +106,10 @@ class Person:
 
 def question_in(text: str) -> str:
     try:
-        told = orjson.loads(text)
+        content = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text.strip()
-    question = told.get("question") if isinstance(told, dict) else ""
+    question = content.get("question") if isinstance(content, dict) else ""
     return question.strip() if isinstance(question, str) else ""
 
 
@@ -156,10 +156,10 @@ class Origin:
 class ClineInterpreter:
     """Parses the messages that a task exchanged with its model, in order, and the shown messages dropped from that since.
 
-    The agent's events up to ``told_to`` (Unix ms) were returned while its messages still existed.
+    The agent's events up to ``reported_to`` (Unix ms) were returned while its messages still existed.
     """
 
-    def __init__(self, origin: Origin, shown: Sequence[Shown], *, told_to: int = 0) -> None:
+    def __init__(self, origin: Origin, shown: Sequence[Shown], *, reported_to: int = 0) -> None:
         self.cwd = origin.cwd
         self.started: datetime | None = None
         self._origin = origin
@@ -169,7 +169,7 @@ class ClineInterpreter:
             provider=origin.provider, session=origin.session, file=origin.file, tools=TOOLS, calls=OpenCalls()
         )
         self._at = origin.started or _EPOCH
-        self._told_to = told_to
+        self._reported_to = reported_to
         self._index = 0
         self._name = ""
         self._names: dict[str, int] = {}
@@ -212,7 +212,7 @@ class ClineInterpreter:
         begin = 0 if rows and rows[0].get("isSummary") is True else next((row["ts"] for row in rows if _has_time(row)), 0)
         end = next((row["ts"] for row in rows if row.get("isSummary") is True and _has_time(row)), 0)
         dropped = [each for each in self._shown if begin < each.at < end and each.kind != "task"]
-        return [each for each in dropped if each.at > self._told_to or each.kind in ("user_feedback", "followup")]
+        return [each for each in dropped if each.at > self._reported_to or each.kind in ("user_feedback", "followup")]
 
     # Messages exchanged with the model
 
@@ -250,11 +250,11 @@ class ClineInterpreter:
         for block in blocks:
             match block:
                 case {"type": "text", "text": str(text)}:
-                    told = spoken(text, calls=not native)
-                    parent = self._builder.answered(told.text, parent=parent)
-                    if told.tool:
-                        self._call(f"{self._index}", told.tool, told.given or {}, parent)
-                    if told.interrupted:
+                    reply = spoken(text, calls=not native)
+                    parent = self._builder.answered(reply.text, parent=parent)
+                    if reply.tool:
+                        self._call(f"{self._index}", reply.tool, reply.given or {}, parent)
+                    if reply.interrupted:
                         self._builder.resume_point("Interrupted", status="interrupted", parent=parent)
                 case {"type": "tool_use", "name": str(tool)}:
                     given = block.get("input")
@@ -360,12 +360,12 @@ class ClineInterpreter:
     def _came(self, name: str, call: OpenCall, text: str, *, failed: bool) -> None:
         builder, of_command = self._builder, call.tool in TOOLS.shells
         result = accompanied(text, of_command=of_command)
-        told, status = outcome(result.text, failed=failed, of_command=of_command)
+        output, status = outcome(result.text, failed=failed, of_command=of_command)
         done = [(path, "read") for path in self._read_together.pop(name, [])] if call.tool in TOOLS.readers else []
         if call.tool == "write_to_file" and "<operation>created</operation>" in text:
             done = [(call.detail, "created")]
         status = "" if result.running else status
-        event = builder.returned(name, call, told, status, done=done if call.detail else [], running=result.running)
+        event = builder.returned(name, call, output, status, done=done if call.detail else [], running=result.running)
         if result.words:
             self._say(result.words, parent=event)
         else:
@@ -376,7 +376,7 @@ class ClineInterpreter:
         if feedback := feedback_of(text):
             self._say(feedback, parent=event)
         asked = call.tool in TOOLS.asking
-        if not (asked or call.tool in SPEAKING or tells_of_the_person(text)):
+        if not (asked or call.tool in SPEAKING or reports_the_user(text)):
             return
         for words in persons_words(text):
             self._say(words.text, parent=event, answered=call if asked or words.answer else None)
@@ -432,8 +432,8 @@ class ClineInterpreter:
             text = text if isinstance(text, str) else ""
             if command and each.kind != "command_output":
                 self._record(f"output of {command}", each.at)
-                told, status = outcome("\n".join(output), failed=False, of_command=True)
-                self._builder.returned(command, self._builder.calls.close(command), told, status)
+                printed, status = outcome("\n".join(output), failed=False, of_command=True)
+                self._builder.returned(command, self._builder.calls.close(command), printed, status)
                 command, output = "", []
             match each.kind:
                 case "task" | "user_feedback":
@@ -471,15 +471,15 @@ class ClineInterpreter:
             asked = question_in(text) if each.kind == "followup" else asked if each.kind in SKIPPED_SAYS else ""
         if command:
             self._record(f"output of {command}", None)
-            told, status = outcome("\n".join(output), failed=False, of_command=True)
-            self._builder.returned(command, self._builder.calls.close(command), told, status)
+            printed, status = outcome("\n".join(output), failed=False, of_command=True)
+            self._builder.returned(command, self._builder.calls.close(command), printed, status)
 
     def _shown_tool(self, at: int, text: str) -> None:
         try:
-            told = orjson.loads(text)
+            content = orjson.loads(text)
         except orjson.JSONDecodeError:
             return
-        match told:
+        match content:
             case {"tool": str(tool), "path": str(path)} if tool in _CHANGES:
                 self._record(self._unique(f"shown {at}"), at)
                 how = _CHANGES[tool]

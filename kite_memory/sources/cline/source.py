@@ -93,12 +93,12 @@ class VscodeTasks:
             started=_named_moment(path.parent.name),
             by_an_agent=bool(facts.get("parentTaskId")),
         )
-        return self.told(origin, document, shown_of(shown), facts, note, alone=path.name == SHOWN)
+        return self.read_document(origin, document, shown_of(shown), facts, note, alone=path.name == SHOWN)
 
-    def told(
+    def read_document(
         self, origin: Origin, messages: list[Any], shown: list[Shown], facts: Mapping[str, str], note: str, *, alone: bool = False
     ) -> ParsedDocument:
-        interpreter = ClineInterpreter(origin, shown, told_to=int(note) if note.isdecimal() else 0)
+        interpreter = ClineInterpreter(origin, shown, reported_to=int(note) if note.isdecimal() else 0)
         if alone:
             interpreter.shown_only()
         else:
@@ -228,14 +228,14 @@ class Cline(VscodeTasks):
         if not isinstance(messages, list):
             return "not a list of messages"
         name = path.parent.name
-        told = fact(path.with_name(f"{name}.json"), within=path.parent.parent)
-        facts = texts_of(told)
-        match told:
+        header = fact(path.with_name(f"{name}.json"), within=path.parent.parent)
+        facts = texts_of(header)
+        match header:
             case {"metadata": {"title": str(title)}}:
                 facts["task"] = title
             case _:
                 pass
-        match told:
+        match header:
             case {"metadata": {"git": {"branch": str(branch)}}}:
                 facts["branch"] = beginning(branch, 200)
             case _:
@@ -245,4 +245,4 @@ class Cline(VscodeTasks):
             facts["started"] = started
         cwd = facts.get("cwd") or facts.get("workspace_root", "")
         origin = Origin(provider=PROVIDER, session=name, file=str(path), cwd=cwd, bare=True)
-        return self.told(origin, messages, [], facts, note)
+        return self.read_document(origin, messages, [], facts, note)

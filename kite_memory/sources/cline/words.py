@@ -136,7 +136,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class UserWords:
     """A user's words. ``answer`` means that they answer a question of the agent."""
 
     text: str
@@ -150,7 +150,7 @@ def without_surroundings(text: str) -> str:
     return text
 
 
-def persons_words(text: str) -> Iterator[Words]:
+def persons_words(text: str) -> Iterator[UserWords]:
     """Yield what a user typed, from inside the client's wrappers. Nothing else in ``text`` is theirs."""
     at = 0
     while wrapper := _WRAPPER.search(text, at):
@@ -160,7 +160,7 @@ def persons_words(text: str) -> Iterator[Words]:
             return
         typed = _MENTIONED.split(text[wrapper.end() : end], maxsplit=1)[0].strip()
         if typed:
-            yield Words(text=typed, answer=wrapper[1] == "answer")
+            yield UserWords(text=typed, answer=wrapper[1] == "answer")
         at = end + len(closing)
 
 
@@ -169,24 +169,24 @@ def starts_with_persons_words(text: str) -> bool:
     return _BEFORE_WORDS.match(text) is not None
 
 
-def tells_of_the_person(text: str) -> bool:
+def reports_the_user(text: str) -> bool:
     """Return whether a result starts with the client's report about the user; a file's content may contain the wrappers, too."""
     return _OF_THE_PERSON.match(text) is not None
 
 
 def feedback_of(text: str) -> str:
     """Return the user's words on a denial, or to help a stuck agent, if the client wrote them as JSON."""
-    told = _AS_JSON.match(text)
-    return _feedback_in(text)[0] if told and told[1] != "approved" else ""
+    match = _AS_JSON.match(text)
+    return _feedback_in(text)[0] if match and match[1] != "approved" else ""
 
 
 def _feedback_in(text: str) -> tuple[str, str]:
     """Return the feedback in the object that ``text`` starts with, and the text after it."""
     try:
-        told, end = _DECODER.raw_decode(text)
+        content, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return "", text
-    feedback = told.get("feedback")
+    feedback = content.get("feedback")
     return mended(feedback)[0].strip() if isinstance(feedback, str) else "", text[end:].strip()
 
 
@@ -202,7 +202,7 @@ class Accompanied:
 def accompanied(text: str, *, of_command: bool) -> Accompanied:
     """Separate the user's words from a result. Wrappers inside the result itself are not the user's words."""
     text = text.strip()
-    if (told := _AS_JSON.match(text)) and told[1] == "approved":
+    if (match := _AS_JSON.match(text)) and match[1] == "approved":
         words, rest = _feedback_in(text)
         return Accompanied(text=rest, words=words)
     if (consent := _CONSENT.match(text)) and (end := text.find("</feedback>", consent.end())) >= 0:
@@ -264,8 +264,8 @@ def returned_text(content: object) -> tuple[str, bool]:
     answers = [part for part in parts if "query" in part and ("result" in part or "error" in part)]
     if not answers:
         return "\n".join(part["text"] for part in blocks_of(content) if isinstance(part.get("text"), str)), False
-    told = [_answer(part) for part in answers]
-    return "\n".join(filter(None, told)), all(part.get("success") is False for part in answers)
+    texts = [_answer(part) for part in answers]
+    return "\n".join(filter(None, texts)), all(part.get("success") is False for part in answers)
 
 
 def _answer(part: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from kite_memory.sources.codex.records import (
     shell_command,
     user_part,
 )
-from kite_memory.sources.codex.thread import Header, Thread, created_ms
+from kite_memory.sources.codex.thread import Header, RolloutState, created_ms
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
@@ -49,12 +49,12 @@ def named(*parts: str) -> str:
 
 
 class CodexInterpreter:
-    """Parses lines in file order and collects their events. Changes only the `Thread` it was given.
+    """Parses lines in file order and collects their events. Changes only the `RolloutState` it was given.
 
     ``file_id`` is the session's id if no header names one.
     """
 
-    def __init__(self, *, file: str, file_id: str, thread: Thread) -> None:
+    def __init__(self, *, file: str, file_id: str, thread: RolloutState) -> None:
         self._file = file
         self._file_id = file_id
         self._thread = thread
@@ -176,9 +176,9 @@ class CodexInterpreter:
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         message = payload.get("message")
-        if isinstance(message, str) and (told := kept(message, SUMMARY_LIMIT).strip()):
+        if isinstance(message, str) and (summary := kept(message, SUMMARY_LIMIT).strip()):
             self._record(named(self._turn_key(), "compacted", message))
-            self._builder.add(EventType.RESUME_POINT, "system", told, parent=self._thread.message)
+            self._builder.add(EventType.RESUME_POINT, "system", summary, parent=self._thread.message)
 
     # Messages
 
@@ -216,8 +216,8 @@ class CodexInterpreter:
         if ran is not None:
             self._ran(*ran)
         elif thread.headers and thread.header.sub_agent:
-            if told := kept(text, MESSAGE_LIMIT).strip():
-                self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
+            if answer := kept(text, MESSAGE_LIMIT).strip():
+                self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         else:
             self._builder.said(text)
         if len(self.events) > before:
@@ -269,7 +269,7 @@ class CodexInterpreter:
         name = self._call_name(call) if call else self._unnamed(item)
         if not name:
             return
-        asked = tools.asked(item, thread.header.cwd if thread.headers else "")
+        asked = tools.codex_call(item, thread.header.cwd if thread.headers else "")
         self._record(name)
         self._builder.called(call, asked.tool, asked.given, parent=thread.message)
         if call and asked.elsewhere:
@@ -295,8 +295,8 @@ class CodexInterpreter:
         opened = thread.calls.by_name.pop(call, None)
         if opened is None:
             opened = OpenCall(event=self._call_name(call) if call else "", tool="", detail="")
-        told = item.get("output") if "output" in item and item["output"] is not None else item.get("tools", item.get("result"))
-        result = tools.output_of(told)
+        output = item.get("output") if "output" in item and item["output"] is not None else item.get("tools", item.get("result"))
+        result = tools.output_of(output)
         if result.process and opened.detail:
             thread.keep_process(result.process, opened.detail)
         files = thread.patches.pop(call, [])
@@ -361,38 +361,38 @@ class CodexInterpreter:
         said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
         self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
 
-    def _told_elsewhere(self, call: str) -> bool:
+    def _is_an_item(self, call: str) -> bool:
         """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.
 
         A command that the user ran directly is in a message.
         """
         return not call or call in self._thread.calls.by_name or call[-12:] in self._thread.answered
 
-    def _executed(self, told: Mapping[str, Any], call: str) -> None:
-        if self._told_elsewhere(call) or told.get("source") in ("user_shell", "userShell"):
+    def _executed(self, payload: Mapping[str, Any], call: str) -> None:
+        if self._is_an_item(call) or payload.get("source") in ("user_shell", "userShell"):
             return
         name = self._call_name(call)
         self._record(name)
-        given = {"command": tools.command_line(told.get("command"))}
+        given = {"command": tools.command_line(payload.get("command"))}
         opened = self._builder.called(call, "exec_command", given, parent=self._thread.message)
         self._thread.calls.by_name.pop(call, None)
-        code = told.get("exit_code")
-        output = told.get("aggregated_output", told.get("formatted_output"))
+        code = payload.get("exit_code")
+        output = payload.get("aggregated_output", payload.get("formatted_output"))
         text = output if isinstance(output, str) else ""
         self._record(named(name, "result"))
         self._builder.returned(call, opened, text.strip(), "failed" if isinstance(code, int) and code else "ok")
         self._thread.close(call[-12:])
 
-    def _applied(self, told: Mapping[str, Any], call: str) -> None:
-        if self._told_elsewhere(call):
+    def _applied(self, payload: Mapping[str, Any], call: str) -> None:
+        if self._is_an_item(call):
             return
-        files = tools.changed(told.get("changes"), self._thread.header.cwd if self._thread.headers else "")
+        files = tools.changed(payload.get("changes"), self._thread.header.cwd if self._thread.headers else "")
         name = self._call_name(call)
         self._record(name)
         opened = self._builder.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._thread.message)
         self._thread.calls.by_name.pop(call, None)
-        said = [text for key in ("stdout", "stderr") if isinstance(text := told.get(key), str) and text.strip()]
-        well = told.get("success") is True or told.get("status") == "completed"
+        said = [text for key in ("stdout", "stderr") if isinstance(text := payload.get(key), str) and text.strip()]
+        well = payload.get("success") is True or payload.get("status") == "completed"
         self._record(named(name, "result"))
         self._builder.returned(call, opened, "\n".join(said).strip(), "ok" if well else "failed", done=files)
         self._thread.close(call[-12:])

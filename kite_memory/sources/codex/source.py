@@ -10,9 +10,9 @@ from kite_memory.model.event import Session
 from kite_memory.model.read_result import Cursor, Problem, ReadResult
 from kite_memory.projects.project import project_with_remote
 from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
-from kite_memory.sources.codex.thread import Thread
+from kite_memory.sources.codex.thread import RolloutState
 from kite_memory.sources.common.growing import CompressedLines
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, FoundObject, Stretch, Unreadable, objects
 
 _PROBLEMS_AT_ONCE = 1_000
 _EVENTS_AT_ONCE = 20_000
@@ -82,11 +82,11 @@ class Codex:
         position, thread, changed = 0, None, ""
         if cursor is not None and cursor.position:
             changed = file.changed(cursor.identity, cursor.position)
-            thread = None if changed else Thread.resumed(cursor.carry)
+            thread = None if changed else RolloutState.resumed(cursor.carry)
             changed = changed or ("" if thread else "unknown cursor")
             position = cursor.position if thread else 0
         read_result, position = self._read_next(
-            path, position, thread or Thread(), file.lines(position, budget, to_the_end=True), changed
+            path, position, thread or RolloutState(), file.lines(position, budget, to_the_end=True), changed
         )
         mtime_ns = 0 if file.unfinished else file.mtime_ns
         moved = replace(read_result.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
@@ -98,12 +98,12 @@ class Codex:
         identity = file.identity()
         position, thread = 0, None
         if cursor is not None and cursor.identity.startswith(identity):
-            thread = Thread.resumed(cursor.carry)
+            thread = RolloutState.resumed(cursor.carry)
             position = _unpacked(cursor.identity, identity) if thread else 0
         if cursor is not None and thread is not None and cursor.position == file.size:
             self._release()
             return ReadResult(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
-        read_result, position = self._read_next(path, position, thread or Thread(), file.lines(position, budget), "")
+        read_result, position = self._read_next(path, position, thread or RolloutState(), file.lines(position, budget), "")
         problems = read_result.problems
         if file.damage and not read_result.more:
             problems = (*problems, Problem(file=str(path), position=position, reason=file.damage))
@@ -131,7 +131,7 @@ class Codex:
             self._unpacking[1].close()
             self._unpacking = None
 
-    def _read_next(self, path: Path, position: int, thread: Thread, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
+    def _read_next(self, path: Path, position: int, thread: RolloutState, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
         interpreter = CodexInterpreter(file=str(path), file_id=_id_of(path), thread=thread)
         if changed:
             interpreter.problem(0, changed)
@@ -153,7 +153,7 @@ class Codex:
         )
         return read_result, position
 
-    def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: Thread) -> int:
+    def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: RolloutState) -> int:
         """Parse lines and return the position after the last object that was read.
 
         This is the end of ``data``, unless another session begins or a limit is reached.
@@ -165,7 +165,7 @@ class Codex:
                 match found:
                     case Damage(start=start, reason=reason):
                         interpreter.problem(position + start, reason)
-                    case Found(start=start, end=end, row=row):
+                    case FoundObject(start=start, end=end, row=row):
                         if interpreter.ends_here(row):
                             return position + start
                         interpreter.line(row, position + start, position + end)
@@ -173,7 +173,7 @@ class Codex:
             position += len(line) + 1
         return position
 
-    def _is_ours(self, thread: Thread) -> bool:
+    def _is_ours(self, thread: RolloutState) -> bool:
         cwd = thread.headers[0].cwd if thread.headers and not thread.message else ""
         return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
 
@@ -191,11 +191,11 @@ def _id_of(path: Path) -> str:
 
 def _unpacked(identity: str, known: str) -> int:
     """Return the unpacked position appended to a file's identity."""
-    told = identity.removeprefix(known).removeprefix("@")
-    return int(told) if told.isdecimal() and len(told) < 20 else 0
+    size = identity.removeprefix(known).removeprefix("@")
+    return int(size) if size.isdecimal() and len(size) < 20 else 0
 
 
-def _session(thread: Thread) -> Session | None:
+def _session(thread: RolloutState) -> Session | None:
     if not thread.headers or thread.ours:
         return None
     header = thread.header

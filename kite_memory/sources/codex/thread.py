@@ -46,7 +46,7 @@ def created_ms(id: str) -> int | None:
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class RolloutState:
     """State of a rollout at a line.
 
     A fork's rollout starts with its own header, then its parent's header and messages, then its own turns. ``headers`` has the
@@ -170,7 +170,7 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Thread | None":
+    def resumed(carry: str) -> "RolloutState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
@@ -178,7 +178,7 @@ class Thread:
                 return None
             if not 0 <= known["speaking"] <= max(0, len(known["headers"]) - 1):
                 return None
-            return Thread(
+            return RolloutState(
                 headers=[
                     Header(
                         id=id,

@@ -35,7 +35,7 @@ _NOISE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CodexCall:
     """A call in the form shared by all sources: a command under ``command``, a path under ``path``.
 
     ``files`` are those that a patch would change, and how; ``process`` is the running process that a call writes to; ``elsewhere``
@@ -49,20 +49,24 @@ class Asked:
     elsewhere: bool = False
 
 
-def asked(item: Mapping[str, Any], cwd: str) -> Asked:
+def codex_call(item: Mapping[str, Any], cwd: str) -> CodexCall:
     """Parse one ``…_call`` item."""
     match item:
         case {"type": "local_shell_call", "action": dict(action)}:
             return _command("local_shell", action, cwd)
         case {"type": "web_search_call"}:
-            return Asked(tool="web_search", given=arguments(item.get("action")))
+            return CodexCall(tool="web_search", given=arguments(item.get("action")))
         case {"type": "custom_tool_call", "name": str(name), "input": str(text)} if name not in COMMANDS:
             if name in PATCHERS:
                 return _patch(name, text, cwd)
-            return Asked(tool=name[:128], given={"input": text}, files=patched(text, cwd))
+            return CodexCall(tool=name[:128], given={"input": text}, files=patched(text, cwd))
         case _:
-            told = item.get("name")
-            tool = told[:128] if isinstance(told, str) and told else scalar(item.get("type")).removesuffix("_call")[:128]
+            given_name = item.get("name")
+            tool = (
+                given_name[:128]
+                if isinstance(given_name, str) and given_name
+                else scalar(item.get("type")).removesuffix("_call")[:128]
+            )
             given = arguments(item.get("arguments", item.get("input")))
             if tool in COMMANDS:
                 return _command(tool, given, cwd)
@@ -70,18 +74,18 @@ def asked(item: Mapping[str, Any], cwd: str) -> Asked:
                 patch = given.get("input", given.get("patch"))
                 return _patch(tool, patch if isinstance(patch, str) else "", cwd)
             if tool in ASKERS:
-                return Asked(tool=tool, given={"question": _questions(given)})
+                return CodexCall(tool=tool, given={"question": _questions(given)})
             process = scalar(given.get("session_id", ""))[:64] if tool == "write_stdin" else ""
-            return Asked(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
+            return CodexCall(tool=tool, given={key: value for key, value in given.items() if key not in _NOISE}, process=process)
 
 
-def arguments(told: object) -> Mapping[str, Any]:
-    if isinstance(told, str):
+def arguments(value: object) -> Mapping[str, Any]:
+    if isinstance(value, str):
         try:
-            told = orjson.loads(told)
+            value = orjson.loads(value)
         except orjson.JSONDecodeError:
-            return {"input": told} if told else {}
-    return told if isinstance(told, dict) else {}
+            return {"input": value} if value else {}
+    return value if isinstance(value, dict) else {}
 
 
 def command_line(command: object) -> str:
@@ -96,18 +100,18 @@ def command_line(command: object) -> str:
     return " ".join(words).strip()
 
 
-def _command(tool: str, given: Mapping[str, Any], cwd: str) -> Asked:
+def _command(tool: str, given: Mapping[str, Any], cwd: str) -> CodexCall:
     command = command_line(given.get("cmd", given.get("command")))
     where = given.get("workdir", given.get("working_directory"))
     others = {key: value for key, value in given.items() if key not in _NOISE and key not in ("cmd", "command", "type")}
     there = where if isinstance(where, str) and where else cwd
     given = {**others, "command": beginning(command, 4 * COMMAND_LIMIT)}
-    return Asked(tool=tool, given=given, files=patched(command, there), elsewhere=there.rstrip("/\\") != cwd.rstrip("/\\"))
+    return CodexCall(tool=tool, given=given, files=patched(command, there), elsewhere=there.rstrip("/\\") != cwd.rstrip("/\\"))
 
 
-def _patch(tool: str, text: str, cwd: str) -> Asked:
+def _patch(tool: str, text: str, cwd: str) -> CodexCall:
     files = patched(text, cwd)
-    return Asked(tool=tool, given={"path": files[0][0] if files else "", "patch": text}, files=files)
+    return CodexCall(tool=tool, given={"path": files[0][0] if files else "", "patch": text}, files=files)
 
 
 def _questions(given: Mapping[str, Any]) -> str:
@@ -201,17 +205,17 @@ _DENIED = re.compile(
 _INTERRUPTED = re.compile(r"aborted(?: by user)?\b|interrupted\b|Script (?:terminated|aborted)", re.IGNORECASE)
 
 
-def output_of(told: object) -> Output:
+def output_of(value: object) -> Output:
     """Parse the ``output`` of a result in all formats used so far."""
     said_so: bool | None = None
-    match told:
+    match value:
         case {"content": content, "success": bool(success)}:
-            told, said_so = content, success
+            value, said_so = content, success
         case {"content": content} | {"output": content}:
-            told = content
+            value = content
         case _:
             pass
-    text, code = _of_json(text_of(told))
+    text, code = _of_json(text_of(value))
     if not text.startswith(_DRESS):
         return Output(text=text.strip(), status=_status(code, said_so, text))
     header, _, body = text.partition("Output:\n")
@@ -244,10 +248,10 @@ def _of_json(text: str) -> tuple[str, int | None]:
     if not text.startswith("{"):
         return text, None
     try:
-        told = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return text, None
-    match told:
+    match value:
         case {"output": str(output), "metadata": {"exit_code": int(code)}}:
             return output, code
         case {"output": str(output), "metadata": dict()}:

@@ -97,39 +97,39 @@ def read_rewritten(
     except OSError:
         return unread(path, cursor, "file cannot be read", amends=True)
     seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
-    before = Known.resumed(unmoved.carry)
-    told = "half-written document" if document.value is None else parse(document.value, before.note)
-    if isinstance(told, str):
-        return unread(path, seen, told, amends=True)
-    events, known = only_changed(told.events, before)
+    before = ReturnedState.resumed(unmoved.carry)
+    result = "half-written document" if document.value is None else parse(document.value, before.note)
+    if isinstance(result, str):
+        return unread(path, seen, result, amends=True)
+    events, known = only_changed(result.events, before)
     return ReadResult(
         path=str(path),
-        session=told.session,
+        session=result.session,
         events=events,
-        problems=tuple(problem for problem in told.problems if problem.position >= before.seen),
-        cursor=replace(seen, position=document.size, carry=replace(known, seen=told.messages, note=told.note).carried()),
+        problems=tuple(problem for problem in result.problems if problem.position >= before.seen),
+        cursor=replace(seen, position=document.size, carry=replace(known, seen=result.messages, note=result.note).carried()),
         amends=True,
     )
 
 
-def only_changed(events: Iterable[Event], known: "Known") -> tuple[tuple[Event, ...], "Known"]:
+def only_changed(events: Iterable[Event], known: "ReturnedState") -> tuple[tuple[Event, ...], "ReturnedState"]:
     """Return the events of messages that are new or changed, and the new state."""
     messages = [tuple(group) for _, group in groupby(events, key=lambda event: event.where.start)]
     marks = [_mark(repr(message), 6) for message in messages]
     same = known.head if len(marks) >= known.head and _mark("".join(marks[: known.head]), 8) == known.together else 0
     tail = known.tail if same or not known.head else ()
-    told = [
+    changed = [
         event
         for index, (mark, message) in enumerate(zip(marks, messages, strict=True))
         if index >= same and not (index - same < len(tail) and tail[index - same] == mark)
         for event in message
     ]
     head = max(0, len(marks) - _TAIL)
-    return tuple(told), Known(head=head, together=_mark("".join(marks[:head]), 8), tail=tuple(marks[head:]))
+    return tuple(changed), ReturnedState(head=head, together=_mark("".join(marks[:head]), 8), tail=tuple(marks[head:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ReturnedState:
     """What was returned of a document so far.
 
     Its last messages are stored one by one, the ``head`` messages before them as one hash: if any of those has changed, all events
@@ -155,17 +155,17 @@ class Known:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Known":
+    def resumed(carry: str) -> "ReturnedState":
         """Parse what `carried` returned; return an empty state if another version wrote it."""
         try:
             known = orjson.loads(carry)
             seen, head, together, tail, note = known["seen"], known["head"], known["together"], known["tail"], known["note"]
             if known["v"] == _VERSION and isinstance(seen, int) and isinstance(head, int) and isinstance(tail, str):
                 marks = tuple(tail[at : at + _MARK] for at in range(0, len(tail), _MARK))
-                return Known(seen=seen, head=head, together=together, tail=marks, note=note)
+                return ReturnedState(seen=seen, head=head, together=together, tail=marks, note=note)
         except (ValueError, KeyError, TypeError):
             pass
-        return Known()
+        return ReturnedState()
 
 
 def _mark(text: str, size: int) -> str:

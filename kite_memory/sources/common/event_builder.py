@@ -13,7 +13,7 @@ from kite_memory.model.read_result import Problem
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.fields import texts_in
-from kite_memory.sources.common.outcomes import telling_lines, verdict_of_tests
+from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.tool_text import (
     COMMAND_LIMIT,
     PATH_LIMIT,
@@ -241,13 +241,13 @@ class EventBuilder:
                 assert_never(utterance)
 
     def resume_point(self, text: str, *, status: Status = "", parent: str = "") -> None:
-        if told := kept(text, SUMMARY_LIMIT).strip():
-            self.add(EventType.RESUME_POINT, "system", told, status=status, parent=parent)
+        if summary := kept(text, SUMMARY_LIMIT).strip():
+            self.add(EventType.RESUME_POINT, "system", summary, status=status, parent=parent)
 
     def answered(self, text: str, *, parent: str = "") -> str:
         """Add the agent's message; return the id of its event, or ``parent`` if it is empty."""
-        told = kept(text, MESSAGE_LIMIT).strip()
-        return self.add(EventType.ASSISTANT_MESSAGE, "assistant", told, parent=parent) if told else parent
+        answer = kept(text, MESSAGE_LIMIT).strip()
+        return self.add(EventType.ASSISTANT_MESSAGE, "assistant", answer, parent=parent) if answer else parent
 
     def called(self, name: str, tool: str, given: Mapping[str, Any], *, parent: str = "", by_a_person: bool = False) -> OpenCall:
         """Add a call of ``tool`` and keep it open under ``name``."""
@@ -313,9 +313,9 @@ class EventBuilder:
                 parent=event,
                 call=name,
             )
-        if status == "failed" and (telling := telling_lines(text)):
+        if status == "failed" and (lines := error_lines(text)):
             self.add(
-                EventType.ERROR, "tool", telling, tool=tool, command=command, path=path, status="failed", parent=event, call=name
+                EventType.ERROR, "tool", lines, tool=tool, command=command, path=path, status="failed", parent=event, call=name
             )
         if status == "ok":
             for changed, how in done or self._done(tool, path):

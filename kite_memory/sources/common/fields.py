@@ -70,8 +70,8 @@ def blocks_of(content: object) -> list[Mapping[str, Any]]:
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
         return []
-    told = ({"type": "text", "text": block} if isinstance(block, str) else block for block in content[:_BLOCKS])
-    return [block for block in told if isinstance(block, dict)]
+    blocks = ({"type": "text", "text": block} if isinstance(block, str) else block for block in content[:_BLOCKS])
+    return [block for block in blocks if isinstance(block, dict)]
 
 
 def calls_answered(row: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from kite_memory.sources.common.jsonl import Damage, Found, Unreadable, objects
+from kite_memory.sources.common.jsonl import Damage, FoundObject, Unreadable, objects
 
 BUSY = "busy, later"
 UNKNOWN_SCHEMA = "unknown schema"
@@ -123,7 +123,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
     with ExitStack() as closing:
         try:
             found = stamp(real)
-            target, rests = _as_it_lies(real, closing)
+            target, rests = _read_only_uri(real, closing)
             connection = sqlite3.connect(target, uri=True, timeout=_WAIT, isolation_level=None)
             closing.callback(connection.close)
             connection.text_factory = _text
@@ -148,7 +148,7 @@ def opened(path: Path, *, within: Path, seconds: float = _SECONDS, value_limit: 
             raise Unreadable("file cannot be read") from error
 
 
-def _as_it_lies(real: Path, closing: ExitStack) -> tuple[str, bool]:
+def _read_only_uri(real: Path, closing: ExitStack) -> tuple[str, bool]:
     """Return a URI that creates no files beside the database, and whether the result is valid only if the database stays closed."""
     with real.open("rb") as file:
         header = file.read(20)
@@ -199,14 +199,14 @@ def _text(data: bytes) -> str:
 
 
 def object_in(value: object) -> dict[str, Any] | str:
-    """Parse the JSON object in a value, or return why there is none."""
+    """Parse the JSON object in a value, or return why it has none."""
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
     if not isinstance(data, bytes) or not data:
         return "no text"
     damage = "no text"
     for found in objects(data):
         match found:
-            case Found(row=row):
+            case FoundObject(row=row):
                 return row
             case Damage(reason=reason):
                 damage = reason

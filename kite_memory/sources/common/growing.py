@@ -11,7 +11,16 @@ from typing import Any, Protocol, TypeVar
 from kite_memory.model.event import Event, Session
 from kite_memory.model.provenance import Passage
 from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, Found, Stretch, Unreadable, objects, open_regular
+from kite_memory.sources.common.jsonl import (
+    LINE_LIMIT,
+    AppendOnlyFile,
+    Damage,
+    FoundObject,
+    Stretch,
+    Unreadable,
+    objects,
+    open_regular,
+)
 
 UNPACKED_LIMIT = 16 << 30
 _PIECE = 1 << 20
@@ -210,7 +219,7 @@ def read_on(
     file: AppendOnlyFile,
     position: int,
     collector: EventCollector,
-    read_line: Callable[[Found, int, bytes], bool | None],
+    read_line: Callable[[FoundObject, int, bytes], bool | None],
     *,
     budget: int,
     wanted: bool = True,
@@ -232,7 +241,7 @@ def read_on(
 
 
 def _read_lines(
-    data: bytes, position: int, collector: EventCollector, read_line: Callable[[Found, int, bytes], bool | None]
+    data: bytes, position: int, collector: EventCollector, read_line: Callable[[FoundObject, int, bytes], bool | None]
 ) -> int:
     for line in data.split(b"\n"):
         if len(collector.problems) >= PROBLEMS_AT_ONCE or len(collector.events) >= EVENTS_AT_ONCE:
@@ -241,7 +250,7 @@ def _read_lines(
             match found:
                 case Damage(start=start, reason=reason):
                     collector.problem(position + start, reason)
-                case Found():
+                case FoundObject():
                     if read_line(found, position, line):
                         return position + found.start
         position += len(line) + 1

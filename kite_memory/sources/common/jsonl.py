@@ -144,7 +144,7 @@ class AppendOnlyFile:
         )
 
     def _after_newline(self, begin: int) -> int:
-        """Return where the next line begins, or 0 if there is none. Reads piece by piece and keeps nothing."""
+        """Return where the next line begins, or 0 if none exists. Reads piece by piece and keeps nothing."""
         while piece := self.between(begin, begin + _PIECE):
             newline = piece.find(b"\n")
             if newline >= 0:
@@ -155,7 +155,7 @@ class AppendOnlyFile:
 
 def _holds_whole_objects(line: bytes) -> bool:
     found = objects(line)
-    return any(isinstance(each, Found) for each in found) and not any(
+    return any(isinstance(each, FoundObject) for each in found) and not any(
         isinstance(each, Damage) and each.reason == DAMAGED for each in found
     )
 
@@ -190,7 +190,7 @@ def _hash(data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundObject:
     """An object and the bytes ``[start, end)`` of its line that hold it."""
 
     start: int
@@ -207,7 +207,7 @@ class Damage:
 DAMAGED = "damaged line"
 
 
-def objects(line: bytes) -> list[Found | Damage]:
+def objects(line: bytes) -> list[FoundObject | Damage]:
     """Return every object on a line that should hold exactly one.
 
     Real files contain concatenated objects, records cut off by the next one, runs of NUL bytes, bytes that are not UTF-8 and lone
@@ -218,13 +218,13 @@ def objects(line: bytes) -> list[Found | Damage]:
     except orjson.JSONDecodeError:
         return _salvage(line)
     if isinstance(row, dict):
-        return [Found(start=0, end=len(line), row=row)]
+        return [FoundObject(start=0, end=len(line), row=row)]
     return [Damage(start=0, reason="not an object")]
 
 
-def _salvage(line: bytes) -> list[Found | Damage]:
+def _salvage(line: bytes) -> list[FoundObject | Damage]:
     text = line.decode("utf-8", "surrogateescape")
-    out: list[Found | Damage] = []
+    out: list[FoundObject | Damage] = []
     if "\x00" in text:
         out.append(Damage(start=0, reason="NUL bytes"))
     if _STRAY_BYTE.search(text):
@@ -258,7 +258,7 @@ def _salvage(line: bytes) -> list[Found | Damage]:
                 out.append(Damage(start=start, reason="glued objects"))
             if halves and not explained:
                 out.append(Damage(start=start, reason="lone surrogate"))
-            out.append(Found(start=start, end=bytes_at(end), row=row))
+            out.append(FoundObject(start=start, end=bytes_at(end), row=row))
     return out
 
 

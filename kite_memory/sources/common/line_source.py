@@ -1,4 +1,4 @@
-"""Base class for agents that append JSON lines to one file per session: a source then only says what each line means."""
+"""Base class for agents that append JSON lines to one file per session: a source only defines what each line means."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.system.private_files import is_file, is_text, names_in
@@ -82,7 +82,7 @@ class Progress:
 
 
 class Line:
-    """The line being read. Its methods say what happened; whatever they are given is checked and bounded."""
+    """The line being read. Its methods record what happened; their arguments are checked and bounded."""
 
     def __init__(self, *, provider: str, file: str, session: str, tools: Toolbox, progress: Progress) -> None:
         self._progress = progress
@@ -131,7 +131,7 @@ class Line:
 
     @property
     def note(self) -> str:
-        """What the source keeps in mind for later lines of the session; short, since every cursor holds it."""
+        """Keep a short note for later lines of the session; every cursor holds it."""
         return self._progress.note
 
     def keep(self, note: str) -> None:
@@ -147,8 +147,8 @@ class Line:
 
     def ran(self, command: object) -> None:
         """Add a command that the person ran without the agent."""
-        if isinstance(command, str) and (told := kept(command, COMMAND_LIMIT).strip()):
-            self._builder.add(EventType.COMMAND, "user", told, command=told)
+        if isinstance(command, str) and (bounded := kept(command, COMMAND_LIMIT).strip()):
+            self._builder.add(EventType.COMMAND, "user", bounded, command=bounded)
 
     def interrupted(self) -> None:
         """Record that the person stopped the agent."""
@@ -198,10 +198,10 @@ class LineSource(ABC):
 
     @abstractmethod
     def line(self, row: Mapping[str, Any], line: Line) -> None:
-        """Say what one object of the transcript means. Must not raise, whatever ``row`` holds: match its shape."""
+        """Parse one object of the transcript. Must not raise, whatever ``row`` holds: match its shape."""
 
     def time_of(self, row: Mapping[str, Any]) -> datetime | None:
-        """Return when the line was written; ``None`` if it does not say."""
+        """Return when the line was written; ``None`` if it has no time."""
         return moment(row.get("timestamp"))
 
     def id_of(self, row: Mapping[str, Any]) -> str:
@@ -251,7 +251,7 @@ class LineSource(ABC):
         if changed:
             line.problem(0, changed)
 
-        def tell(found: Found, at: int, text: bytes) -> None:
+        def tell(found: FoundObject, at: int, text: bytes) -> None:
             row, data = found.row, text[found.start : found.end]
             line.begin(self.id_of(row) or digest(data), self.time_of(row), at + found.start, at + found.end)
             if not progress.ours:

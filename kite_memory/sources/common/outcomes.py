@@ -93,14 +93,14 @@ _GO_PACKAGE = re.compile(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CheckVerdict:
     """Result of tests or checks. ``summary`` holds lines of the runner's output."""
 
     status: Literal["ok", "failed"]
     summary: str
 
 
-def verdict_of_tests(command: str, output: str) -> Verdict | None:
+def verdict_of_tests(command: str, output: str) -> CheckVerdict | None:
     """Return the result of tests, checkers or compilers, if ``command`` ran any and ``output`` shows it."""
     window = _window(output)
     ran = _ran(command[:_COMMAND])
@@ -108,10 +108,10 @@ def verdict_of_tests(command: str, output: str) -> Verdict | None:
     tests = _of_tests(window, ran) if testing or (_UNMISTAKABLE.search(window) and not _only_shows(command)) else None
     if tests is not None and tests.status == "failed":
         return tests
-    checks = _of_checks(ran, window, testing=testing, told=tests is not None)
+    checks = _of_checks(ran, window, testing=testing, reported=tests is not None)
     if tests is None or checks is None or checks.status == "ok":
         return tests or checks
-    return Verdict(status="failed", summary="\n".join([checks.summary, *tests.summary.splitlines()[-2:]]))
+    return CheckVerdict(status="failed", summary="\n".join([checks.summary, *tests.summary.splitlines()[-2:]]))
 
 
 def _ran(command: str) -> str:
@@ -149,7 +149,7 @@ def _only_measured(command: str, passed: list[str]) -> bool:
     return all(measured) and any(found and found[1] != "0" for found in measured)
 
 
-def _of_tests(window: str, command: str) -> Verdict | None:
+def _of_tests(window: str, command: str) -> CheckVerdict | None:
     found = [line for line in _said(window) if _SUMMARY.fullmatch(line)]
     if not found:
         return None
@@ -161,7 +161,7 @@ def _of_tests(window: str, command: str) -> Verdict | None:
     if len(packages) > 3:
         passed = [line for line in passed if not _GO_PACKAGE.match(line)] + [f"ok, {len(packages)} packages"]
     lines = [*failing[: _SUMMARY_LINES - 2], *passed[-2 if failing else -_SUMMARY_LINES :]]
-    return Verdict(status="failed" if failing else "ok", summary="\n".join(lines))
+    return CheckVerdict(status="failed" if failing else "ok", summary="\n".join(lines))
 
 
 _CHECK_COMMAND = re.compile(
@@ -230,14 +230,14 @@ _CHECK_FAILED = re.compile(
 _JSON_COUNT = re.compile(r'"errorCount": ?[1-9]\d*')
 
 
-def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict | None:
+def _of_checks(ran: str, window: str, *, testing: bool, reported: bool) -> CheckVerdict | None:
     """Return what a checker found wrong, with its summary; ``None`` if it printed nothing.
 
-    For a command that is ``testing``, it is what kept the tests from running, unless their result is known (``told``).
+    For a command that is ``testing``, it is what kept the tests from running, unless their result was ``reported``.
     """
     checking = bool(_CHECK_COMMAND.search(ran))
     patterns = [_TASK_FAILED] if checking or testing else []
-    if checking or (not told and (testing or _BUILD_COMMAND.search(ran))):
+    if checking or (not reported and (testing or _BUILD_COMMAND.search(ran))):
         patterns.append(_MISBUILT)
     if not patterns:
         return None
@@ -256,8 +256,8 @@ def _of_checks(ran: str, window: str, *, testing: bool, told: bool) -> Verdict |
     distinct = [line for line in dict.fromkeys(wrong) if line not in summed]
     if distinct or any(_CHECK_FAILED.match(line) for line in summed):
         causes = [line for line in distinct if not _TASK_FAILED.fullmatch(line)] or distinct
-        return Verdict(status="failed", summary="\n".join([*causes[: _SUMMARY_LINES - 2], *summed[-2:]]))
-    return Verdict(status="ok", summary="\n".join(summed[-_SUMMARY_LINES:])) if summed else None
+        return CheckVerdict(status="failed", summary="\n".join([*causes[: _SUMMARY_LINES - 2], *summed[-2:]]))
+    return CheckVerdict(status="ok", summary="\n".join(summed[-_SUMMARY_LINES:])) if summed else None
 
 
 _WRAPPED = re.compile(
@@ -276,7 +276,7 @@ _EXIT_CODE = re.compile(r"\A(?:Error: )?Exit code \d+\s*")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
 
 
-def telling_lines(output: str) -> str:
+def error_lines(output: str) -> str:
     """Return the few lines of a failure that are worth searching for when it occurs again."""
     lines = _lines(_window(_EXIT_CODE.sub("", output, count=1)))
     telling = [line for line in lines if not _WRAPPED.search(line)] or lines
@@ -320,10 +320,10 @@ def _bare(line: str) -> str:
 def _of_go(line: str) -> str:
     """Return the line that «go test» would print without «-json»."""
     try:
-        told = orjson.loads(line)
+        row = orjson.loads(line)
     except orjson.JSONDecodeError:  # cut off, or not written by go
         return ""
-    match told:
+    match row:
         case {"Action": "output" | "build-output", "Output": str(text)}:
             return text.strip()
         case {"Action": "fail", "Package": str(package), "Test": str(test)}:

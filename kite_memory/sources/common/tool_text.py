@@ -120,8 +120,8 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
             lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
             limit = _CALL_LIMIT + TODOS_LIMIT
             continue
-        told = value if isinstance(value, str) else _compact(value)
-        lines.append(f"{beginning(key, 60)}: {kept(told, _VALUE_LIMIT)}")
+        shown = value if isinstance(value, str) else _compact(value)
+        lines.append(f"{beginning(key, 60)}: {kept(shown, _VALUE_LIMIT)}")
     return kept("\n".join(lines), limit)
 
 

@@ -296,10 +296,10 @@ def _after_blank(text: str, begin: int) -> int:
 
 def summary(text: str) -> str:
     """Return a compaction's summary without the client's instructions to the model around it."""
-    told = without_blocks(without_echo(text), "system-reminder").partition(_AFTER_SUMMARY)[0].strip()
-    if told.startswith(_CONTINUED):
-        told = told.partition("\n")[2].strip() or told
-    return told
+    body = without_blocks(without_echo(text), "system-reminder").partition(_AFTER_SUMMARY)[0].strip()
+    if body.startswith(_CONTINUED):
+        body = body.partition("\n")[2].strip() or body
+    return body
 
 
 def _tagged(text: str) -> tuple[Utterance, ...]:

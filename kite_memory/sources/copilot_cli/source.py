@@ -16,7 +16,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
 from kite_memory.sources.common.fields import as_id, digest, moment, safe, scalar, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_extractor, summary, without_blocks
 from kite_memory.system.private_files import is_file, is_text, names_in
@@ -168,7 +168,7 @@ _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permis
 
 
 @dataclass(slots=True, kw_only=True)
-class Thread:
+class CopilotState:
     """State carried from earlier lines to later ones, small enough for a cursor.
 
     ``shells`` are commands that still run, by the name under which a later call requests their output.
@@ -208,13 +208,13 @@ class Thread:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Thread | None":
+    def resumed(carry: str) -> "CopilotState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            return Thread(
+            return CopilotState(
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
@@ -231,9 +231,9 @@ class Thread:
 
 
 class CopilotInterpreter:
-    """Parses lines in file order and collects their events. Changes only the `Thread` it was given."""
+    """Parses lines in file order and collects their events. Changes only the `CopilotState` it was given."""
 
-    def __init__(self, *, file: str, session: str, thread: Thread, own_folders: Iterable[Path] = ()) -> None:
+    def __init__(self, *, file: str, session: str, thread: CopilotState, own_folders: Iterable[Path] = ()) -> None:
         self._thread = thread
         self._own_folders = tuple(own_folders)
         self._builder = EventBuilder(
@@ -254,8 +254,8 @@ class CopilotInterpreter:
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
         thread, builder = self._thread, self._builder
-        kind, told = row.get("type"), row.get("data")
-        if not isinstance(kind, str) or not isinstance(told, dict):
+        kind, data = row.get("type"), row.get("data")
+        if not isinstance(kind, str) or not isinstance(data, dict):
             self.problem(start, "no type" if not isinstance(kind, str) else "no data")
             return
         at = moment(row.get("timestamp"))
@@ -263,19 +263,19 @@ class CopilotInterpreter:
             thread.last_at = at
             thread.started = thread.started or at
         if kind in ("session.start", "session.resume"):
-            self._place(told.get("context"))
+            self._place(data.get("context"))
         if not thread.answered and not thread.ours:
-            thread.ours = self._made_by_us(row, told, line)
+            thread.ours = self._made_by_us(row, data, line)
         if thread.ours:
             return
         builder.record(as_id(row.get("id")) or digest(line), thread.last_at, start, end)
-        self._add_events(kind, row, told, start)
+        self._add_events(kind, row, data, start)
         thread.ordinal = builder.ordinal
 
-    def _made_by_us(self, row: Mapping[str, Any], told: Mapping[str, Any], line: bytes) -> bool:
+    def _made_by_us(self, row: Mapping[str, Any], data: Mapping[str, Any], line: bytes) -> bool:
         if made_by_our_extractor(row, line, first_cwd=self._thread.cwd, own_folders=self._own_folders):
             return True
-        content = told.get("content") if row.get("type") == "user.message" else None
+        content = data.get("content") if row.get("type") == "user.message" else None
         return isinstance(content, str) and OWN_EXTRACTOR_MARK in content
 
     def _place(self, context: object) -> None:
@@ -287,34 +287,34 @@ class CopilotInterpreter:
         if not thread.branch and isinstance(branch := context.get("branch"), str):
             thread.branch = beginning(branch, TITLE_LIMIT)
 
-    def _add_events(self, kind: str, row: Mapping[str, Any], told: Mapping[str, Any], start: int) -> None:
+    def _add_events(self, kind: str, row: Mapping[str, Any], data: Mapping[str, Any], start: int) -> None:
         before = as_id(row.get("parentId"))
         match kind:
             case "user.message":
-                self._user(row, told, before)
+                self._user(row, data, before)
             case "assistant.message":
-                self._assistant(told, before)
+                self._assistant(data, before)
             case "tool.execution_start" | "tool.user_requested":
-                name, tool = short(told.get("toolCallId")), short(told.get("toolName"))
+                name, tool = short(data.get("toolCallId")), short(data.get("toolName"))
                 if tool and name not in self._thread.calls.by_name:
-                    self._call(name, tool, told, before, by_a_person=kind == "tool.user_requested")
+                    self._call(name, tool, data, before, by_a_person=kind == "tool.user_requested")
             case "tool.execution_complete":
-                self._result(told)
+                self._result(data)
             case "permission.completed":
-                match told.get("result"):
+                match data.get("result"):
                     case {"kind": "denied-interactively-by-user" | "reject", "feedback": str(words)}:
                         self._builder.said(words, parent=before)
                     case _:
                         pass
             case "abort":
-                reason = safe(told.get("reason")).replace("_", " ")
+                reason = safe(data.get("reason")).replace("_", " ")
                 self._builder.resume_point(f"Interrupted: {reason}", status="interrupted", parent=before)
             case "session.compaction_complete" | "session.handoff":
-                content = told.get("summaryContent") if kind == "session.compaction_complete" else told.get("summary")
+                content = data.get("summaryContent") if kind == "session.compaction_complete" else data.get("summary")
                 if isinstance(content, str):
                     self._builder.resume_point(summary(content), parent=before)
             case "session.title_changed":
-                self._thread.title = title_of(told.get("title")) or self._thread.title
+                self._thread.title = title_of(data.get("title")) or self._thread.title
             case "session.start" | "session.resume":
                 pass
             case _ if kind not in SKIPPED_TYPES and not kind.startswith(SKIPPED_FAMILIES):
@@ -322,24 +322,24 @@ class CopilotInterpreter:
             case _:
                 pass
 
-    def _user(self, row: Mapping[str, Any], told: Mapping[str, Any], before: str) -> None:
+    def _user(self, row: Mapping[str, Any], data: Mapping[str, Any], before: str) -> None:
         """Add a user message. ``content`` is what was typed; ``transformedContent``, what the agent was given, is skipped."""
-        content, source = told.get("content"), told.get("source")
+        content, source = data.get("content"), data.get("source")
         if not isinstance(content, str):
             return
-        if isinstance(row.get("agentId"), str) or told.get("parentToolCallId"):
+        if isinstance(row.get("agentId"), str) or data.get("parentToolCallId"):
             self._builder.answered(content, parent=before)  # an agent's message to its sub-agent
-        elif told.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
+        elif data.get("isAutopilotContinuation") is not True and source in (None, "", "user"):
             for tag in ("current_datetime", "system_reminder"):
                 content = without_blocks(content, tag)
             self._builder.said(content, parent=before)
 
-    def _assistant(self, told: Mapping[str, Any], before: str) -> None:
+    def _assistant(self, data: Mapping[str, Any], before: str) -> None:
         builder, calls = self._builder, self._thread.calls
         self._thread.answered = True
-        content = told.get("content")
+        content = data.get("content")
         parent = builder.answered(content, parent=before) if isinstance(content, str) else before
-        requests = told.get("toolRequests")
+        requests = data.get("toolRequests")
         for request in requests[:_CALLS_AT_ONCE] if isinstance(requests, list) else []:
             match request:
                 case {"toolCallId": str(name), "name": str(tool)} if tool and short(name) not in calls.by_name:
@@ -347,24 +347,24 @@ class CopilotInterpreter:
                 case _:
                     continue
 
-    def _call(self, name: str, tool: str, told: Mapping[str, Any], parent: str, *, by_a_person: bool = False) -> None:
-        given = _arguments(told.get("arguments"), tool)
+    def _call(self, name: str, tool: str, data: Mapping[str, Any], parent: str, *, by_a_person: bool = False) -> None:
+        given = _arguments(data.get("arguments"), tool)
         opened = self._builder.called(name, tool, given, parent=parent, by_a_person=by_a_person)
         command = self._thread.shells.get(scalar(given.get("shellId"))) if tool in TOOLS.outputs else None
         if name and command:
             self._thread.calls.open(name, replace(opened, detail=command))
 
-    def _result(self, told: Mapping[str, Any]) -> None:
+    def _result(self, data: Mapping[str, Any]) -> None:
         builder = self._builder
-        name = short(told.get("toolCallId"))
-        text, status = _outcome(told)
+        name = short(data.get("toolCallId"))
+        text, status = _outcome(data)
         call = self._thread.calls.close(name)
         running = _RUNNING.search(text, max(0, len(text) - 600)) if status == "ok" else None
         if running and call.detail:
             self._thread.keep_shell(running["waited"] or running["begun"], call.detail)
-        done = _changed(told, TOOLS.writers.get(call.tool, ""))
+        done = _changed(data, TOOLS.writers.get(call.tool, ""))
         event = builder.returned(name, call, text, "" if running else status, done=done, running=running is not None)
-        if status == "ok" and call.tool in TOOLS.asking and not told.get("parentToolCallId"):
+        if status == "ok" and call.tool in TOOLS.asking and not data.get("parentToolCallId"):
             decided = kept(f"{call.detail}\nAnswer: {_ANSWERED.sub('', text, count=1).strip()}", ANSWER_LIMIT)
             builder.add(EventType.DECISION, "user", decided, tool=call.tool, parent=event, call=name)
 
@@ -382,13 +382,13 @@ def _arguments(given: object, tool: str) -> Mapping[str, Any]:
     return given if isinstance(given, dict) else {}
 
 
-def _outcome(told: Mapping[str, Any]) -> tuple[str, Status]:
+def _outcome(data: Mapping[str, Any]) -> tuple[str, Status]:
     """Return the text of a result without the client's closing line, and its status.
 
     ``success`` states only that the tool ran: a command's own failure is in its exit code.
     """
     text, code = "", 0
-    match told:
+    match data:
         case {"result": {"content": str(content)}} | {"result": str(content)}:
             text = content
         case {"error": {"message": str(content)}} | {"error": str(content)}:
@@ -397,13 +397,13 @@ def _outcome(told: Mapping[str, Any]) -> tuple[str, Status]:
             pass
     if ended := _ENDED.search(text, max(0, len(text) - 200)):
         text, code = text[: ended.start()], int(ended[1])
-    match told:
+    match data:
         case {"shellExecution": {"exitCode": int(exit_code)}} | {"toolTelemetry": {"metrics": {"exit_code": int(exit_code)}}}:
             code = code or exit_code
         case _:
             pass
-    if told.get("success") is False:
-        error = told.get("error")
+    if data.get("success") is False:
+        error = data.get("error")
         named = error.get("code") if isinstance(error, dict) else ""
         if named in ("rejected", "denied") or text.startswith(_REFUSED):
             return text, "denied"
@@ -411,9 +411,9 @@ def _outcome(told: Mapping[str, Any]) -> tuple[str, Status]:
     return text, "failed" if code else "ok"
 
 
-def _changed(told: Mapping[str, Any], how: str) -> list[tuple[str, str]]:
+def _changed(data: Mapping[str, Any], how: str) -> list[tuple[str, str]]:
     """Return the files that a call changed, if its result lists them: a patch may change several."""
-    match told:
+    match data:
         case {"toolTelemetry": {"restrictedProperties": {"filePaths": str(listed)}, "metrics": dict(metrics)}} if how:
             pass
         case _:
@@ -483,13 +483,13 @@ class CopilotCli:
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, thread, changed = resumed(file, cursor, Thread, Thread.resumed)
+        position, thread, changed = resumed(file, cursor, CopilotState, CopilotState.resumed)
         name = path.parent.name if path.name == _EVENTS_FILE else path.stem
         interpreter = CopilotInterpreter(file=str(path), session=name, thread=thread, own_folders=self._own_folders)
         if changed:
             interpreter.problem(0, changed)
 
-        def read_line(found: Found, at: int, line: bytes) -> None:
+        def read_line(found: FoundObject, at: int, line: bytes) -> None:
             interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
         position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
@@ -505,7 +505,7 @@ class CopilotCli:
         )
 
 
-def _session(name: str, thread: Thread) -> Session | None:
+def _session(name: str, thread: CopilotState) -> Session | None:
     if thread.started is None:
         return None
     return Session(

@@ -78,7 +78,7 @@ TOOLS = Toolbox(
 )
 _ASKING = frozenset({"ask_question", "AskQuestion"})
 _PLANNING = frozenset({"create_plan", "CreatePlan"})
-_TOLD_BY = ("output", "contents", "content", "result", "text", "error", "message")
+_TEXT_FIELDS = ("output", "contents", "content", "result", "text", "error", "message")
 _FAILED = re.compile(r"\s*(?:Exit code: |Command failed with exit code )(-?[1-9]\d{0,9})\b")
 _REFUSED = ("Rejected:", "User rejected", "The user rejected", "User chose to skip", "User declined")
 
@@ -120,16 +120,16 @@ class Bubble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class CursorConversation:
     """A conversation's session. ``helper`` means that another conversation's agent writes in the user's role."""
 
     session: Session
     helper: bool
 
 
-def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: str, helper: bool) -> Conversation:
+def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: str, helper: bool) -> CursorConversation:
     started = moment(about.get("createdAt")) or moment(about.get("lastUpdatedAt")) or moment(about.get("lastSendTime"))
-    return Conversation(
+    return CursorConversation(
         session=Session(
             id=name,
             provider=PROVIDER,
@@ -143,7 +143,9 @@ def conversation(name: str, about: Mapping[str, Any], *, folder: str, parent: st
     )
 
 
-def build_events(conversation: Conversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False) -> EventBuilder:
+def build_events(
+    conversation: CursorConversation, bubbles: Iterable[Bubble], *, file: str, names_by_words: bool = False
+) -> EventBuilder:
     """Build the events of ``bubbles``, in order.
 
     ``names_by_words`` is for conversations copied bubble by bubble under new names: a bubble with the same words and the same
@@ -267,7 +269,7 @@ def outcome_of(result: object) -> tuple[str, Status]:
     """Return the text of a result and its status, as far as the result shows it."""
     found = object_in(result) if isinstance(result, str) and result[:1] == "{" else result
     if isinstance(found, dict):
-        text = next((found[key] for key in _TOLD_BY if isinstance(found.get(key), str) and found[key]), "")
+        text = next((found[key] for key in _TEXT_FIELDS if isinstance(found.get(key), str) and found[key]), "")
         text = text or (compact(found) if found else "")
         code = next((found[key] for key in ("exitCodeV2", "exitCode") if isinstance(found.get(key), int)), 0)
         if found.get("rejected") is True:

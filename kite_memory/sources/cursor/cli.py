@@ -20,7 +20,7 @@ from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder
 from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, short
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, looked, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, words_of
 from kite_memory.sources.cursor.folders import path_of
@@ -88,8 +88,8 @@ class _Store:
         self._folder = self._folder or folder
         written = _written(database.mtime_ns)
         started = moment(about.get("createdAt")) or written
-        told, last = int(self._carried["told"]), str(self._carried["last"])
-        begin = told if 0 < told <= len(messages) and messages[told - 1] == last else 0
+        read, last = int(self._carried["told"]), str(self._carried["last"])
+        begin = read if 0 < read <= len(messages) and messages[read - 1] == last else 0
         met: dict[str, int] = {}
         end = begin
         for place, name in enumerate(messages):
@@ -98,9 +98,9 @@ class _Store:
                 continue
             if self._read >= budget or len(builder.events) >= EVENTS_AT_ONCE:
                 break
-            told_as = digest(f"{self._path.parent.name}\n{name}\n{met[name]}".encode("utf-8", "replace"))
+            event_name = digest(f"{self._path.parent.name}\n{name}\n{met[name]}".encode("utf-8", "replace"))
             builder.record(
-                told_as, started if place <= 1 else max(started, written), place, place, ordinal=place * _EVENTS_OF_A_MESSAGE
+                event_name, started if place <= 1 else max(started, written), place, place, ordinal=place * _EVENTS_OF_A_MESSAGE
             )
             self._message(name)
             end = place + 1
@@ -176,7 +176,7 @@ class _Store:
             return
         if not self._folder and row.get("role") == "user":
             self._folder = next((found[1].strip() for block in blocks_of(row.get("content")) if (found := _folder_in(block))), "")
-        tell_message(self._builder, row.get("role"), row.get("content"), 0, helper=self._helper)
+        add_message(self._builder, row.get("role"), row.get("content"), 0, helper=self._helper)
 
 
 def _folder_in(block: Mapping[str, Any]) -> re.Match[str] | None:
@@ -188,8 +188,8 @@ def _written(mtime_ns: int) -> datetime:
     return moment(mtime_ns / 1e6) or datetime.fromtimestamp(0, UTC)
 
 
-def _carry(told: int, calls: OpenCalls, *, last: str = "", folder: str = "") -> str:
-    return orjson.dumps({"v": _VERSION, "told": told, "last": last, "folder": folder, "calls": calls.carried()}).decode()
+def _carry(read: int, calls: OpenCalls, *, last: str = "", folder: str = "") -> str:
+    return orjson.dumps({"v": _VERSION, "told": read, "last": last, "folder": folder, "calls": calls.carried()}).decode()
 
 
 def _carried(cursor: Cursor | None) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return 7, len(data)  # an invalid field type, which ends the parsing
 
 
-def tell_message(builder: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
+def add_message(builder: EventBuilder, role: object, content: object, position: int, *, helper: bool = False) -> None:
     """Add the events of one message of either format."""
     blocks = blocks_of(content)
     match role:
@@ -338,7 +338,7 @@ def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, b
         if changed:
             builder.problem(0, changed)
 
-        def read_line(found: Found, begin: int, line: bytes) -> None:
+        def read_line(found: FoundObject, begin: int, line: bytes) -> None:
             start, end = begin + found.start, begin + found.end
             name = digest(f"{path.stem}\n{start}".encode("utf-8", "replace") + line[found.start : found.end])
             builder.record(name, at, start, end)
@@ -369,6 +369,6 @@ def _export_line(builder: EventBuilder, row: Mapping[str, Any], position: int, *
         case {"type": "turn_ended"}:
             pass
         case {"role": role, "message": {"content": content}}:
-            tell_message(builder, role, content, position, helper=helper)
+            add_message(builder, role, content, position, helper=helper)
         case _:
             builder.problem(position, "neither role nor message")

@@ -26,7 +26,7 @@ from kite_memory.sources.common.foreign_sqlite import (
     whole,
 )
 from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.cursor.bubbles import Bubble, Conversation, build_events, conversation
+from kite_memory.sources.cursor.bubbles import Bubble, CursorConversation, build_events, conversation
 from kite_memory.sources.cursor.folders import Folders
 
 _CONVERSATIONS = 10_000
@@ -44,15 +44,15 @@ class Legacy:
 
 def legacy_conversations(composers: object, chats: object) -> Iterator[Legacy]:
     """Yield chats first, then the rest by age, without those left empty by duplicates."""
-    told: set[str] = set()
+    answers_seen: set[str] = set()
     for about in _objects(chats, "tabs"):
-        yield from _legacy(short(about.get("tabId")), about, _objects(about, "bubbles"), told)
+        yield from _legacy(short(about.get("tabId")), about, _objects(about, "bubbles"), answers_seen)
     for about in sorted(_objects(composers, "allComposers"), key=_age):
-        yield from _legacy(short(about.get("composerId")), about, _objects(about, "conversation"), told)
+        yield from _legacy(short(about.get("composerId")), about, _objects(about, "conversation"), answers_seen)
 
 
-def _legacy(name: str, about: Mapping[str, Any], bubbles: Iterable[Mapping[str, Any]], told: set[str]) -> Iterator[Legacy]:
-    kept = [dict(bubble) for exchange in _exchanges(bubbles) for bubble in _new(exchange, told)]
+def _legacy(name: str, about: Mapping[str, Any], bubbles: Iterable[Mapping[str, Any]], answers_seen: set[str]) -> Iterator[Legacy]:
+    kept = [dict(bubble) for exchange in _exchanges(bubbles) for bubble in _new(exchange, answers_seen)]
     if name and kept:
         yield Legacy(name=name, about=about, bubbles=kept)
 
@@ -69,12 +69,12 @@ def _exchanges(bubbles: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[st
         yield exchange
 
 
-def _new(exchange: list[Mapping[str, Any]], told: set[str]) -> Iterator[Mapping[str, Any]]:
+def _new(exchange: list[Mapping[str, Any]], answers_seen: set[str]) -> Iterator[Mapping[str, Any]]:
     """Yield the bubbles of a new exchange, each with the words that identify it: its own, and those of the answer."""
     answer = _text(exchange[-1]) if exchange[-1].get("type") in (2, "ai") else ""
-    if answer and answer in told:
+    if answer and answer in answers_seen:
         return
-    told.add(answer)
+    answers_seen.add(answer)
     for place, bubble in enumerate(exchange):
         own = scalar(bubble.get("bubbleId") or bubble.get("id"))
         words = f"{place}\n{_text(bubble)}\n{answer}" if answer else f"{own}\n{_text(bubble)}"
@@ -115,12 +115,12 @@ _LEGACY_KEYS = ("composer.composerData", "workbench.panel.aichat.view.aichat.cha
 class _Sweep:
     """State of a pass over the changed rows.
 
-    All rows up to ``told`` were read. During a pass, ``goal`` is its last row, ``after`` the last conversation that was read
+    All rows up to ``done`` were read. During a pass, ``goal`` is its last row, ``after`` the last conversation that was read
     completely, ``place`` how many bubbles of conversation ``of`` were read. ``items`` are the rows of the legacy values, ``old``
     how many conversations in them were read. ``last`` are the last rows that were read, with a checksum of the key of each.
     """
 
-    told: int = 0
+    done: int = 0
     goal: int = -1
     after: str = ""
     of: str = ""
@@ -130,7 +130,7 @@ class _Sweep:
     last: tuple[tuple[int, int], ...] = ()
 
     def carried(self) -> str:
-        known = [self.told, self.goal, self.after, self.of, self.place, self.items, self.old, self.last]
+        known = [self.done, self.goal, self.after, self.of, self.place, self.items, self.old, self.last]
         return orjson.dumps({"v": _VERSION, "sweep": known}).decode()
 
     @staticmethod
@@ -140,9 +140,9 @@ class _Sweep:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
                 return _Sweep()
-            told, goal, after, of, place, items, old, last = known["sweep"]
+            done, goal, after, of, place, items, old, last = known["sweep"]
             rows = tuple((row, checksum) for row, checksum in last)
-            return _Sweep(told=told, goal=goal, after=after, of=of, place=place, items=tuple(items), old=old, last=rows)
+            return _Sweep(done=done, goal=goal, after=after, of=of, place=place, items=tuple(items), old=old, last=rows)
         except (ValueError, KeyError, TypeError):
             return _Sweep()
 
@@ -233,14 +233,14 @@ class _DatabaseReader:
         self.items = tuple(whole(database.value(query, (key,))) for key in _LEGACY_KEYS) if has_items else ()
         newest = whole(database.value("SELECT MAX(rowid) FROM cursorDiskKV")) if self.has_bubbles else 0
         self.goal = sweep.goal if sweep.goal >= 0 else newest
-        if newest < sweep.told or self._used_again(sweep):
-            sweep = replace(sweep, told=0, last=())
+        if newest < sweep.done or self._used_again(sweep):
+            sweep = replace(sweep, done=0, last=())
         self.sweep = replace(sweep, goal=self.goal)
 
     def _used_again(self, sweep: _Sweep) -> bool:
         """Return whether row numbers were reused, because the highest ones were deleted in between."""
         known = dict(sweep.last)
-        now = dict(self._rows_up_to(sweep.told)) if known else {}
+        now = dict(self._rows_up_to(sweep.done)) if known else {}
         return any(known.get(row) != checksum for row, checksum in now.items() if row >= min(known))
 
     def _rows_up_to(self, row: int) -> list[tuple[int, int]]:
@@ -251,15 +251,15 @@ class _DatabaseReader:
         names = self._changed()
         for name in names:
             try:
-                told = self._conversation(name, budget)
+                part = self._conversation(name, budget)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
                 self._problems.append(Problem(file=self._file, position=0, reason=reason_of(error)))
-                told = None
-            if told is None:
+                part = None
+            if part is None:
                 continue
-            found, events, place = told
+            found, events, place = part
             more = bool(place) or next(names, None) is not None or bool(self.legacy)
             sweep = replace(self.sweep, of=name, place=place, after=self.sweep.after if place else name)
             return self._looked(found, events, sweep, more=more)
@@ -275,14 +275,14 @@ class _DatabaseReader:
                 return self._looked(found, builder.events, sweep, more=number + 1 < len(self.legacy))
         return self._looked(None, [], self.sweep, more=False)
 
-    def _looked(self, found: Conversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
+    def _looked(self, found: CursorConversation | None, events: list[Any], sweep: _Sweep, *, more: bool) -> ReadResult:
         size, mtime_ns = self._database.size, self._database.mtime_ns
         if more:
             position = min(self._position + self._read, size)
             cursor = Cursor(position=position, size=0, mtime_ns=0, carry=sweep.carried())
         else:
             last = tuple(self._rows_up_to(self.goal)) if self.has_bubbles else ()
-            ended = _Sweep(told=self.goal, items=self.items, last=last)
+            ended = _Sweep(done=self.goal, items=self.items, last=last)
             cursor = Cursor(position=size, size=size, mtime_ns=mtime_ns, carry=ended.carried())
         return ReadResult(
             path=self._file,
@@ -299,10 +299,10 @@ class _DatabaseReader:
         if not self.has_bubbles:
             return
         database, sweep = self._database, self.sweep
-        if sweep.told:
+        if sweep.done:
             names: set[str] = set()
             query = "SELECT key FROM cursorDiskKV WHERE rowid > ? AND rowid <= ?"
-            for (key,) in database.each(query, (sweep.told, sweep.goal)):
+            for (key,) in database.each(query, (sweep.done, sweep.goal)):
                 kind, _, rest = key.partition(":") if isinstance(key, str) else ("", "", "")
                 if kind in ("composerData", "bubbleId"):
                     names.add(rest.partition(":")[0])
@@ -314,7 +314,7 @@ class _DatabaseReader:
             yield from (str(key).removeprefix(_ABOUT) for (key,) in rows)
             after = str(rows[-1][0])
 
-    def _conversation(self, name: str, budget: int) -> tuple[Conversation, list[Any], int] | None:
+    def _conversation(self, name: str, budget: int) -> tuple[CursorConversation, list[Any], int] | None:
         """Return the changes of one conversation, and how many bubbles were read if not all; ``None`` without changes."""
         key = _ABOUT + name
         row = whole(self._database.value("SELECT rowid FROM cursorDiskKV WHERE key = ?", (key,)))
@@ -324,7 +324,7 @@ class _DatabaseReader:
         parent = self.helpers.get(name, "") or _works_for(about)
         folder = self._folders.of_conversation(name, about)
         found = conversation(name, about, folder=folder, parent=parent, helper=bool(parent) or _is_helper(about))
-        bubbles, place = self._bubbles(name, about, budget, written=row > self.sweep.told)
+        bubbles, place = self._bubbles(name, about, budget, written=row > self.sweep.done)
         builder = build_events(found, bubbles, file=self._file)
         self._problems.extend(builder.problems)
         return (found, builder.events, place) if builder.events or place else None
@@ -348,7 +348,7 @@ class _DatabaseReader:
             bubble = header.get("bubbleId")
             row = rows.get(bubble, 0) if isinstance(bubble, str) else 0
             late = written and place >= len(order) - _TAIL
-            if place < begin or not (row > self.sweep.told or (late and row)) or _hidden(header):
+            if place < begin or not (row > self.sweep.done or (late and row)) or _hidden(header):
                 continue
             if size >= budget:
                 self._read += size
@@ -381,7 +381,7 @@ class _DatabaseReader:
         return content or None
 
     def object(self, query: str, key: object, row: int) -> dict[str, Any]:
-        """Return the object in a value; an empty one if there is none, or if it is counted as a problem."""
+        """Return the object in a value; an empty one if none exists, or if it is counted as a problem."""
         self._just_read = 0
         try:
             value = self._database.value(query, (key,))

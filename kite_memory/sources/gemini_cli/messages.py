@@ -61,7 +61,7 @@ _CANCELLED = ("Command was cancelled by user", "[Operation Cancelled] ")
 _DENIED = re.compile(r"(?i)user (?:did not allow|denied|declined|rejected)|denied by policy|not allowed|\bblocked\b")
 
 
-def asked(tool: str, args: object, cwd: str) -> dict[str, Any]:
+def gemini_arguments(tool: str, args: object, cwd: str) -> dict[str, Any]:
     """Return the arguments with full paths and a single question."""
     given: dict[str, Any] = dict(args) if isinstance(args, dict) else {}
     for key in TOOLS.paths:
@@ -74,7 +74,7 @@ def asked(tool: str, args: object, cwd: str) -> dict[str, Any]:
 
 
 def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
-    """Parse the result inside a call; ``None`` while there is none."""
+    """Parse the result inside a call; ``None`` while none exists."""
     status, result = call.get("status"), call.get("result")
     if (isinstance(status, str) and status in _WAITING) or (status is None and not result):
         return None
@@ -110,9 +110,9 @@ def response_text(result: object) -> tuple[str, bool]:
             case {"functionResponse": {"response": dict(response)}}:
                 error = response.get("error")
                 failed = failed or bool(error)
-                told = response.get("output", response.get("content")) or error
-                if isinstance(told, str):
-                    texts.append(told)
+                output = response.get("output", response.get("content")) or error
+                if isinstance(output, str):
+                    texts.append(output)
             case {"text": str(text)} | str(text):
                 texts.append(text)
             case _:
@@ -143,8 +143,8 @@ def _changed(tool: str, text: str, shown: object, cwd: str) -> tuple[tuple[str, 
     if tool not in _EDITORS:
         return ()
     facts: Mapping[str, Any] = shown if isinstance(shown, dict) else {}
-    told = _CHANGED_PATH.search(text, 0, 2000) if _CHANGED.match(text) else None
-    path = facts.get("filePath") or (told[1] if told else "")
+    changed_path = _CHANGED_PATH.search(text, 0, 2000) if _CHANGED.match(text) else None
+    path = facts.get("filePath") or (changed_path[1] if changed_path else "")
     if not isinstance(path, str) or not path:
         return ()
     if facts.get("isNewFile") is True or text.startswith(("Successfully created", "Created new file")):
@@ -208,7 +208,7 @@ def text_of(content: object) -> str:
 
 
 def snapshot_of(text: str) -> str:
-    """Return the client's summary of what it dropped from the conversation; empty if this is none."""
+    """Return the client's summary of what it dropped from the conversation; empty for any other message."""
     return text.strip() if _SNAPSHOT.match(text) else ""
 
 
@@ -241,7 +241,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SILENT = frozenset({"info", "warning", "error", "about", "help", "stats", "model_stats", "tool_stats", "quit", "compression"})
 """Messages that the client only shows on the screen."""
 
-_TOLD = 128
+_MOST_REMEMBERED = 128
 _UNKNOWN = 32
 _CALLS = 200
 _WORKSPACE = re.compile(
@@ -257,10 +257,10 @@ def named(*parts: str) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Conversation:
+class GeminiState:
     """State carried from earlier messages to later ones, small enough for a cursor.
 
-    ``told`` holds what was last returned under an id, as long as the message may be written again.
+    ``said`` holds a digest of what was last returned under an id, as long as the message may be written again.
     """
 
     id: str = ""
@@ -274,7 +274,7 @@ class Conversation:
     ours: bool = False
     answered: bool = False
     message: str = ""
-    told: dict[str, str] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
     def new_to_us(self, what: str) -> bool:
@@ -285,16 +285,16 @@ class Conversation:
 
     def was_returned(self, id: str) -> bool:
         """Return whether an event with this id was returned recently; older ones are forgotten."""
-        return named(id)[:12] in self.told
+        return named(id)[:12] in self.said
 
     def news(self, event: Event) -> bool:
         """Return whether an event differs from the one recently returned under its id."""
         name = named(event.id)[:12]
         said = named(event.type, event.text, event.status, event.path, event.command)[:8]
-        known = self.told.pop(name, "")
-        self.told[name] = said
-        while len(self.told) > _TOLD:
-            del self.told[next(iter(self.told))]
+        known = self.said.pop(name, "")
+        self.said[name] = said
+        while len(self.said) > _MOST_REMEMBERED:
+            del self.said[next(iter(self.said))]
         return known != said
 
     def describe(self, facts: Mapping[str, Any]) -> None:
@@ -324,19 +324,19 @@ class Conversation:
                 "title": self.title,
                 "flags": [self.sub_agent, self.ours, self.answered],
                 "message": self.message,
-                "told": self.told,
+                "told": self.said,
                 "unknown": self.unknown,
             }
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Conversation | None":
+    def resumed(carry: str) -> "GeminiState | None":
         """Parse what `carried` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
                 return None
-            return Conversation(
+            return GeminiState(
                 id=known["id"],
                 started=datetime.fromisoformat(known["started"]) if known["started"] else None,
                 last_at=datetime.fromisoformat(known["at"]),
@@ -348,7 +348,7 @@ class Conversation:
                 ours=known["flags"][1],
                 answered=known["flags"][2],
                 message=known["message"],
-                told=dict(known["told"]),
+                said=dict(known["told"]),
                 unknown=list(known["unknown"]),
             )
         except (ValueError, KeyError, TypeError, IndexError):
@@ -356,9 +356,9 @@ class Conversation:
 
 
 class GeminiInterpreter:
-    """Parses messages in order and collects their events. Changes only the `Conversation` it was given."""
+    """Parses messages in order and collects their events. Changes only the `GeminiState` it was given."""
 
-    def __init__(self, *, file: str, conversation: Conversation) -> None:
+    def __init__(self, *, file: str, conversation: GeminiState) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self._file = file
@@ -411,10 +411,14 @@ class GeminiInterpreter:
 
     def _name(self, message: Mapping[str, Any]) -> str:
         """Return the client's id, unless another session may use it too."""
-        told = message.get("id")
-        if isinstance(told, str) and _UUID.fullmatch(told):
-            return told
-        text = told if isinstance(told, str) and told else f"{scalar(message.get('timestamp'))}\n{text_of(message.get('content'))}"
+        identifier = message.get("id")
+        if isinstance(identifier, str) and _UUID.fullmatch(identifier):
+            return identifier
+        text = (
+            identifier
+            if isinstance(identifier, str) and identifier
+            else f"{scalar(message.get('timestamp'))}\n{text_of(message.get('content'))}"
+        )
         return named(self._conversation.id, text)
 
     def _record(self, name: str) -> None:
@@ -446,8 +450,8 @@ class GeminiInterpreter:
         self._record(name)
         if not conversation.sub_agent:
             self._builder.said(words)
-        elif told := kept(words, MESSAGE_LIMIT).strip():
-            self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", told)
+        elif answer := kept(words, MESSAGE_LIMIT).strip():
+            self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         if len(self._builder.events) > before:
             conversation.message = name
 
@@ -482,16 +486,16 @@ class GeminiInterpreter:
     def _call_name(self, call: str) -> str:
         return named(self._conversation.id, "call", call)
 
-    def _call(self, call: str, told: Mapping[str, Any]) -> None:
+    def _call(self, call: str, request: Mapping[str, Any]) -> None:
         conversation = self._conversation
-        tool = short(told.get("name")) or "unknown"
-        given = asked(tool, told.get("args"), conversation.cwd)
-        self._find_folder(told.get("args"))
+        tool = short(request.get("name")) or "unknown"
+        given = gemini_arguments(tool, request.get("args"), conversation.cwd)
+        self._find_folder(request.get("args"))
         name = self._call_name(call)
-        at, self._at = self._at, moment(told.get("timestamp")) or self._at
+        at, self._at = self._at, moment(request.get("timestamp")) or self._at
         self._record(name)
         opened = self._builder.called(call, tool, given, parent=conversation.message)
-        if (result := came_of(tool, told, conversation.cwd)) is not None:
+        if (result := came_of(tool, request, conversation.cwd)) is not None:
             self._came(call, result, opened)
         self._at = at
 
@@ -514,7 +518,7 @@ class GeminiInterpreter:
 
 
 def folder_of(hash: str, paths: list[str]) -> str:
-    """Return the path in ``paths``, or the parent of one, that has this SHA-256; empty if there is none."""
+    """Return the path in ``paths``, or the parent of one, that has this SHA-256; empty if none exists."""
     for path in paths:
         folder = Path(path)
         for candidate in (folder, *list(folder.parents)[:_DEEPEST]):

@@ -15,8 +15,8 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import documents
 from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Found, Unreadable, open_regular
-from kite_memory.sources.gemini_cli.messages import PROVIDER, Conversation, GeminiInterpreter, folder_of
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
+from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
 from kite_memory.system.private_files import folders_in, is_text
 
 _SMALL = 1 << 20
@@ -80,7 +80,7 @@ class Gemini:
     def _document(self, path: Path, document: object, note: str) -> ParsedDocument | str:
         if not isinstance(document, dict) or not isinstance(messages := document.get("messages"), list):
             return "not a session"
-        conversation = Conversation()
+        conversation = GeminiState()
         conversation.describe(document)
         self._settle(path, conversation)
         interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
@@ -102,7 +102,7 @@ class Gemini:
     # Lines
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, conversation, changed = resumed(file, cursor, Conversation, Conversation.resumed)
+        position, conversation, changed = resumed(file, cursor, GeminiState, GeminiState.resumed)
         reading = _Lines(path, conversation, settle=self._settle)
         if changed:
             reading.interpreter.problem(0, changed)
@@ -123,7 +123,7 @@ class Gemini:
 
     # Files beside the sessions
 
-    def _settle(self, path: Path, conversation: Conversation) -> None:
+    def _settle(self, path: Path, conversation: GeminiState) -> None:
         """Fill in the session's id and folder if the file does not name them."""
         conversation.id = conversation.id or path.stem[-128:]
         conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
@@ -139,7 +139,7 @@ class Gemini:
         by_name = next((folder for folder, name in known.items() if name == project.name), "")
         return by_name or folder_of(hash or project.name, list(known))
 
-    def _is_own(self, conversation: Conversation) -> bool:
+    def _is_own(self, conversation: GeminiState) -> bool:
         cwd = conversation.cwd
         return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
 
@@ -147,7 +147,7 @@ class Gemini:
 class _Lines:
     """Parses lines up to the budget's end, or to the next checkpoint or its end: a checkpoint is returned separately."""
 
-    def __init__(self, path: Path, conversation: Conversation, *, settle: Callable[[Path, Conversation], None]) -> None:
+    def __init__(self, path: Path, conversation: GeminiState, *, settle: Callable[[Path, GeminiState], None]) -> None:
         self.checkpoint = False
         self._path = path
         self._conversation = conversation
@@ -155,12 +155,12 @@ class _Lines:
         self._settled = False
         self.interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
 
-    def read_line(self, found: Found, at: int, line: bytes) -> bool:
+    def read_line(self, found: FoundObject, at: int, line: bytes) -> bool:
         """Parse a line, or return true if reading must stop before it."""
         row, begun = found.row, bool(self.interpreter.events)
         if self._conversation.ours:
             return False
-        if begun and _is_checkpoint(row) != self.checkpoint and _tells(row):
+        if begun and _is_checkpoint(row) != self.checkpoint and _is_message(row):
             return True
         self.checkpoint = self.checkpoint if begun else _is_checkpoint(row)
         self._line(row, at + found.start, at + found.end)
@@ -203,11 +203,11 @@ def _is_checkpoint(row: Mapping[str, Any]) -> bool:
             return False
 
 
-def _tells(row: Mapping[str, Any]) -> bool:
+def _is_message(row: Mapping[str, Any]) -> bool:
     return "type" in row or _is_checkpoint(row)
 
 
-def _session(path: Path, conversation: Conversation) -> Session | None:
+def _session(path: Path, conversation: GeminiState) -> Session | None:
     if conversation.started is None or not conversation.id:
         return None
     parent = path.parent.name if path.parent.parent.name == "chats" else ""
@@ -233,10 +233,10 @@ def _small_text(path: Path, within: Path) -> str:
 def _projects(text: str) -> dict[str, str]:
     """Return ``{folder: name}``."""
     try:
-        told = orjson.loads(text)
+        content = orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-    match told:
+    match content:
         case {"projects": dict(projects)}:
             return {folder: name for folder, name in projects.items() if isinstance(name, str)}
         case _:

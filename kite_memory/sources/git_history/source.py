@@ -29,7 +29,7 @@ _REPOSITORIES = 500
 _TIPS = 200
 _AT_ONCE = 500
 _MESSAGE_LIMIT = 8_000
-_FILES_TOLD = 12
+_MOST_FILE_EVENTS = 12
 _FILES_NAMED = 40
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"(?:Signed-off-by|Co-authored-by|Change-Id|Reviewed-by|Acked-by|Tested-by|Cc): |\s*\Z", re.IGNORECASE)
@@ -41,15 +41,15 @@ _EVENTS_OF_A_COMMIT = 16
 class _Reading:
     """State of reading a history. ``seen`` are the tips whose history was returned completely.
 
-    While more is being returned, ``goal`` are the tips to reach, and ``told`` counts the commits returned so far.
+    While more is being returned, ``goal`` are the tips to reach, and ``reported`` counts the commits returned so far.
     """
 
     seen: tuple[str, ...] = ()
     goal: tuple[str, ...] = ()
-    told: int = 0
+    reported: int = 0
 
     def carried(self) -> str:
-        return orjson.dumps({"v": _VERSION, "seen": self.seen, "goal": self.goal, "told": self.told}).decode()
+        return orjson.dumps({"v": _VERSION, "seen": self.seen, "goal": self.goal, "told": self.reported}).decode()
 
     @staticmethod
     def resumed(cursor: Cursor | None) -> "_Reading":
@@ -59,7 +59,7 @@ class _Reading:
             if known["v"] != _VERSION:
                 return _Reading()
             tips = [[tip for tip in known[key] if _COMMIT.fullmatch(tip)] for key in ("seen", "goal")]
-            return _Reading(seen=tuple(tips[0]), goal=tuple(tips[1]), told=int(known["told"]))
+            return _Reading(seen=tuple(tips[0]), goal=tuple(tips[1]), reported=int(known["told"]))
         except (ValueError, KeyError, TypeError):
             return _Reading()
 
@@ -154,13 +154,13 @@ class _Looking:
     def read_next(self, reading: _Reading, now: tuple[int, int]) -> ReadResult:
         goal = reading.goal or self._tips()
         listed = self._listed(goal, reading.seen)
-        if not reading.told and len(listed) >= self._most:
+        if not reading.reported and len(listed) >= self._most:
             self._problems.append(Problem(file=str(self._path), position=0, reason="older commits left out"))
-        month, names = _next_month(listed, reading.told)
-        events = tuple(self._events(names, month, reading.told)) if names else ()
-        told = reading.told + len(names)
-        more = told < len(listed)
-        carry = replace(reading, goal=goal, told=told) if more else _Reading(seen=goal)
+        month, names = _next_month(listed, reading.reported)
+        events = tuple(self._events(names, month, reading.reported)) if names else ()
+        reported = reading.reported + len(names)
+        more = reported < len(listed)
+        carry = replace(reading, goal=goal, reported=reported) if more else _Reading(seen=goal)
         size, mtime_ns = (0, 0) if more else now
         return ReadResult(
             path=str(self._path),
@@ -194,9 +194,9 @@ class _Looking:
         if not given or given[0].startswith("^"):
             return []
         words = ("log", "--stdin", "--no-show-signature", f"--max-count={self._most}", "--format=format:%H %ct")
-        told = self._git.ask(self._folder, words, given=given).decode("ascii", "replace")
+        output = self._git.ask(self._folder, words, given=given).decode("ascii", "replace")
         found: list[tuple[str, int]] = []
-        for line in told.splitlines():
+        for line in output.splitlines():
             name, _, at = line.partition(" ")
             if _COMMIT.fullmatch(name):
                 found.append((name, int(at) if at.isdigit() else 0))
@@ -205,16 +205,16 @@ class _Looking:
 
     def _there(self, tips: Sequence[str]) -> frozenset[str]:
         """Return those of ``tips`` that still exist."""
-        told = self._git.ask(self._folder, ("cat-file", "--batch-check=%(objectname) %(objecttype)"), given=tips)
-        lines = told.decode("ascii", "replace").splitlines()
+        output = self._git.ask(self._folder, ("cat-file", "--batch-check=%(objectname) %(objecttype)"), given=tips)
+        lines = output.decode("ascii", "replace").splitlines()
         return frozenset(line.removesuffix(" commit") for line in lines if line.endswith(" commit"))
 
     def _events(self, names: Sequence[str], month: str, before: int) -> Iterator[Event]:
         try:
-            told = self._shown(names, ("--name-status", "--no-renames", "-z"))
+            records = self._shown(names, ("--name-status", "--no-renames", "-z"))
         except GitFailed:  # trees missing in a partial clone, or a million files: retry without files
-            told = self._shown(names, ())
-        for number, record in enumerate(told):
+            records = self._shown(names, ())
+        for number, record in enumerate(records):
             yield from self._commit(record, month, before + number)
 
     def _shown(self, names: Sequence[str], more: Sequence[str]) -> list[list[bytes]]:
@@ -225,8 +225,8 @@ class _Looking:
         begins = secrets.token_hex(16)
         words = ("log", "--stdin", "--no-walk=unsorted", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-color")
         form = f"--format=tformat:%x00{begins}%x00%H%x00%ct%x00%B%x00"
-        told = self._git.ask(self._folder, (*words, "--no-decorate", "--encoding=UTF-8", form, *more), given=names)
-        return [record.split(b"\x00")[1:] for record in told.split(begins.encode())[1:]]
+        output = self._git.ask(self._folder, (*words, "--no-decorate", "--encoding=UTF-8", form, *more), given=names)
+        return [record.split(b"\x00")[1:] for record in output.split(begins.encode())[1:]]
 
     def _commit(self, record: Sequence[bytes], month: str, place: int) -> Iterator[Event]:
         name, at, message, *files = (*record, b"", b"", b"") if len(record) < 3 else record
@@ -236,8 +236,8 @@ class _Looking:
         changed = _changed(files)
         text = _unsigned(message.decode("utf-8", "replace").replace("\r\n", "\n").strip())
         text = kept(text, _MESSAGE_LIMIT) or "A commit without a message."
-        if len(changed) > _FILES_TOLD:
-            named = ", ".join(path for _, path in changed[_FILES_TOLD : _FILES_TOLD + _FILES_NAMED])
+        if len(changed) > _MOST_FILE_EVENTS:
+            named = ", ".join(path for _, path in changed[_MOST_FILE_EVENTS : _MOST_FILE_EVENTS + _FILES_NAMED])
             text = beginning(f"{text}\n\n{len(changed)} files, among them {named}", 2 * _MESSAGE_LIMIT)
         common = Event(
             id=commit,
@@ -253,7 +253,7 @@ class _Looking:
             status="ok",
         )
         yield common
-        for number, (how, path) in enumerate(changed[:_FILES_TOLD], start=1):
+        for number, (how, path) in enumerate(changed[:_MOST_FILE_EVENTS], start=1):
             yield replace(
                 common,
                 id=f"{commit}:{number}",
@@ -287,11 +287,11 @@ def _unsigned(message: str) -> str:
     return "\n".join(lines).strip()
 
 
-def _next_month(listed: Sequence[tuple[str, int]], told: int) -> tuple[str, list[str]]:
-    """Return the month of the commit at ``told``, and the commits of that month from there on."""
+def _next_month(listed: Sequence[tuple[str, int]], reported: int) -> tuple[str, list[str]]:
+    """Return the month of the commit at ``reported``, and the commits of that month from there on."""
     names: list[str] = []
     month = ""
-    for name, at in listed[told : told + _AT_ONCE]:
+    for name, at in listed[reported : reported + _AT_ONCE]:
         of = datetime.fromtimestamp(min(at, 4_000_000_000), UTC).strftime("%Y-%m")
         if month and of != month:
             break

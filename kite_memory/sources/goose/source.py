@@ -245,7 +245,7 @@ class _Reading:
         columns = ("role", "created_timestamp", *optional)
         try:
             content = self._database.value(select("content_json", "messages", "WHERE id = ?"), (row,))
-            ((role, created, name, told),) = self._database.rows(select(columns, "messages", "WHERE id = ?"), (row,), limit=1)
+            ((role, created, name, metadata),) = self._database.rows(select(columns, "messages", "WHERE id = ?"), (row,), limit=1)
         except TooLong:
             builder.problem(row, foreign_sqlite.TOO_LONG)
             return 0
@@ -262,9 +262,9 @@ class _Reading:
         at = moment(seconds if seconds > _MILLISECONDS else seconds * 1000) or datetime.fromtimestamp(0, UTC)
         unique = f"{PROVIDER}\n{name}\n{seconds}\n{role}\n{content}"
         builder.record(digest(unique.encode("utf-8", "replace")), at, row, row)
-        by_person = role == "user" and not helper and not _hidden(told)
+        by_person = role == "user" and not helper and not _hidden(metadata)
         for part in blocks_of(found["content"]):
-            _Part(builder, row, part).add_events(by_person=by_person, hidden=_hidden(told))
+            _Part(builder, row, part).add_events(by_person=by_person, hidden=_hidden(metadata))
         return len(content) if isinstance(content, str) else 0
 
 
@@ -272,8 +272,8 @@ def _hidden(metadata: object) -> bool:
     """Return whether a message is not shown to the person: Goose wrote it to the model, or dropped it."""
     if not isinstance(metadata, str) or not metadata:
         return False
-    told = object_in(metadata)
-    return isinstance(told, dict) and told.get("userVisible") is False
+    content = object_in(metadata)
+    return isinstance(content, dict) and content.get("userVisible") is False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ _EVENTS_OF_A_PART = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MessagePart:
     """A part of a message. ``row`` is its row; ``changed`` is the Unix time of its last write."""
 
     row: int
@@ -74,12 +74,12 @@ class Message:
 
     name: str
     info: Mapping[str, Any]
-    parts: Sequence[Part]
+    parts: Sequence[MessagePart]
     place: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class OpenCodeConversation:
     """A conversation's session. ``helper`` means that another session's agent writes in the user's role."""
 
     session: Session
@@ -88,7 +88,7 @@ class Conversation:
 
 def conversation(
     info: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], *, provider: str = PROVIDER
-) -> Conversation | None:
+) -> OpenCodeConversation | None:
     """Build the conversation from a session's record; ``None`` without a name.
 
     The folder is ``/`` if the client did not know it.
@@ -101,7 +101,7 @@ def conversation(
         folder = next((cwd for message in messages if (cwd := _cwd(message))), folder)
     title = title_of(info.get("title"))
     parent = short(info.get("parent_id") or info.get("parentID"))
-    return Conversation(
+    return OpenCodeConversation(
         session=Session(
             id=name,
             provider=provider,
@@ -133,7 +133,9 @@ def _text(value: object) -> str:
     return beginning(value, PATH_LIMIT) if isinstance(value, str) else ""
 
 
-def build_events(conversation: Conversation, messages: Iterable[Message], *, file: str, last: str, now: float) -> EventBuilder:
+def build_events(
+    conversation: OpenCodeConversation, messages: Iterable[Message], *, file: str, last: str, now: float
+) -> EventBuilder:
     """Build the events of ``messages``, in order.
 
     ``last`` names the session's last message: text that is unfinished there is still being written, and is returned once complete.
@@ -148,7 +150,9 @@ def build_events(conversation: Conversation, messages: Iterable[Message], *, fil
 class _MessageReader:
     """Builds the events of one message."""
 
-    def __init__(self, builder: EventBuilder, conversation: Conversation, message: Message, *, may_go_on: bool, now: float) -> None:
+    def __init__(
+        self, builder: EventBuilder, conversation: OpenCodeConversation, message: Message, *, may_go_on: bool, now: float
+    ) -> None:
         self._builder = builder
         self._helper = conversation.helper
         self._provider = conversation.session.provider
@@ -187,7 +191,7 @@ class _MessageReader:
             case _:
                 pass
 
-    def _begin(self, part: Part, name: str, timed: Mapping[str, Any], ordinal: int, key: str = "start") -> None:
+    def _begin(self, part: MessagePart, name: str, timed: Mapping[str, Any], ordinal: int, key: str = "start") -> None:
         own = timed.get("time")
         at = (moment(own.get(key)) if isinstance(own, dict) else None) or moment(self._times.get("created"))
         written = datetime.fromtimestamp(min(max(0.0, part.changed), _LATEST), UTC)
@@ -201,8 +205,8 @@ class _MessageReader:
         created = self._times.get("created")
         if not isinstance(created, int | float | str):
             return digest(f"{self._provider}\n{self._message.name}\n{index}".encode("utf-8", "replace"))
-        told = content.get("callID") if content.get("type") == "tool" else content.get("text")
-        words = told.strip()[:80] if isinstance(told, str) else ""
+        identity = content.get("callID") if content.get("type") == "tool" else content.get("text")
+        words = identity.strip()[:80] if isinstance(identity, str) else ""
         role, kind = scalar(self._info.get("role")), scalar(content.get("type"))
         name = f"{self._provider}\n{created}\n{role}\n{index}\n{kind}\n{words}"
         return digest(name.encode("utf-8", "replace"))
@@ -216,7 +220,7 @@ class _MessageReader:
         elif not text.startswith(_OWN_TEMPLATES):
             self._builder.said(text)
 
-    def _assistant(self, part: Part, content: Mapping[str, Any]) -> None:
+    def _assistant(self, part: MessagePart, content: Mapping[str, Any]) -> None:
         text = content.get("text")
         if not isinstance(text, str) or _injected(content):
             return
@@ -225,12 +229,12 @@ class _MessageReader:
         if self._may_go_on and not ended and self._now - part.changed < _ABANDONED:
             return
         if self._info.get("summary") is True or self._info.get("mode") == "compaction":
-            if told := kept(text, SUMMARY_LIMIT).strip():
-                self._builder.add(EventType.RESUME_POINT, "system", told)
+            if summary := kept(text, SUMMARY_LIMIT).strip():
+                self._builder.add(EventType.RESUME_POINT, "system", summary)
         else:
             self._answer = self._builder.answered(text)
 
-    def _tool(self, part: Part, name: str, content: Mapping[str, Any], ordinal: int) -> None:
+    def _tool(self, part: MessagePart, name: str, content: Mapping[str, Any], ordinal: int) -> None:
         builder, state = self._builder, content.get("state")
         tool, called = short(content.get("tool")), short(content.get("callID"))
         if not isinstance(state, dict) or not tool:

@@ -27,7 +27,15 @@ from kite_memory.sources.common.foreign_sqlite import (
 )
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.opencode.parts import PROVIDER, Conversation, Message, Part, build_events, conversation, said_at
+from kite_memory.sources.opencode.parts import (
+    PROVIDER,
+    Message,
+    MessagePart,
+    OpenCodeConversation,
+    build_events,
+    conversation,
+    said_at,
+)
 from kite_memory.system.private_files import names_in
 
 _VERSION = 1
@@ -136,15 +144,15 @@ class _Looking:
         sessions = self._touched()
         for row in sessions:
             try:
-                told = self._session(row, budget)
+                part = self._session(row, budget)
             except sqlite3.DatabaseError as error:
                 if not is_damage(error):
                     raise
                 self._problem(row, reason_of(error))
-                told = None
-            if told is None:
+                part = None
+            if part is None:
                 continue
-            conversation, events, said = told
+            conversation, events, said = part
             more = bool(said) or next(sessions, 0) > 0
             sweep = replace(self._sweep, after=self._sweep.after if said else row, said=said)
             return ReadResult(
@@ -199,17 +207,17 @@ class _Looking:
         names: set[str] = set()
         query = select("id", "session", f"WHERE {self._known('session', 'time_updated')} > ?")
         names.update(name for (name,) in database.rows(query, (mark.at,), limit=_SESSIONS))
-        for table, told in (("message", mark.message), ("part", mark.part)):
+        for table, seen in (("message", mark.message), ("part", mark.part)):
             by_message = "(SELECT session_id FROM message WHERE message.id = message_id)"
             session = "session_id" if "session_id" in self._columns[table] else by_message
-            anew = f"(rowid > :told OR {self._known(table, 'time_updated')} > :at)"
+            anew = f"(rowid > :seen OR {self._known(table, 'time_updated')} > :at)"
             query = select(f"DISTINCT {session}", table, f"WHERE rowid > :low AND {anew}")
-            values = {"low": told - _RECENT, "told": told, "at": mark.at}
+            values = {"low": seen - _RECENT, "seen": seen, "at": mark.at}
             names.update(name for (name,) in database.rows(query, values, limit=_SESSIONS))
         rows = (whole(database.value("SELECT rowid FROM session WHERE id = ?", (name,))) for name in names)
         return sorted(row for row in rows if row > self._sweep.after)
 
-    def _session(self, row: int, budget: int) -> tuple[Conversation, list[Any], str] | None:
+    def _session(self, row: int, budget: int) -> tuple[OpenCodeConversation, list[Any], str] | None:
         """Return the changes of one session, and the last message read if not all were; ``None`` without changes."""
         database = self._database
         known = [name for name in _ABOUT_A_SESSION if name in self._columns["session"]]
@@ -231,13 +239,13 @@ class _Looking:
         self._read = size
         if not messages:
             return None
-        told = conversation(info, [message.info for message in messages], provider=self._provider)
-        if told is None:
+        built = conversation(info, [message.info for message in messages], provider=self._provider)
+        if built is None:
             self._problem(row, "session without a name")
             return None
-        builder = build_events(told, messages, file=self._file, last=last, now=self._now)
+        builder = build_events(built, messages, file=self._file, last=last, now=self._now)
         self._problems.extend(builder.problems)
-        return (told, builder.events, said) if builder.events or said else None
+        return (built, builder.events, said) if builder.events or said else None
 
     def _changed(self, session: str) -> tuple[list[_Place], str]:
         """Return the changed messages in order, and the name of the session's last message."""
@@ -274,11 +282,11 @@ class _Looking:
         if not said_at(info):
             query = select(self._known("message", "time_created"), "message", "WHERE rowid = ?")
             info["time"] = {"created": self._database.value(query, (row,))}
-        parts: list[Part] = []
+        parts: list[MessagePart] = []
         for part, at in place.parts:
             content = self._object("part", part)
             if content is not None:
-                parts.append(Part(row=part, content=content, changed=at / 1000))
+                parts.append(MessagePart(row=part, content=content, changed=at / 1000))
         return Message(name=place.name, info=info, parts=parts, place=place.before)
 
     def _object(self, table: str, row: int) -> dict[str, Any] | None:
@@ -327,13 +335,13 @@ def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, 
     if cursor and (cursor.size, cursor.mtime_ns) == (size, mtime_ns):
         return ReadResult(path=str(session), session=None, events=(), problems=(), cursor=cursor, amends=True)
     problems: list[Problem] = []
-    found: list[tuple[float, str, dict[str, Any], list[Part]]] = []
+    found: list[tuple[float, str, dict[str, Any], list[MessagePart]]] = []
     storage = root / "storage"
     for path, content in _objects(_messages_of(session), root, problems):
         name = content.get("id")
         name = name if isinstance(name, str) and os.sep not in name and name not in (".", "..") else path.stem
         parts = [
-            Part(row=row, content=part, changed=_stamp(where)[1] / 1e9)
+            MessagePart(row=row, content=part, changed=_stamp(where)[1] / 1e9)
             for row, (where, part) in enumerate(_objects(storage / "part" / name, root, problems))
         ]
         found.append((said_at(content), name, content, parts))
@@ -345,14 +353,14 @@ def read_files(session: Path, cursor: Cursor | None, *, root: Path, now: float, 
     for _, name, content, parts in sorted(found, key=lambda each: each[:2]):
         messages.append(Message(name=name, info=content, parts=parts, place=before))
         before += len(parts)
-    told = conversation(info, [message.info for message in messages], provider=provider)
+    built = conversation(info, [message.info for message in messages], provider=provider)
     events: list[Event] = []
-    if told is not None:
-        builder = build_events(told, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
+    if built is not None:
+        builder = build_events(built, messages, file=str(session), last=messages[-1].name if messages else "", now=now)
         events, problems = builder.events, [*problems, *builder.problems]
     return ReadResult(
         path=str(session),
-        session=told.session if told else None,
+        session=built.session if built else None,
         events=tuple(events),
         problems=tuple(problems),
         cursor=Cursor(position=size, size=size, mtime_ns=mtime_ns),

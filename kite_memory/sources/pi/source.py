@@ -18,7 +18,7 @@ from kite_memory.sources.common.line_source import Line, LineSource
 PROVIDER = "pi"
 
 _SKIPPED = frozenset({"model_change", "thinking_level_change", "custom", "custom_message", "label"})
-"""Settings, bookmarks, and what extensions of the agent store or tell the model."""
+"""Settings, bookmarks, and what extensions of the agent store or send to the model."""
 
 _SKILL = re.compile(r'<skill name="[^"\n]*" location="[^"\n]*">\n.*?\n</skill>', re.DOTALL)
 _ATTACHED = re.compile(r'<file name="[^"\n]*">.*?</file>\n?', re.DOTALL)
@@ -28,7 +28,7 @@ _STOPPED = ("Command aborted", "Operation aborted")
 class Pi(LineSource):
     """Source of Pi's sessions.
 
-    A session is a tree: after a step back, the lines of the abandoned branch stay before those of the new one, and both were said.
+    A session is a tree: after a step back, the lines of the abandoned branch stay before those of the new one, and both are read.
     A fork repeats the lines of its origin, with their ids and times, in a file of its own.
     """
 
@@ -49,7 +49,7 @@ class Pi(LineSource):
         return path.name.removesuffix(self.suffix).rpartition("_")[2]
 
     def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        """Sort by the time in the name, since a fork may lie in the folder of another project."""
+        """Sort by the time in the name, since a fork may be in the folder of another project."""
         return sorted(paths, key=lambda path: (path.name, path))
 
     def id_of(self, row: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ _REFUSED = ("[Operation Cancelled]", "Tool execution denied", "Qwen Code require
 
 
 class QwenCode(LineSource):
-    """Source of Qwen Code's sessions. Those of its sub-agents lie in other folders and are not read."""
+    """Source of Qwen Code's sessions. Those of its sub-agents are in other folders and are not read."""
 
     provider = PROVIDER
     tools = Toolbox(
@@ -105,8 +105,8 @@ class QwenCode(LineSource):
                     continue
 
     def _results(self, row: Mapping[str, Any], line: Line) -> None:
-        told = row.get("toolCallResult")
-        state = told.get("status") if isinstance(told, dict) else None
+        result = row.get("toolCallResult")
+        state = result.get("status") if isinstance(result, dict) else None
         for part in _parts(row):
             match part:
                 case {"functionResponse": {"response": dict(response), **named}}:
@@ -146,19 +146,19 @@ def _texts(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _printed(text: object) -> str:
     """Return a result's text; of a command only what it printed."""
-    told = text if isinstance(text, str) else ""
-    ran = _RAN.match(told)
+    output = text if isinstance(text, str) else ""
+    ran = _RAN.match(output)
     if ran is None:
-        return told
+        return output
     return "\n".join(part for part in (ran["output"], ran["error"]) if part not in _NOTHING)
 
 
 def _status(state: object, text: object, *, failed: bool) -> Status:
     """Return how a call ended; a command's own failure is only in its exit code."""
-    told = text if isinstance(text, str) else ""
-    if state == "cancelled" or told.startswith(_REFUSED):
+    output = text if isinstance(text, str) else ""
+    if state == "cancelled" or output.startswith(_REFUSED):
         return "denied"
     if failed or state == "error":
         return "failed"
-    code = _CODE.search(told, max(0, len(told) - 400))
+    code = _CODE.search(output, max(0, len(output) - 400))
     return "failed" if code and code[1] != "0" else "ok"

@@ -1,14 +1,14 @@
 """The team's store. Import it inside the function that needs it: its dependencies come with ``kite-memory[team]``."""
 
-from kite_memory.team.postgres.audit import AuditTrail, Entry
+from kite_memory.team.postgres.audit import AuditEntry, AuditTrail
 from kite_memory.team.postgres.connections import Patience, SchemaMissing
 from kite_memory.team.postgres.migrating import NotPermitted, migrate
 from kite_memory.team.postgres.objects import Objects, S3Objects
 from kite_memory.team.postgres.store import Housekeeping, PostgresStore, open_postgres
 
 __all__ = [
+    "AuditEntry",
     "AuditTrail",
-    "Entry",
     "Housekeeping",
     "NotPermitted",
     "Objects",

@@ -53,7 +53,7 @@ log = logging.getLogger("kite_memory.team")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AuditEntry:
     """One call. ``key`` is the memory's key or the note's name, where the call has one."""
 
     at: datetime
@@ -68,7 +68,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class PersonUsage:
     """The calls of one person within a time."""
 
     person: str
@@ -79,7 +79,7 @@ class Usage:
     last: datetime
 
 
-def add(cursor: Cursor, tenant: str, entries: Sequence[Entry]) -> None:
+def add(cursor: Cursor, tenant: str, entries: Sequence[AuditEntry]) -> None:
     cursor.executemany(
         "INSERT INTO kite.audit (tenant, at, person, token, ai, project, tool, key, outcome, took_ms) VALUES (%(tenant)s, %(at)s,"
         " %(person)s, %(token)s, %(ai)s, %(project)s, %(tool)s, %(key)s, %(outcome)s, %(took_ms)s)",
@@ -93,7 +93,7 @@ def add(cursor: Cursor, tenant: str, entries: Sequence[Entry]) -> None:
 
 def entries(
     cursor: Cursor, tenant: str, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100
-) -> list[Entry]:
+) -> list[AuditEntry]:
     """Return the newest entries first."""
     asked = {"person": storable(person), "tool": storable(tool), "key": storable(key)}
     conditions = ["tenant = %(tenant)s", "at >= %(since)s", *(f"{name} = %({name})s" for name, value in asked.items() if value)]
@@ -102,10 +102,10 @@ def entries(
         f" WHERE {' AND '.join(conditions)} ORDER BY at DESC, number DESC LIMIT %(limit)s",
         {"tenant": tenant, "since": since, "limit": limit, **asked},
     ).fetchall()
-    return [Entry(**row) for row in rows]
+    return [AuditEntry(**row) for row in rows]
 
 
-def usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[Usage]:
+def usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[PersonUsage]:
     """Return each person's usage, the busiest first."""
     rows = cursor.execute(
         "SELECT person, count(*) AS calls, count(*) FILTER (WHERE tool = ANY (%(writing)s) AND outcome = 'ok') AS writes,"
@@ -114,7 +114,7 @@ def usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[Usage]:
         " GROUP BY person ORDER BY calls DESC, person",
         {"tenant": tenant, "since": since, "writing": sorted(WRITING)},
     ).fetchall()
-    return [Usage(**row) for row in rows]
+    return [PersonUsage(**row) for row in rows]
 
 
 def drop_old(cursor: Cursor, days: int) -> None:
@@ -127,18 +127,18 @@ class AuditTrail:
     They are written within a second. If the store does not answer they wait, 10,000 at most; how many more there were is recorded.
     """
 
-    def __init__(self, write: Callable[[Sequence[Entry]], None], *, pause: float = _PAUSE) -> None:
+    def __init__(self, write: Callable[[Sequence[AuditEntry]], None], *, pause: float = _PAUSE) -> None:
         self._write = write
         self._pause = pause
         self._lock = threading.Lock()
-        self._waiting: list[Entry] = []
+        self._waiting: list[AuditEntry] = []
         self._lost = 0
         self._some = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="team-audit", daemon=True)
         self._thread.start()
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: AuditEntry) -> None:
         with self._lock:
             if len(self._waiting) < _MOST_WAITING:
                 self._waiting.append(entry)
@@ -164,7 +164,7 @@ class AuditTrail:
             taken, lost = self._waiting, self._lost
             self._waiting, self._lost = [], 0
         if lost:
-            taken = [*taken, _told_lost(taken[-1], lost)]
+            taken = [*taken, _lost_entry(taken[-1], lost)]
         try:
             if taken:
                 self._write(taken)
@@ -178,7 +178,7 @@ class AuditTrail:
             log.exception("the audit could not be written: a bug of ours")
 
 
-def _told_lost(last: Entry, count: int) -> Entry:
-    return Entry(
+def _lost_entry(last: AuditEntry, count: int) -> AuditEntry:
+    return AuditEntry(
         at=last.at, person="", token="", ai="", project="", tool="", key="", outcome=f"{count} calls not recorded", took_ms=0.0
     )

@@ -96,8 +96,8 @@ def _read(cursor: Cursor, tenant: str, file: Path) -> dict[str, int]:
     ended: Any = None
     waiting: list[Row] = []
     table = ""
-    for told in _lines(file):
-        match told:
+    for parsed in _lines(file):
+        match parsed:
             case {"table": str(of), "row": dict(row)} if of in counts and ended is None:
                 if of != table or len(waiting) >= _AT_ONCE:
                     _insert(cursor, tenant, table, waiting)
@@ -171,8 +171,8 @@ def _bounded(lines: gzip.GzipFile, file: Path) -> bytes:
     return line
 
 
-def _line(told: object) -> bytes:
-    return json.dumps(told).encode() + b"\n"
+def _line(row: object) -> bytes:
+    return json.dumps(row).encode() + b"\n"
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from kite_memory.team.postgres.objects import ObjectMissing, Objects
 from kite_memory.team.postgres.rows import aware, clean, encoded, note_row, record_json, record_of
 from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.conversation_notes import drafts_of, identity, item_id, journal_of, merged, opposite, without
-from kite_memory.tools.store import Conversation, Saved, StoreUnavailable
+from kite_memory.tools.store import Saved, SavedConversation, StoreUnavailable
 from kite_memory.vault.lifecycle import standing_until
 from kite_memory.vault.planning import compose
 
@@ -44,7 +44,7 @@ _HINT: Final = "set `bucket` in `[team]`, or save the conversation without its t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredTranscript:
     """A transcript in its row, or the name of its object with the expected hash."""
 
     content: bytes | None = None
@@ -55,23 +55,23 @@ class Kept:
         if not self.object:
             return None if self.content is None else self.content.decode("utf-8", "surrogatepass")
         if objects is None:
-            raise StoreUnavailable("this transcript lies in object storage, which is not set up here", hint="see `[team]`")
+            raise StoreUnavailable("this transcript is in object storage, which is not set up here", hint="see `[team]`")
         content = objects.get(self.object)
         if hashlib.sha256(content).hexdigest() != self.hash:
             raise ObjectMissing("the transcript in object storage is not what was put there", hint="tell who runs it")
         return content.decode("utf-8", "surrogatepass")
 
 
-def ready(conversation: Conversation, objects: Objects | None, tenant: str) -> Kept:
+def ready(conversation: SavedConversation, objects: Objects | None, tenant: str) -> StoredTranscript:
     """Return where the transcript is kept. A long one is uploaded first, before any database lock is held."""
     if not conversation.transcript:
-        return Kept()
+        return StoredTranscript()
     content = conversation.transcript.encode("utf-8", "surrogatepass")
     if len(content) <= LONG:
-        return Kept(content=content)
+        return StoredTranscript(content=content)
     if objects is None:
         raise StoreUnavailable("a transcript this long needs object storage, which is not set up", hint=_HINT)
-    return Kept(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
+    return StoredTranscript(object=objects.put(tenant, content), hash=hashlib.sha256(content).hexdigest())
 
 
 def take_away(objects: Objects | None, name: str) -> None:
@@ -89,7 +89,7 @@ class Prepared:
     conversation nor its journal may contain.
     """
 
-    conversation: Conversation
+    conversation: SavedConversation
     over: datetime | None
     journal: tuple[Note, Indexed]
     notes: tuple[tuple[Note, Indexed], ...]
@@ -97,7 +97,7 @@ class Prepared:
 
 
 def prepared(
-    conversation: Conversation, old: Conversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
+    conversation: SavedConversation, old: SavedConversation | None, gone: Collection[str], grant: Grant, embedder: Embedder
 ) -> Prepared:
     """Return what to write. ``gone`` are the ids of forgotten notes."""
     over = old.updated if old else None
@@ -117,24 +117,24 @@ def prepared(
     )
 
 
-def telling_less(id: str, conversation: Conversation, *, embedder: Embedder) -> Prepared:
+def prepare_removal(id: str, conversation: SavedConversation, *, embedder: Embedder) -> Prepared:
     """Return the conversation without the note of this id; its other notes do not change."""
     less = prepared(conversation, None, {id}, OWNER, embedder)
     return replace(less, over=conversation.updated, notes=())
 
 
-def note_ids(conversation: Conversation) -> list[str]:
+def note_ids(conversation: SavedConversation) -> list[str]:
     return [id for item in conversation.record.items() for id in _ids(conversation, item)]
 
 
-def _unsaid(conversation: Conversation, gone: Collection[str]) -> Conversation:
+def _unsaid(conversation: SavedConversation, gone: Collection[str]) -> SavedConversation:
     items = {
         item_id(conversation, item) for item in conversation.record.items() if not set(_ids(conversation, item)).isdisjoint(gone)
     }
     return replace(conversation, record=without(conversation, items))
 
 
-def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[Saved, str] | None:
+def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: StoredTranscript) -> tuple[Saved, str] | None:
     """Save the conversation.
 
     Return the result and the name of an object no longer needed; ``None`` if it was amended or forgotten meanwhile.
@@ -165,7 +165,7 @@ def save(cursor: Cursor, tenant: str, prepared: Prepared, kept: Kept) -> tuple[S
     return saved, old["object"] if old and (kept.object or kept.content is not None) else ""
 
 
-def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, Conversation] | None:
+def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str, SavedConversation] | None:
     """Return the id of a note by its name, and the conversation it came from, or ``None`` if it came from none."""
     note = notes.called(cursor, grant, tenant, name)
     if note is None or note.kind is NoteKind.JOURNAL:
@@ -175,18 +175,18 @@ def source_of(cursor: Cursor, grant: Grant, tenant: str, name: str) -> tuple[str
         " (SELECT conversation FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s)",
         {"tenant": tenant, "id": note.id},
     ).fetchall()
-    return next(((note.id, told) for told in map(_conversation, rows) if note.id in note_ids(told)), None)
+    return next(((note.id, conversation) for conversation in map(_conversation, rows) if note.id in note_ids(conversation)), None)
 
 
 def forget(cursor: Cursor, grant: Grant, tenant: str, name: str, less: Prepared | None) -> tuple[bool, str] | None:
     """Do what `notes.forget` does. ``less`` is the note's conversation without it. ``None`` if ``less`` is out of date."""
     if less is not None:
         _take_turn(cursor, tenant, less.conversation.uuid)
-    told = source_of(cursor, grant, tenant, name)
-    if (told[1].updated if told else None) != (less.over if less else None):
+    source = source_of(cursor, grant, tenant, name)
+    if (source[1].updated if source else None) != (less.over if less else None):
         return None
     if less is not None:
-        _write(cursor, tenant, less.conversation, Kept())
+        _write(cursor, tenant, less.conversation, StoredTranscript())
         journal, index = less.journal
         row = note_row(journal, by=less.conversation.created_by, conversation=less.conversation.uuid)
         notes.put(cursor, tenant, row, index)
@@ -197,7 +197,7 @@ def _take_turn(cursor: Cursor, tenant: str, uuid: str) -> None:
     cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s || chr(10) || %s, 0))", (tenant, storable(uuid)))
 
 
-def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
+def _notes(conversation: SavedConversation, *, everywhere: bool) -> Iterator[Note]:
     for draft in drafts_of(conversation, everywhere=everywhere):
         note = draft.note
         lifted = note.scope is not conversation.scope
@@ -212,7 +212,7 @@ def _notes(conversation: Conversation, *, everywhere: bool) -> Iterator[Note]:
         )
 
 
-def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
+def _lifted(conversation: SavedConversation, id: str, scope: Scope) -> str:
     """Return a note's id in another scope than the conversation's.
 
     It differs from the id in the conversation's own place, so that a caller who cannot see that place does not meet it.
@@ -220,7 +220,7 @@ def _lifted(conversation: Conversation, id: str, scope: Scope) -> str:
     return identity(conversation, scope.value, *filter(None, [conversation.person]), id)
 
 
-def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conversation:
+def _standing(cursor: Cursor, tenant: str, conversation: SavedConversation) -> SavedConversation:
     """Return the conversation without items whose notes were forgotten, rejected or replaced since."""
     ids = note_ids(conversation)
     rows = cursor.execute(
@@ -231,11 +231,11 @@ def _standing(cursor: Cursor, tenant: str, conversation: Conversation) -> Conver
     return _unsaid(conversation, {row["id"] for row in rows})
 
 
-def _ids(conversation: Conversation, item: RecordItem) -> tuple[str, str]:
+def _ids(conversation: SavedConversation, item: RecordItem) -> tuple[str, str]:
     return item_id(conversation, item), _lifted(conversation, item_id(conversation, item), Scope.GLOBAL)
 
 
-def _write(cursor: Cursor, tenant: str, conversation: Conversation, kept: Kept) -> None:
+def _write(cursor: Cursor, tenant: str, conversation: SavedConversation, kept: StoredTranscript) -> None:
     cursor.execute(
         _WRITE,
         {
@@ -262,18 +262,18 @@ def forgotten(cursor: Cursor, tenant: str, ids: list[str]) -> frozenset[str]:
     return frozenset(row["id"] for row in rows)
 
 
-def saved(cursor: Cursor, tenant: str, uuid: str) -> Conversation | None:
+def saved(cursor: Cursor, tenant: str, uuid: str) -> SavedConversation | None:
     row = _row(cursor, tenant, uuid)
     return _standing(cursor, tenant, _conversation(row)) if row else None
 
 
-def transcript(cursor: Cursor, tenant: str, uuid: str) -> Kept | None:
+def transcript(cursor: Cursor, tenant: str, uuid: str) -> StoredTranscript | None:
     row = cursor.execute(
         "SELECT transcript, object, object_hash FROM kite.conversation WHERE tenant = %s AND uuid = %s"
         " ORDER BY updated DESC LIMIT 1",
         (tenant, storable(uuid)),
     ).fetchone()
-    return Kept(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
+    return StoredTranscript(content=row["transcript"], object=row["object"], hash=row["object_hash"]) if row else None
 
 
 def refers(cursor: Cursor, tenant: str, name: str) -> bool:
@@ -290,8 +290,8 @@ def _row(cursor: Cursor, tenant: str, uuid: str) -> Row | None:
     ).fetchone()
 
 
-def _conversation(row: Row) -> Conversation:
-    return Conversation(
+def _conversation(row: Row) -> SavedConversation:
+    return SavedConversation(
         uuid=row["uuid"],
         source=row["source"],
         project=row["project"],

@@ -18,7 +18,7 @@ from kite_memory.recall.search import snippet
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.rows import aware, note_of
 from kite_memory.tools.access import Grant
-from kite_memory.tools.store import Asked, Found
+from kite_memory.tools.store import FoundNote, NoteQuery
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -32,7 +32,7 @@ _STEM: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class NoteWords:
     """A note's words. ``vector`` is a ``tsvector`` in PostgreSQL's notation."""
 
     vector: str
@@ -51,7 +51,7 @@ class Term:
     titled: str
 
 
-def held(note: Note) -> Held:
+def held(note: Note) -> NoteWords:
     """Return a note's words. Titles and names weigh more than the body."""
     words = searchable(note)
     found: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def held(note: Note) -> Held:
                 spent += 2
             if spent > _BYTES:
                 break
-    return Held(vector=" ".join(f"'{word}':{','.join(places)}" for word, places in found.items()), length=place)
+    return NoteWords(vector=" ".join(f"'{word}':{','.join(places)}" for word, places in found.items()), length=place)
 
 
 def terms(text: str) -> list[Term]:
@@ -130,16 +130,16 @@ class Indexed:
     ``vectors`` are in pgvector's notation, empty if the embedder did not answer; ``space`` is theirs.
     """
 
-    words: Held
+    words: NoteWords
     vectors: tuple[str, ...]
     space: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PreparedQuery:
     """A prepared query. It is made outside of a transaction, since embedding takes time."""
 
-    asked: Asked
+    asked: NoteQuery
     terms: tuple[Term, ...]
     vector: str
 
@@ -156,14 +156,14 @@ def spelled(vector: Iterable[float]) -> str:
     return "[" + ",".join(f"{each:.5g}" for each in vector) + "]"
 
 
-def question(asked: Asked, embedder: Embedder) -> Question:
+def question(asked: NoteQuery, embedder: Embedder) -> PreparedQuery:
     text = storable(asked.text[:20_000])
     try:
         vector = embedder.embed([text], "query")[0]
         spelling = spelled(vector) if vector.any() else ""
     except EmbedderUnavailable:
         spelling = ""
-    return Question(asked=asked, terms=tuple(terms(text)), vector=spelling)
+    return PreparedQuery(asked=asked, terms=tuple(terms(text)), vector=spelling)
 
 
 def put_index(cursor: Cursor, tenant: str, note: Row, index: Indexed) -> None:
@@ -188,7 +188,7 @@ def drop_index(cursor: Cursor, tenant: str, id: str) -> None:
     cursor.execute("DELETE FROM kite.passage WHERE tenant = %s AND id = %s", (tenant, id))
 
 
-def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: Space) -> list[Found]:
+def find(cursor: Cursor, grant: Grant, tenant: str, question: PreparedQuery, space: Space) -> list[FoundNote]:
     asked = question.asked
     around = {
         "project": storable(asked.project) if asked.within else "",
@@ -237,7 +237,7 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: Question, space: S
 
 
 def rarity(holding: int, notes: int) -> float:
-    """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity says little."""
+    """Return the BM25 rarity with a minimum number of notes, since among few notes a word's rarity is unreliable."""
     size = max(notes, SMALL_VAULT)
     expected = min(size, holding) * math.sqrt(size / max(1, notes))
     return max(math.log((size + 0.5) / (min(size, expected) + 0.5)), 1e-6)
@@ -274,7 +274,7 @@ def _notes(cursor: Cursor, tenant: str, ids: Sequence[str]) -> dict[str, Note]:
     return {row["id"]: note_of(row) for row in rows}
 
 
-def _found(note: Note, score: float, row: Row, words: tuple[str, ...], asked: Asked) -> Found:
+def _found(note: Note, score: float, row: Row, words: tuple[str, ...], asked: NoteQuery) -> FoundNote:
     reasons = [f"meaning {row['cosine']:.2f}"] if row["cosine"] > 0 else []
     if words:
         reasons.append("words: " + " ".join(words[:5]))
@@ -286,4 +286,4 @@ def _found(note: Note, score: float, row: Row, words: tuple[str, ...], asked: As
         reasons.append(str(note.status))
     if note.status is NoteStatus.SUPERSEDED:
         score -= _REPLACED
-    return Found(note=note, score=round(min(1.0, max(0.0, score)), 4), why=", ".join(reasons), snippet=snippet(note, words))
+    return FoundNote(note=note, score=round(min(1.0, max(0.0, score)), 4), why=", ".join(reasons), snippet=snippet(note, words))

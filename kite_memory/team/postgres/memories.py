@@ -10,7 +10,7 @@ from typing import Final
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, drop_index, put_index
 from kite_memory.team.postgres.rows import aware, encoded, memory_of, version_of
-from kite_memory.tools.store import Conflict, JsonValue, Memory, Place, Version, Wanted
+from kite_memory.tools.store import Conflict, JsonValue, Memory, MemoryPlace, MemoryQuery, MemoryVersion
 from kite_memory.tools.values import beginning, is_pattern
 
 _HERE: Final = "tenant = %(tenant)s AND key = %(key)s AND scope = %(scope)s AND project = %(project)s AND session = %(session)s"
@@ -74,13 +74,13 @@ def write(
     if row is None:
         there = cursor.execute(f"SELECT version FROM kite.note WHERE {_HERE} AND {_STANDING}", asked).fetchone()  # noqa: S608 - ours
         version = int(there["version"]) if there else 0
-        told = f"is at version {version}" if version else "is no longer there"
-        raise Conflict(f"{note['key']!r} {told}", version=version, hint="read it again, and write over what it says now")
+        state = f"is at version {version}" if version else "is no longer there"
+        raise Conflict(f"{note['key']!r} {state}", version=version, hint="read it again, and write over what it says now")
     put_index(cursor, tenant, row, index)
     return memory_of(row)
 
 
-def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[Memory]:
+def wanted(cursor: Cursor, tenant: str, wanted: MemoryQuery, *, touch: bool) -> list[Memory]:
     pattern = storable(wanted.pattern)
     start = beginning(pattern)
     conditions = ["note.tenant = %(tenant)s", "note.key <> ''", _STANDING]
@@ -120,7 +120,7 @@ def wanted(cursor: Cursor, tenant: str, wanted: Wanted, *, touch: bool) -> list[
     return [memory_of(row) for row in rows]
 
 
-def delete(cursor: Cursor, tenant: str, key: str, place: Place) -> bool:
+def delete(cursor: Cursor, tenant: str, key: str, place: MemoryPlace) -> bool:
     row = cursor.execute(
         f"SELECT id FROM kite.note WHERE {_HERE} AND {_STANDING} FOR UPDATE",  # noqa: S608 - ours
         _here(tenant, key, place),
@@ -142,7 +142,7 @@ def throw_away(cursor: Cursor, tenant: str, id: str) -> bool:
     return row is not None
 
 
-def versions(cursor: Cursor, tenant: str, key: str, place: Place) -> list[Version]:
+def versions(cursor: Cursor, tenant: str, key: str, place: MemoryPlace) -> list[MemoryVersion]:
     rows = cursor.execute(
         "SELECT kept.* FROM kite.memory_version AS kept JOIN kite.note USING (tenant, key, scope, project, session)"  # noqa: S608 - ours
         f" WHERE {_HERE} AND {_STANDING} AND kept.version >= note.first_version ORDER BY kept.version DESC",
@@ -151,7 +151,7 @@ def versions(cursor: Cursor, tenant: str, key: str, place: Place) -> list[Versio
     return [version_of(row) for row in rows]
 
 
-def _here(tenant: str, key: str, place: Place) -> Row:
+def _here(tenant: str, key: str, place: MemoryPlace) -> Row:
     return {
         "tenant": tenant,
         "key": storable(key),

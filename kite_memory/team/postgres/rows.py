@@ -20,7 +20,7 @@ from kite_memory.model.record import (
     Topic,
 )
 from kite_memory.team.postgres.connections import Row, storable
-from kite_memory.tools.store import JsonValue, Memory, Place, State, Todo, Version
+from kite_memory.tools.store import JsonValue, Memory, MemoryPlace, MemoryVersion, State, Todo
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import note_id, one_line, slug, text_block
 
@@ -111,8 +111,8 @@ def _as_json(value: Any) -> JsonValue:
         case str():
             return one_line(value)
         case _:
-            told: JsonValue = value
-            return told
+            encoded: JsonValue = value
+            return encoded
 
 
 def _meant(value: Any) -> Any:
@@ -125,7 +125,7 @@ def _meant(value: Any) -> Any:
             return value
 
 
-def memory_note(key: str, value: JsonValue, place: Place, at: datetime, seed: str) -> Note:
+def memory_note(key: str, value: JsonValue, place: MemoryPlace, at: datetime, seed: str) -> Note:
     """Return the note that search finds for a memory and that people read: the key and the value."""
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
     return Note(
@@ -148,7 +148,7 @@ def memory_of(row: Row) -> Memory:
         id=row["id"],
         key=row["key"],
         value=row["value"],
-        place=Place(scope=Scope(row["scope"]), project=row["project"], session=row["session"]),
+        place=MemoryPlace(scope=Scope(row["scope"]), project=row["project"], session=row["session"]),
         version=row["version"],
         created=row["created"],
         updated=row["updated"],
@@ -161,8 +161,8 @@ def memory_of(row: Row) -> Memory:
     )
 
 
-def version_of(row: Row) -> Version:
-    return Version(version=row["version"], at=row["at"], by=row["author"], value=row["value"])
+def version_of(row: Row) -> MemoryVersion:
+    return MemoryVersion(version=row["version"], at=row["at"], by=row["author"], value=row["value"])
 
 
 def state_row(state: State) -> Row:
@@ -232,7 +232,7 @@ def record_of(held: dict[str, Any]) -> Record:
 
 
 def _item_json(item: RecordItem) -> JsonValue:
-    told: dict[str, JsonValue] = {
+    encoded: dict[str, JsonValue] = {
         "kind": next(name for name, kind in _ITEMS.items() if type(item) is kind),
         "title": item.title,
         "body": item.body,
@@ -244,14 +244,14 @@ def _item_json(item: RecordItem) -> JsonValue:
     }
     match item:
         case Decision():
-            told["rejected"] = [[each.alternative, each.reason] for each in item.rejected]
+            encoded["rejected"] = [[each.alternative, each.reason] for each in item.rejected]
         case Insight():
-            told["symptom"] = item.symptom
+            encoded["symptom"] = item.symptom
         case Preference():
-            told["everywhere"] = item.everywhere
+            encoded["everywhere"] = item.everywhere
         case Fact() | OpenQuestion():
             pass
-    return told
+    return encoded
 
 
 def _item_of(held: dict[str, Any]) -> RecordItem:

@@ -27,17 +27,17 @@ from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of,
 from kite_memory.tools.access import EVERYBODY, Grant, NotAllowed
 from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
 from kite_memory.tools.store import (
-    Asked,
-    Conversation,
-    Found,
+    FoundNote,
     JsonValue,
     Memory,
-    Place,
+    MemoryPlace,
+    MemoryQuery,
+    MemoryVersion,
+    NoteQuery,
     Saved,
+    SavedConversation,
     State,
     StoreUnavailable,
-    Version,
-    Wanted,
 )
 from kite_memory.vault.drafting import remembered
 from kite_memory.vault.wording import note_id
@@ -94,7 +94,7 @@ _LOOK_UP: Final = 0.5
 _RECONNECT: Final = 2.0
 
 
-class Listener:
+class ChangeListener:
     """Listener for changes, with a thread and a connection of its own.
 
     Changes that arrive together are reported once; after a reconnection a change is reported in case one was missed.
@@ -202,7 +202,7 @@ class PostgresStore:
         grant: Grant,
         key: str,
         value: JsonValue,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -223,17 +223,17 @@ class PostgresStore:
 
         return self._connections.run(grant, work)
 
-    def memories(self, grant: Grant, wanted: Wanted, *, touch: bool = False) -> list[Memory]:
+    def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
         return self._connections.run(grant, lambda cursor: memories.wanted(cursor, self._tenant, wanted, touch=touch))
 
-    def delete_memory(self, grant: Grant, key: str, place: Place) -> bool:
+    def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant.demand(place.scope, place.project)
         return self._changing(grant, lambda cursor: memories.delete(cursor, self._tenant, key, place))
 
-    def versions(self, grant: Grant, key: str, place: Place) -> list[Version]:
+    def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
         return self._connections.run(grant, lambda cursor: memories.versions(cursor, self._tenant, key, place))
 
-    def save_conversation(self, grant: Grant, conversation: Conversation, *, named: Collection[str] = ()) -> Saved:
+    def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation. A long transcript is uploaded first, and deleted again if writing the row fails."""
         grant.demand(conversation.scope, conversation.project)
         kept = conversations.ready(conversation, self._objects, self._tenant)
@@ -249,7 +249,7 @@ class PostgresStore:
         return saved
 
     def _saved(
-        self, grant: Grant, conversation: Conversation, kept: conversations.Kept, named: Collection[str]
+        self, grant: Grant, conversation: SavedConversation, kept: conversations.StoredTranscript, named: Collection[str]
     ) -> tuple[Saved, str]:
         for _ in range(_AMENDED_MEANWHILE):
             old = self.conversation(grant, conversation.uuid)
@@ -263,7 +263,7 @@ class PostgresStore:
                 return found
         raise StoreUnavailable("others kept amending the same conversation", hint="try again in a moment")
 
-    def conversation(self, grant: Grant, uuid: str) -> Conversation | None:
+    def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
         return self._connections.run(grant, lambda cursor: conversations.saved(cursor, self._tenant, uuid))
 
     def transcript(self, grant: Grant, uuid: str) -> str | None:
@@ -276,10 +276,10 @@ class PostgresStore:
                 raise
             return None if now is None else now.fetched(self._objects)  # a concurrent save has replaced it
 
-    def _kept(self, grant: Grant, uuid: str) -> conversations.Kept | None:
+    def _kept(self, grant: Grant, uuid: str) -> conversations.StoredTranscript | None:
         return self._connections.run(grant, lambda cursor: conversations.transcript(cursor, self._tenant, uuid))
 
-    def search(self, grant: Grant, asked: Asked) -> list[Found]:
+    def search(self, grant: Grant, asked: NoteQuery) -> list[FoundNote]:
         if asked.limit < 1:
             return []
         ready = question(asked, self._embedder)
@@ -299,7 +299,7 @@ class PostgresStore:
         grant: Grant,
         text: str,
         kind: NoteKind,
-        place: Place,
+        place: MemoryPlace,
         *,
         by: str = "",
         tags: Sequence[str] = (),
@@ -331,8 +331,8 @@ class PostgresStore:
         if not grant.write:
             raise NotAllowed("this token may only read", hint="ask for one that may write")
         for _ in range(_AMENDED_MEANWHILE):
-            told = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
-            less = conversations.telling_less(*told, embedder=self._embedder) if told else None
+            source = self._connections.run(grant, partial(conversations.source_of, grant=grant, tenant=self._tenant, name=name))
+            less = conversations.prepare_removal(*source, embedder=self._embedder) if source else None
             work = partial(conversations.forget, grant=grant, tenant=self._tenant, name=name, less=less)
             if (found := self._changing(grant, work)) is not None:
                 gone, object = found
@@ -361,9 +361,9 @@ class PostgresStore:
         """Raise what a call would raise now."""
         self._connections.run(EVERYBODY, lambda cursor: cursor.execute("SELECT 1"))
 
-    def listen(self, on_change: Callable[[], None]) -> Listener:
+    def listen(self, on_change: Callable[[], None]) -> ChangeListener:
         """Call ``on_change`` soon after a write for this tenant and after every reconnection, for readers that cache."""
-        return Listener(self._connections, on_change)
+        return ChangeListener(self._connections, on_change)
 
     def catch_up(self, most: int = 100) -> int:
         """Embed notes without vectors in the embedder's space, written while it did not answer or by another one.
@@ -395,21 +395,25 @@ class PostgresStore:
                 count += 1
         return count
 
-    def record(self, entries: Sequence[audit.Entry]) -> None:
+    def record(self, entries: Sequence[audit.AuditEntry]) -> None:
         self._connections.run(EVERYBODY, lambda cursor: audit.add(cursor, self._tenant, entries))
 
-    def audited(self, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100) -> list[audit.Entry]:
+    def audited(
+        self, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100
+    ) -> list[audit.AuditEntry]:
         """Return the newest entries of the audit first. For who runs the server; no tool of agents calls this."""
         asked = partial(audit.entries, tenant=self._tenant, since=since, person=person, tool=tool, key=key, limit=limit)
         return self._connections.run(EVERYBODY, asked)
 
-    def usage(self, *, since: datetime) -> list[audit.Usage]:
+    def usage(self, *, since: datetime) -> list[audit.PersonUsage]:
         return self._connections.run(EVERYBODY, partial(audit.usage, tenant=self._tenant, since=since))
 
     def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> trash.Deleted:
-        """Bring back a deleted memory or note by its key, id, path or title, whoever deleted it. For who runs the server.
+        """Bring back a deleted memory or note by its key, id, path or title, no matter who deleted it.
 
-        Raises `UsageError` if there is none, or more than one, or if another memory has its key by now.
+        For administrators of the server.
+
+        Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
         """
         asked = partial(trash.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
@@ -440,16 +444,16 @@ class PostgresStore:
         return backup.restore(self._connections, file)
 
     def _changing(self, grant: Grant, work: Callable[[Cursor], _T]) -> _T:
-        def told(cursor: Cursor) -> _T:
+        def changed(cursor: Cursor) -> _T:
             result = work(cursor)
             self._tell(cursor)
             return result
 
-        return self._connections.run(grant, told)
+        return self._connections.run(grant, changed)
 
     def _tell(self, cursor: Cursor) -> None:
         """Notify that something changed, but not what: any client of the database can listen to every channel."""
-        cursor.execute("SELECT pg_notify(%s, '')", (Listener.channel(self._tenant),))
+        cursor.execute("SELECT pg_notify(%s, '')", (ChangeListener.channel(self._tenant),))
 
 
 class Housekeeping:

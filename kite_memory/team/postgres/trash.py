@@ -30,7 +30,7 @@ class Deleted:
 
     @property
     def place(self) -> str:
-        """Where it was, in words that tell it from another of its name."""
+        """Where it was, in words that distinguish it from another of its name."""
         of = self.person if self.row["scope"] == "global" else self.row["project"]
         return f"{self.row['scope']}{f' of {of}' if of else ''}"
 

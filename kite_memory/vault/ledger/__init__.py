@@ -4,6 +4,6 @@ Not derived data: notes can be read again, but not who wrote them, nor that one 
 """
 
 from kite_memory.vault.ledger.ledger import Ledger
-from kite_memory.vault.ledger.values import Intent, Keyed, Known, Sight, Wording, link_key, place_digest
+from kite_memory.vault.ledger.values import Intent, Keyed, KnownFile, OpenedFile, Wording, link_key, place_digest
 
-__all__ = ["Intent", "Keyed", "Known", "Ledger", "Sight", "Wording", "link_key", "place_digest"]
+__all__ = ["Intent", "Keyed", "KnownFile", "Ledger", "OpenedFile", "Wording", "link_key", "place_digest"]

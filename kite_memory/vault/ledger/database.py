@@ -82,7 +82,7 @@ class LedgerDatabase:
                 raise
             raise StateDamaged(
                 f"the vault's ledger at {self._path} cannot be read: {error}",
-                hint="move it away: notes are then taken for yours, and what lies in the vault's .trash stays deleted",
+                hint="move it away: notes are then taken for yours, and what is in the vault's .trash stays deleted",
             ) from error
 
 

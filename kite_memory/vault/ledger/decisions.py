@@ -44,7 +44,7 @@ class Tombstones:
             self._database.run("DELETE FROM tombstones WHERE id = ?", id)
 
     def lift_title(self, title: str, project: str) -> None:
-        """Allow a title again: its owner asks for it."""
+        """Allow a title again, as its owner asks."""
         with self._database.changing():
             self._database.run("DELETE FROM buried_titles WHERE title_key = ? AND project = ?", _buried(title), project)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from kite_memory.model.note import Note
 from kite_memory.vault.ledger.database import LedgerDatabase
-from kite_memory.vault.ledger.values import FILE_COLUMNS, Keyed, Known, Wording, known, known_where, place_digest
+from kite_memory.vault.ledger.values import FILE_COLUMNS, Keyed, KnownFile, Wording, known, known_where, place_digest
 
 _FEW_KEYS = 500
 _AT_ONCE = 500
@@ -80,7 +80,7 @@ class KeyRows:
         )
         return [Wording(version=version, at=datetime.fromisoformat(at), by=by, body=body) for version, at, by, body in rows]
 
-    def keyed(self, key: str, scope: str, project: str, session: str) -> list[Known]:
+    def keyed(self, key: str, scope: str, project: str, session: str) -> list[KnownFile]:
         """Return the notes that have this key in this place; no copies, and no rejected ones."""
         return known_where(
             self._database,

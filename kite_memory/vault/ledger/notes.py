@@ -10,7 +10,7 @@ from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger.database import LedgerDatabase
 from kite_memory.vault.ledger.keys import KeyRows
-from kite_memory.vault.ledger.values import Known, Sight, known_where, link_key
+from kite_memory.vault.ledger.values import KnownFile, OpenedFile, known_where, link_key
 from kite_memory.vault.upkeep.split import asks
 from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
 
@@ -26,7 +26,7 @@ class NoteRows:
 
     def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False, by: str = "") -> None:
         """Record what is at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
-        known = Known(
+        known = KnownFile(
             path=note.path,
             id=id,
             twin=twin,
@@ -49,7 +49,7 @@ class NoteRows:
             )
             self._keys.see(note, id or note.path, twin=twin, by=by)
 
-    def put(self, known: Known, body: str = "") -> None:
+    def put(self, known: KnownFile, body: str = "") -> None:
         said = (known.path, known.id, known.twin, known.kind, known.title, known.project, known.status)
         with self._database.changing():
             self._database.run(
@@ -67,7 +67,7 @@ class NoteRows:
         rows = {(file, role, name) for role, group in names.items() for name in group if name}
         self._database.run_each("INSERT INTO names (file, role, name) VALUES (?, ?, ?)", rows)
 
-    def rewrite(self, forgotten: Iterable[str], seen: Sequence[Sight], originals: Iterable[str]) -> None:
+    def rewrite(self, forgotten: Iterable[str], seen: Sequence[OpenedFile], originals: Iterable[str]) -> None:
         """Update the files in one transaction: ids may have been exchanged among them.
 
         ``originals`` were copies so far, and what they are copies of is gone.
@@ -100,29 +100,29 @@ class NoteRows:
         with self._database.changing():
             self._database.run("DELETE FROM files WHERE path = ?", path)
 
-    def at(self, path: str) -> Known | None:
+    def at(self, path: str) -> KnownFile | None:
         return self._one("path = ?", path)
 
-    def by_id(self, id: str) -> Known | None:
+    def by_id(self, id: str) -> KnownFile | None:
         """Return the file that an id belongs to, not its copies."""
         return self._one("id = ? AND id <> '' AND twin = 0", id)
 
-    def by_stem(self, stem: str) -> Known | None:
+    def by_stem(self, stem: str) -> KnownFile | None:
         return self._one("stem_key = ?", stem_key(stem))
 
-    def all_by_stem(self, stem: str) -> list[Known]:
+    def all_by_stem(self, stem: str) -> list[KnownFile]:
         return known_where(self._database, "stem_key = ?", stem_key(stem))
 
-    def by_title(self, title: str) -> list[Known]:
+    def by_title(self, title: str) -> list[KnownFile]:
         return known_where(self._database, "title_key = ?", title_key(title))
 
-    def by_body(self, key: str) -> list[Known]:
+    def by_body(self, key: str) -> list[KnownFile]:
         return known_where(self._database, "body_key = ? AND body_key <> ''", key)
 
-    def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[Known]:
+    def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[KnownFile]:
         return known_where(self._database, "key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
-    def linked_by(self, path: str) -> list[Known]:
+    def linked_by(self, path: str) -> list[KnownFile]:
         """Return the files that a file's links lead to by their names."""
         return known_where(
             self._database,
@@ -145,14 +145,14 @@ class NoteRows:
         )
         return [name for (name,) in rows]
 
-    def titles_of(self, known: Known) -> tuple[str, ...]:
+    def titles_of(self, known: KnownFile) -> tuple[str, ...]:
         """Return its title and aliases, as `wording.title_key` writes them."""
         rows = self._database.run(
             "SELECT name FROM names JOIN files ON key = file WHERE role = 'alias' AND path = ? ORDER BY name", known.path
         )
         return (title_key(known.title), *(name for (name,) in rows))
 
-    def starting_with(self, prefix: str) -> list[Known]:
+    def starting_with(self, prefix: str) -> list[KnownFile]:
         """Return files whose id, file name or title begins with ``prefix``; at most ten."""
         text, end = stem_key(prefix), stem_key(prefix) + "\U0010ffff"
         upper = prefix.upper()
@@ -163,7 +163,7 @@ class NoteRows:
             limit=10,
         )
 
-    def ending_with(self, ends: str) -> list[Known]:
+    def ending_with(self, ends: str) -> list[KnownFile]:
         """Return files whose id ends with ``ends``; at most ten."""
         return known_where(self._database, "SUBSTR(id, ?) = ? AND twin = 0", -len(ends), ends, limit=10)
 
@@ -180,18 +180,18 @@ class NoteRows:
         )
         return [path for (path,) in rows]
 
-    def everything(self) -> list[Known]:
+    def everything(self) -> list[KnownFile]:
         return known_where(self._database, "1")
 
-    def waiting(self) -> list[Known]:
+    def waiting(self) -> list[KnownFile]:
         """Return notes that are proposed, or accepted with an open question; no copies and nothing unreadable."""
         return known_where(self._database, _WAITS)
 
-    def on_branches(self) -> list[Known]:
+    def on_branches(self) -> list[KnownFile]:
         """Return notes that hold only on a branch; no copies and nothing unreadable."""
         return known_where(self._database, "branch <> '' AND status <> 'rejected' AND twin = 0 AND problem = ''")
 
-    def to_review(self) -> list[Known]:
+    def to_review(self) -> list[KnownFile]:
         """Return waiting notes, without entity pages that another waiting note links to: they are decided with that one."""
         spoken_of = f"SELECT name FROM names JOIN files ON key = file WHERE role = 'link' AND kind <> 'entity' AND {_WAITS}"  # noqa: S608
         return known_where(self._database, f"{_WAITS} AND NOT (kind = 'entity' AND stem_key IN ({spoken_of}))")
@@ -217,6 +217,6 @@ class NoteRows:
         )
         return [Problem(file=path, position=0, reason=reason) for path, reason in rows]
 
-    def _one(self, where: str, *values: object) -> Known | None:
+    def _one(self, where: str, *values: object) -> KnownFile | None:
         found = known_where(self._database, where, *values, limit=1)
         return found[0] if found else None

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from kite_memory.model.note import Note
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger.database import LedgerDatabase
-from kite_memory.vault.notefile import Unreadable
+from kite_memory.vault.notefile import UnreadableNote
 from kite_memory.vault.wording import digest, stem_key
 
 
@@ -44,19 +44,19 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class OpenedFile:
     """A file that was opened: its note, or why it has none. ``known`` is what was known of it before."""
 
     path: str
     stamp: Stamp
-    note: Note | Unreadable
+    note: Note | UnreadableNote
     id: str
     twin: bool
-    known: Known | None = None
+    known: KnownFile | None = None
 
-    def as_known(self) -> Known:
+    def as_known(self) -> KnownFile:
         """Return the row of a file. Of one that cannot be read any more, everything that was known is kept."""
-        return Known(
+        return KnownFile(
             path=self.path,
             id=self.id,
             twin=self.twin,
@@ -66,7 +66,7 @@ class Sight:
             status=self.known.status if self.known else "",
             size=self.stamp.size,
             mtime_ns=self.stamp.mtime_ns,
-            problem=self.note.reason if isinstance(self.note, Unreadable) else "",
+            problem=self.note.reason if isinstance(self.note, UnreadableNote) else "",
         )
 
 
@@ -80,7 +80,7 @@ class Keyed:
     session: str
     tags: tuple[str, ...]
     expires: str
-    known: Known
+    known: KnownFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ FILE_COLUMNS = ", ".join(f"f.{name}" for name in _COLUMNS.split(", "))
 """Of the table ``files AS f``, as `known` reads them."""
 
 
-def known_where(database: LedgerDatabase, where: str, *values: object, limit: int = -1) -> list[Known]:
+def known_where(database: LedgerDatabase, where: str, *values: object, limit: int = -1) -> list[KnownFile]:
     """Return the rows that match, originals before copies, then by path."""
     rows = database.run(f"SELECT {_COLUMNS} FROM files WHERE {where} ORDER BY twin, path LIMIT ?", *values, limit)  # noqa: S608 - `where` is ours
     return list(map(known, rows))

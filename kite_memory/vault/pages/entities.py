@@ -62,7 +62,7 @@ def deserves_a_page(name: str) -> bool:
     if _PRODUCT.fullmatch(bare):
         return True
     if _SOURCE.fullmatch(bare) or "." in bare.strip("."):
-        return not _is_generic(_telling_part(bare))
+        return not _is_generic(_distinctive_part(bare))
     return not _is_generic(bare)
 
 
@@ -71,7 +71,7 @@ def _is_scoped(name: str) -> bool:
     return name.startswith("@") and name.count("/") == 1
 
 
-def _telling_part(name: str) -> str:
+def _distinctive_part(name: str) -> str:
     """Return the distinctive part: of a file its name without the suffix, of a member its own name."""
     head, _, tail = name.rpartition(".")
     return head.rpartition(".")[2] if tail.islower() and len(tail) <= 5 and _SOURCE.fullmatch(name) else tail

@@ -86,7 +86,7 @@ def centrality(graph: Graph) -> Mapping[str, float]:
 
 def as_json(graph: Graph) -> str:
     inbound, rank = graph.inbound(), centrality(graph)
-    told = {
+    content = {
         "notes": [
             {
                 "path": note.path,
@@ -102,7 +102,7 @@ def as_json(graph: Graph) -> str:
         ],
         "links": [{"from": one, "to": to} for one, to in graph.arrows],
     }
-    return json.dumps(told, ensure_ascii=False, indent=1)
+    return json.dumps(content, ensure_ascii=False, indent=1)
 
 
 def fits_mermaid(graph: Graph) -> bool:

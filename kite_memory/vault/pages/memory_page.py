@@ -56,7 +56,7 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     """
     inbound = graph.inbound()
     current = [note for note in graph.notes if _is_current(note, now)]
-    told = _Telling(Counter(stem_key(stem(note)) for note in graph.notes), says)
+    renderer = _Renderer(Counter(stem_key(stem(note)) for note in graph.notes), says)
 
     def weight(note: Note) -> Weight:
         return (-strength(note), -inbound[note.path], -note.created.timestamp(), note.path)
@@ -68,15 +68,15 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     concepts = [note for note in current if note.kind is NoteKind.ENTITY and speaking[note.path] >= _LEAST_SPEAKING]
     concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
-        "What it turns about": [f"- {told.link(note)} ({speaking[note.path]} notes)" for note in concepts[:_CONCEPTS]],
-        "Preferences": [told.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
+        "What it turns about": [f"- {renderer.link(note)} ({speaking[note.path]} notes)" for note in concepts[:_CONCEPTS]],
+        "Preferences": [renderer.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
         "Decisions": [],
-        "Insights": [told.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
-        "Facts": [told.line(note) for note in best(NoteKind.FACT, _FACTS)],
-        "Open questions": [told.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
+        "Insights": [renderer.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
+        "Facts": [renderer.line(note) for note in best(NoteKind.FACT, _FACTS)],
+        "Open questions": [renderer.line(note) for note in best(NoteKind.QUESTION, _QUESTIONS)],
     }
     room = MOST_LINES - _FRAME - sum(len(lines) + _PER_PART for lines in parts.values() if lines) - _PER_PART
-    parts["Decisions"] = _by_project(best(NoteKind.DECISION, _DECISIONS), told, room)
+    parts["Decisions"] = _by_project(best(NoteKind.DECISION, _DECISIONS), renderer, room)
     return framed([line for heading, lines in parts.items() if lines for line in ("", f"## {heading}", "", *lines)])
 
 
@@ -148,7 +148,7 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
     return found
 
 
-def _by_project(notes: Iterable[Note], told: "_Telling", room: int) -> list[str]:
+def _by_project(notes: Iterable[Note], renderer: "_Renderer", room: int) -> list[str]:
     """Return lines with the strongest project first, and within it the strongest decision; as many as there is ``room`` for."""
     projects: dict[str, list[Note]] = {}
     for note in notes:
@@ -156,15 +156,15 @@ def _by_project(notes: Iterable[Note], told: "_Telling", room: int) -> list[str]
             break
         projects.setdefault(note.project, []).append(note)
         room -= 1
-    return [line for project, those in projects.items() for line in _of_project(project, those, told)]
+    return [line for project, those in projects.items() for line in _of_project(project, those, renderer)]
 
 
-def _of_project(project: str, notes: Sequence[Note], told: "_Telling") -> Iterator[str]:
+def _of_project(project: str, notes: Sequence[Note], renderer: "_Renderer") -> Iterator[str]:
     yield f"- **{_plain(project, _TITLE) or 'everywhere'}**"
-    yield from (f"  {told.line(note)}" for note in notes)
+    yield from (f"  {renderer.line(note)}" for note in notes)
 
 
-class _Telling:
+class _Renderer:
     """Renders a note as a line, by a link that leads to it and to no other."""
 
     def __init__(self, stems: Mapping[str, int], says: Callable[[str], str]) -> None:

@@ -23,8 +23,8 @@ PAGE = "Review.md"
 BEGIN = "<!-- kmem: tick one box under a note and it is done; what you write here stays -->"
 END = "<!-- kmem: end -->"
 
-Verdict = Literal["accept", "merge", "replace", "both", "divide", "whole", "reject"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+ReviewVerdict = Literal["accept", "merge", "replace", "both", "divide", "whole", "reject"]
+VERDICTS: tuple[ReviewVerdict, ...] = get_args(ReviewVerdict)
 
 MOST_SHOWN = 50
 _HEADING = "# Review\n\n"
@@ -47,7 +47,7 @@ _BOX = re.compile(
 ``rest`` is the person's: the comment is hidden where the page is shown, so they write behind it.
 """
 _COMMENT = re.compile(r"%{2,}|-+->")
-_WORDS: Mapping[Verdict, str] = {
+_WORDS: Mapping[ReviewVerdict, str] = {
     "accept": "accept",
     "merge": "merge into",
     "replace": "it replaces",
@@ -61,7 +61,7 @@ _WHOSE = {"user": "your own word", "assistant": "an agent's word", "tool": "only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingNote:
     """A note that waits for a verdict.
 
     ``nearest`` is the note it could be merged into, ``contested`` the one it may contradict. ``quotes`` are its evidence, a line
@@ -89,9 +89,9 @@ class Waiting:
         """Whether the note it may contradict is the newer of the two: then that replaces it, and not the other way round."""
         return self.contested is not None and self.contested.created > self.note.created
 
-    def choices(self) -> tuple[tuple[Verdict, Note | None], ...]:
+    def choices(self) -> tuple[tuple[ReviewVerdict, Note | None], ...]:
         proposed = self.note.status is NoteStatus.PROPOSED
-        found: list[tuple[Verdict, Note | None]] = [("accept", None)] if proposed else []
+        found: list[tuple[ReviewVerdict, Note | None]] = [("accept", None)] if proposed else []
         if self.contested is not None and not proposed:
             found += [("replace", self.contested), ("both", self.contested)]
         if self.nearest is not None and proposed:
@@ -111,7 +111,7 @@ class Ticked:
 
     name: str
     version: str
-    verdict: Verdict
+    verdict: ReviewVerdict
     into: str = ""
 
 
@@ -126,7 +126,7 @@ def version(note: Note) -> str:
     return digest("\0".join((*said, *more)))[:_VERSION]
 
 
-def page(waiting: Sequence[Waiting], *, more: int = 0) -> str:
+def page(waiting: Sequence[WaitingNote], *, more: int = 0) -> str:
     """Return what belongs between the marks, in the order given; ``more`` notes wait that are not shown."""
     said = [] if waiting else ["Nothing waits.", ""]
     if more:
@@ -253,10 +253,10 @@ def _unticked(row: str) -> str:
     return f"{box['open']} {box['close']}{box['rest']}" if box is not None and (box["mark"] != " " or box["done"]) else row
 
 
-def _block(waiting: Waiting) -> list[str]:
+def _block(waiting: WaitingNote) -> list[str]:
     note = waiting.note
-    told = [note.kind.value, _plain(note.project, _TITLE) or "everywhere", _WHOSE[note.origin], f"{note.created:%Y-%m-%d}"]
-    lines = [f"## {_linked(note)}", "", " · ".join(told), "", *_first_lines(note.body), ""]
+    facts = [note.kind.value, _plain(note.project, _TITLE) or "everywhere", _WHOSE[note.origin], f"{note.created:%Y-%m-%d}"]
+    lines = [f"## {_linked(note)}", "", " · ".join(facts), "", *_first_lines(note.body), ""]
     lines += [f"- rests on {line}" for line in _evidence(note, waiting.quotes)]
     if waiting.is_long:
         lines.append(_length(waiting))
@@ -267,16 +267,16 @@ def _block(waiting: Waiting) -> list[str]:
     return [*lines, "", *(_drawn(waiting, verdict, into) for verdict, into in waiting.choices()), ""]
 
 
-def _length(waiting: Waiting) -> str:
-    told = f"- is long, {len(waiting.note.body):,} characters"
+def _length(waiting: WaitingNote) -> str:
+    sentence = f"- is long, {len(waiting.note.body):,} characters"
     if not waiting.parts:
-        return f"{told}, and without headings: put one above each matter (`## …`), and it can be divided here"
+        return f"{sentence}, and without headings: put one above each matter (`## …`), and it can be divided here"
     more = len(waiting.parts) - _SHOWN_PARTS
     named = [_plain(each, _TITLE) for each in waiting.parts[:_SHOWN_PARTS]]
-    return f"{told}, and could be {len(waiting.parts)} notes: {' · '.join(named)}" + (f" · {more} more" if more > 0 else "")
+    return f"{sentence}, and could be {len(waiting.parts)} notes: {' · '.join(named)}" + (f" · {more} more" if more > 0 else "")
 
 
-def _drawn(waiting: Waiting, verdict: Verdict, into: Note | None) -> str:
+def _drawn(waiting: WaitingNote, verdict: ReviewVerdict, into: Note | None) -> str:
     words = _REPLACED if verdict == "replace" and waiting.is_late else _WORDS[verdict]
     shown = f"{words} {_linked(into)}" if into is not None else words
     names = [_quoted(waiting.name), version(waiting.note), *([_quoted(name_of(into))] if into is not None else [])]

@@ -18,7 +18,7 @@ from kite_memory.vault.planning import related
 from kite_memory.vault.properties import Raw, moment, with_properties
 from kite_memory.vault.taming import titled
 from kite_memory.vault.upkeep import split
-from kite_memory.vault.upkeep.fading import WAITING, Use, has_faded
+from kite_memory.vault.upkeep.fading import WAITING, NoteUse, has_faded
 from kite_memory.vault.wording import entity_key, note_id, shortened, slug, text_block, words
 
 ARCHIVE_TAG = "archive"
@@ -93,7 +93,7 @@ Step = Merge | Mention | Split | Fold | Archive | Lapse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FileRewrite:
     """A file's text now and after. A file to be made has no ``before``, and has a ``note``."""
 
     path: str
@@ -110,7 +110,7 @@ def steps(
     is_ours: Callable[[Note], bool],
     settled: frozenset[tuple[str, str]],
     asked: Callable[[Note], bool],
-    used: Callable[[Note], Use] = lambda note: Use(),
+    used: Callable[[Note], NoteUse] = lambda note: NoteUse(),
     waits_since: Callable[[Note], datetime | None] = lambda note: None,
 ) -> Iterator[Step]:
     """Yield the steps in a fixed order.
@@ -134,42 +134,44 @@ def steps(
             yield Lapse(note=note)
 
 
-def changes(step: Step, texts: Mapping[str, str]) -> tuple[Change, ...]:
+def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
     """Return what a step does to the files whose ``texts`` are these; nothing where one cannot be changed safely."""
     match step:
         case Merge(keep=keep, drop=drop, whole=whole):
             return _both(
-                Change(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
-                Change(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
+                FileRewrite(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
+                FileRewrite(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
         case Mention(page=page, notes=notes, ours=ours):
-            return _both(Change(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours)))
+            return _both(
+                FileRewrite(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours))
+            )
         case Split(note=note):
             marked = with_properties(texts[note.path], {split.PROPERTY: split.ASKED}) or ""
-            return _both(Change(path=note.path, before=texts[note.path], after=marked))
+            return _both(FileRewrite(path=note.path, before=texts[note.path], after=marked))
         case Fold(note=note, archive=archive):
-            said = f"## {titled(_stem(note), note.title)}\n\n{_told(note)}"
-            short = Change(path=note.path, before=texts[note.path], after=_summarized(texts[note.path], archive))
+            said = f"## {titled(_stem(note), note.title)}\n\n{_body_of(note)}"
+            short = FileRewrite(path=note.path, before=texts[note.path], after=_summarized(texts[note.path], archive))
             if before := texts.get(archive.path, ""):
-                return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), short)
+                return _both(FileRewrite(path=archive.path, before=before, after=with_addition(before, said)), short)
             made = replace(archive, body=said, links=links.targets(said))
-            return _both(Change(path=archive.path, before="", after=render(made), note=made), short)
+            return _both(FileRewrite(path=archive.path, before="", after=render(made), note=made), short)
         case Archive(notes=notes, archive=archive):
             said = related([titled(_stem(note), note.title) for note in notes])
-            gone = [Change(path=note.path, before=texts[note.path], after=_archived(texts[note.path])) for note in notes]
+            gone = [FileRewrite(path=note.path, before=texts[note.path], after=_archived(texts[note.path])) for note in notes]
             if before := texts.get(archive.path, ""):
-                return _both(Change(path=archive.path, before=before, after=with_addition(before, said)), *gone)
+                return _both(FileRewrite(path=archive.path, before=before, after=with_addition(before, said)), *gone)
             made = replace(archive, body=said, links=links.targets(said))
-            return _both(Change(path=archive.path, before="", after=render(made), note=made), *gone)
+            return _both(FileRewrite(path=archive.path, before="", after=render(made), note=made), *gone)
         case Lapse(note=note):
             text = texts[note.path]
             after = _archived(text) if note.status is NoteStatus.PROPOSED else with_properties(text, {split.PROPERTY: split.LAPSED})
-            return _both(Change(path=note.path, before=text, after=after or ""))
+            return _both(FileRewrite(path=note.path, before=text, after=after or ""))
         case _:
             assert_never(step)
 
 
-def told(step: Step) -> tuple[str, str, str]:
+def step_key(step: Step) -> tuple[str, str, str]:
     """Return what is done, to which file, and why or with what."""
     match step:
         case Merge(keep=keep, drop=drop):
@@ -206,7 +208,7 @@ def needed(step: Step) -> tuple[str, ...]:
             assert_never(step)
 
 
-def _both(*made: Change) -> tuple[Change, ...]:
+def _both(*made: FileRewrite) -> tuple[FileRewrite, ...]:
     return made if all(change.after and change.after != change.before for change in made) else ()
 
 
@@ -392,7 +394,7 @@ def _summarized(text: str, archive: Note) -> str:
     return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _told(note: Note) -> str:
+def _body_of(note: Note) -> str:
     """Return a body for use within another: its headings go one level down."""
     lines = (f"#{line}" if line.startswith("#") and not line.startswith("######") else line for line in note.body.split("\n"))
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """Decide which notes have faded: a finding about a bug or a branch expires within weeks, a decision or a preference stays.
 
-A faded note stays where it lies and is found by a search; it is only not recalled, listed or counted any more.
+A faded note stays in its folder and is found by a search; it is only not recalled, listed or counted any more.
 """
 
 import re
@@ -24,7 +24,7 @@ _LASTING = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.ENTITY, N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class NoteUse:
     """When a note was last shown to an agent, last used by one, and last repeated in a session."""
 
     shown: datetime | None = None
@@ -37,7 +37,7 @@ def is_passing(note: Note) -> bool:
     return note.kind in (NoteKind.INSIGHT, NoteKind.FACT) and bool(_PASSING.search(note.title) or _HEX.search(note.title))
 
 
-def has_faded(note: Note, use: Use, now: datetime) -> bool:
+def has_faded(note: Note, use: NoteUse, now: datetime) -> bool:
     """Return whether a note has faded.
 
     A person's note stays, unless it is passing or a question; so does a note with a key, and one that a person is asked about.

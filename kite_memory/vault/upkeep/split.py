@@ -20,7 +20,7 @@ PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
 _HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
 _MOST = 40
 _TITLE = 90
-_TELLS_ENOUGH = 3
+_CLEAR_WORDS = 3
 """Words of a heading that is clear by itself."""
 _LEAST_OF_WHOLE = 12
 """Minimum characters of the whole's title that are shown; fewer are of no use."""
@@ -37,7 +37,7 @@ def waits(note: Note) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class NotePart:
     heading: str
     text: str
 
@@ -50,12 +50,12 @@ class Division:
     """
 
     opening: str
-    parts: tuple[Part, ...]
+    parts: tuple[NotePart, ...]
     closing: str = ""
 
 
 def division(body: str) -> Division | None:
-    """Split a body at the highest level with several headings; ``None`` where there is none, or too many.
+    """Split a body at the highest level with several headings; ``None`` where none exists, or too many.
 
     A heading with nothing below it begins no note: it stays with what stands before it.
     """
@@ -73,7 +73,7 @@ def division(body: str) -> Division | None:
     last = said[-1][0] + 1 + _closing_at(lines[said[-1][0] + 1 :])
     ends = [*(at for at, _, _ in said[1:]), last]
     parts = tuple(
-        Part(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
+        NotePart(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
         for (at, title, _), end in zip(said, ends, strict=True)
     )
     if not all(part.text for part in parts):
@@ -93,7 +93,7 @@ def notes(note: Note, divided: Division) -> list[Note]:
     for number, part in enumerate(divided.parts):
         title = _title(note.title, one_line(links.unlinked(part.heading)))
         heading = "" if part.heading in title else f"# {part.heading}"
-        body = links.Standing("\n\n".join(filter(None, (heading, part.text, back))))
+        body = links.ExistingText("\n\n".join(filter(None, (heading, part.text, back))))
         spoken = entity_key(f"{part.heading} {part.text}")
         made.append(
             replace(
@@ -117,7 +117,7 @@ def notes(note: Note, divided: Division) -> list[Note]:
 def _title(whole: str, heading: str) -> str:
     """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
     room = _TITLE - len(heading) - len(": ")
-    if len(heading.split()) >= _TELLS_ENOUGH or room < min(len(whole), _LEAST_OF_WHOLE):
+    if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
         return shortened(heading, _TITLE)
     return f"{shortened(whole, room)}: {heading}"
 
@@ -148,7 +148,7 @@ def _closing_at(lines: Sequence[str]) -> int:
 
 def _outside_code(body: str) -> Iterator[int]:
     """Yield the numbers of the lines that begin outside of code."""
-    stretches = list(links.prose(body))
+    stretches = list(links.note_prose(body))
     place = at = 0
     for number, line in enumerate(body.split("\n")):
         while place < len(stretches) and stretches[place][1] <= at:

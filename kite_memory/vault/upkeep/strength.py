@@ -55,7 +55,7 @@ _CODE = re.compile(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|
 _FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
 _PLANNED = "From an approved plan:"
 _SHORT, _LONG = 4, 26
-_TOLD = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
+_JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
 def strength(note: Note) -> float:
@@ -98,7 +98,7 @@ def is_worth_a_line(note: Note) -> bool:
 def is_junk(note: Note) -> bool:
     """Return whether an accepted note has so little content that its owner may want it removed."""
     standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
-    return bool(standing) and note.kind in _TOLD and strength(note) <= JUNK
+    return bool(standing) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
 
 
 def _is_open(title: str) -> bool:
