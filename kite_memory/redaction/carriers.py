@@ -169,7 +169,7 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
-def _by_position(raw: bytes, words: Words, spans: list[Span]) -> None:
+def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find what a command or a call takes as a password, by its position."""
     for word, before in _NEXT_WORDS if _NEXT_WORD.search(words.joined) else ():
         for found in before.finditer(raw) if word in words.joined else ():

@@ -8,7 +8,7 @@ import pytest
 from kite_memory.redaction import door, redact
 from kite_memory.redaction.cleaning import bare, clean
 from kite_memory.redaction.door import find
-from kite_memory.redaction.words import Words
+from kite_memory.redaction.words import TextWords
 from tests.redaction.people import Case, cases
 
 CASES = list(cases())
@@ -58,8 +58,8 @@ def test_a_note_about_a_secret_stays_and_the_secret_goes() -> None:
 def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: str) -> None:
     redacted = redact(text)
 
-    assert "[redacted:" in told
-    assert all(piece not in told for piece in (secret[:5], secret[-5:]))
+    assert "[redacted:" in redacted
+    assert all(piece not in redacted for piece in (secret[:5], secret[-5:]))
 
 
 @pytest.mark.parametrize("case", SECRETS, ids=lambda case: case.text[:40])
@@ -71,6 +71,6 @@ def test_leaving_out_words_that_no_search_asks_for_changes_nothing(case: Case, m
     assert sorted(found) == sorted(find(raw, []))
 
 
-def every_word(small: bytes) -> Words:
+def every_word(small: bytes) -> TextWords:
     each = frozenset(re.findall(rb"[a-z]+", small))
-    return Words(each, b" ".join((b"", *each)))
+    return TextWords(each, b" ".join((b"", *each)))

@@ -13,7 +13,7 @@ from kite_memory.vault.notefile import UnreadableNote
 from kite_memory.vault.wording import digest, stem_key
 
 
-class Known(NamedTuple):
+class KnownFile(NamedTuple):
     """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file.
 
     A plain tuple, since a query may return one for every note of the vault.
@@ -114,6 +114,6 @@ def known_where(database: LedgerDatabase, where: str, *values: object, limit: in
     return list(map(known, rows))
 
 
-def known(row: Sequence[Any]) -> Known:
+def known(row: Sequence[Any]) -> KnownFile:
     path, id, twin, *rest = row
-    return Known(path, id, bool(twin), *rest)
+    return KnownFile(path, id, bool(twin), *rest)
