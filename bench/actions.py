@@ -24,11 +24,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Event, EventType, Session, Status, Where
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

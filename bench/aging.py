@@ -33,23 +33,23 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import Review
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
-from kite_memory.distill.chunking import FREE
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import FREE
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.distill.spending import Budget
 from kite_memory.model.event import EventType
 from kite_memory.model.note import NoteKind, NoteStatus
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.pages.memory_page import PAGE
+from kite_memory.vault.memory_page import PAGE
 
 _PROMPTS, _ASKED = 20, 12
 _QUIET = 3_600.0

@@ -21,9 +21,9 @@ from typing import Any, cast
 from bench.openings import filled
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.model.event import EvidenceReference
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 

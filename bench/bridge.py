@@ -23,15 +23,15 @@ from bench.hook_latency import percentile
 from bench.scale import Invented, apart, fill, recall_in, vault_in
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge, Json
+from kite_memory.tools.declarations import Bridge, Json
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
+from kite_memory.tools.store import OWNER, Asker, Grant
 
 _QUESTIONS = 300
 _PROJECTS = 40

@@ -29,12 +29,11 @@ import orjson
 
 from bench.hook_latency import percentile
 from bench.recall_gold import commit, events_of, labelled
-from kite_memory.daemon import client
+from kite_memory.daemon import protocol
 from kite_memory.errors import KiteError
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.tools import wire
-from kite_memory.tools.access import OWNER, Asker
-from kite_memory.tools.store import Conflict
+from kite_memory.tools import declarations
+from kite_memory.tools.store import OWNER, Asker, Conflict
 
 _PROJECT = "orchard"
 _ASKER = Asker(grant=OWNER, project=_PROJECT, session="bench", ai="bench")
@@ -88,7 +87,7 @@ def daemon(home: Path) -> Iterator[Path]:
         while True:
             waiting.wait(1.0)
             try:
-                content = orjson.loads(client.call(state, "status", b"{}", 60.0))
+                content = orjson.loads(protocol.call(state, "status", b"{}", 60.0))
             except KiteError:
                 continue
             if content["index"]["rows"] >= content["notes"]["keyed"] > 0 and not content["index"]["stale"]:
@@ -99,9 +98,9 @@ def daemon(home: Path) -> Iterator[Path]:
         process.wait()
 
 
-def ask(state: Path, tool: str, **arguments: object) -> wire.Json:
-    asked = wire.request_body(tool, arguments, _ASKER)
-    return wire.result_of(orjson.loads(client.call(state, "bridge", asked, 60.0)))
+def ask(state: Path, tool: str, **arguments: object) -> declarations.Json:
+    asked = declarations.request_body(tool, arguments, _ASKER)
+    return declarations.result_of(orjson.loads(protocol.call(state, "bridge", asked, 60.0)))
 
 
 def timed(name: str, rounds: int, run: object) -> None:
@@ -205,7 +204,7 @@ def resumed(gold: Path, transcripts: Path) -> None:
                         arguments={"session_id": session.id},
                         asker={"project": session.project, "session": "", "ai": "bench"},
                     )
-                    answer = wire.result_of(result)
+                    answer = declarations.result_of(result)
                     said = estimated_tokens("\n".join(" ".join((each.text, each.command, each.path)) for each in events))
                     raw = next(transcripts.rglob(file)).stat().st_size
                     shares.append((answer["token_count"] / said, answer["token_count"] / (raw / 4)))

@@ -37,24 +37,22 @@ from pgvector.psycopg import register_vector
 from kite_memory import assets
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event
-from kite_memory.model.note import NoteKind, Scope
-from kite_memory.model.record import Chunk, Decision, Origin, Record, RecordItem, Topic
-from kite_memory.recall.embedders.embedder import Embedder as AnyEmbedder
-from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Space, Vectors
+from kite_memory.model.note import Chunk, Decision, NoteKind, Origin, Record, RecordItem, Scope, Topic
+from kite_memory.recall.embedder import Embedder as AnyEmbedder
+from kite_memory.recall.embedder import HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.rows import encoded, record_json
 from kite_memory.tools import conversations
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge
 from kite_memory.tools.conversation_notes import journal_id
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Conflict, MemoryPlace, MemoryQuery, NoteQuery, SavedConversation, Store
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, MemoryPlace, MemoryQuery, NoteQuery, SavedConversation, Store
 from kite_memory.vault import Vault
 from tests.fakes.postgres_server import PostgresServer
 

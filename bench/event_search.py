@@ -24,11 +24,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 

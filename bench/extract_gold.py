@@ -35,20 +35,27 @@ from bench.recall_gold import Labelled, commit, events_of, labelled
 from bench.recorded import Answers
 from kite_memory import assets
 from kite_memory.app.pipeline import redacted
-from kite_memory.distill import prompts
-from kite_memory.distill.chunking import FREE, ChunkPolicy, Span, finished, worth_asking
-from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage
+from kite_memory.distill.condense import FREE, ChunkPolicy, Span, finished, worth_asking
+from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage, load_prompt
 from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.passages import sentences_of, turns
-from kite_memory.model.event import Event, EventType, EvidenceReference, Session
-from kite_memory.model.note import Note, NoteStatus
-from kite_memory.model.plan import Amend, Create
-from kite_memory.model.provenance import Provenance
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.record import Chunk, Decision, Fact, Insight, Preference, Record, RecordItem, Topic
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.distill.offline.wording import sentences_of, turns
+from kite_memory.model.event import Event, EventType, EvidenceReference, Provenance, ReadResult, RedactedResult, Session
+from kite_memory.model.note import (
+    Amend,
+    Chunk,
+    Create,
+    Decision,
+    Fact,
+    Insight,
+    Note,
+    NoteStatus,
+    Preference,
+    Record,
+    RecordItem,
+    Topic,
+)
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -357,7 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     recorded: Answers | None = None
     extractor: Extractor = OfflineExtractor(gate=_open) if given.no_gate else OfflineExtractor()
     if name == "recorded":
-        prompt = prompts.load([assets.folder("prompts")])
+        prompt = load_prompt([assets.folder("prompts")])
         recorded = Answers(folder=Path(answers), missing_to=given.out / "missing", prompt=prompt)
         extractor = Recorded(answers=recorded)
     bench = Bench(

@@ -20,12 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.recall_gold import Labelled, events_of, labelled
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.model.event import Cursor, Event, ReadResult, RedactedResult
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 

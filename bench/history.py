@@ -25,9 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.tui.rows import rows
 from kite_memory.wiring.services import Services, open_services
 

@@ -26,8 +26,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from kite_memory import hook_client
-from kite_memory.agents.hook_command import real_interpreter
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.agents.claude_code import real_interpreter
+from kite_memory.model.event import RedactedResult
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -64,8 +64,7 @@ _TREES = ("apple", "pear", "plum", "quince", "medlar", "cherry", "walnut", "haze
 def furnished(home: Path) -> "Iterator[Services]":
     """A house with invented notes, and a long session of invented events."""
     from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-    from kite_memory.model.event import Event, EventType, Session, Where
-    from kite_memory.model.read_result import Cursor, ReadResult
+    from kite_memory.model.event import Cursor, Event, EventType, ReadResult, Session, Where
     from kite_memory.wiring.services import open_services
 
     cwd = home / _PROJECT

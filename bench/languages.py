@@ -27,12 +27,11 @@ from bench.recall_quality import Pile
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.prose import stems
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Chunk
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
+from kite_memory.model.note import Chunk, Note, NoteKind
+from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
 from kite_memory.recall.select import Prompt, Situation

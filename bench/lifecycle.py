@@ -40,15 +40,25 @@ import numpy.typing as npt
 from bench.extract_gold import whole
 from bench.recall_gold import Labelled, commit, events_of, labelled
 from kite_memory import assets
-from kite_memory.distill.chunking import FREE, worth_asking
+from kite_memory.distill.condense import FREE, worth_asking
 from kite_memory.distill.extractor import Answer
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Amend, Contest, Create, Ruling, Supersede, Surroundings
-from kite_memory.model.record import Chunk, Rejected
-from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.model.note import (
+    Amend,
+    Chunk,
+    Contest,
+    Create,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Rejected,
+    Ruling,
+    Supersede,
+    Surroundings,
+)
+from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

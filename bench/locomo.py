@@ -28,9 +28,9 @@ import numpy as np
 
 from bench.recall_quality import Pile
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedders.embedder import Embedder, Purpose, Space, Vectors
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.search import Mode, Query, search
 
 Form = Literal["turns", "sessions", "observations"]

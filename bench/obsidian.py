@@ -23,8 +23,8 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.vault import links
-from kite_memory.vault.pages.graph import FORMATS, centrality, graph
-from kite_memory.vault.pages.memory_page import page
+from kite_memory.vault.graph import FORMATS, centrality, graph
+from kite_memory.vault.memory_page import page
 from kite_memory.vault.vault import Vault
 from tests.fakes.house import fake_house
 from tests.vault.building import START, TEMPLATE, later, note

@@ -19,14 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.app.searching import ConversationVoices
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 
 Json = dict[str, Any]

@@ -24,8 +24,8 @@ import orjson
 import kite_memory
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.distill.scheduler import ChunkHandled
-from kite_memory.tools import wire
-from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools import declarations
+from kite_memory.tools.store import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
 
 _OURS = str(Path(kite_memory.__file__).parent)
@@ -106,8 +106,8 @@ def prompt_to_block(house: Services, number: int) -> Count:
 
 def tool_read(house: Services) -> Count:
     def call(tool: str, arguments: dict[str, object]) -> dict[str, object]:
-        asked = orjson.loads(wire.request_body(tool, arguments, Asker(grant=OWNER, project="orchard")))
-        return wire.result_of(house.operations.perform("bridge", asked))
+        asked = orjson.loads(declarations.request_body(tool, arguments, Asker(grant=OWNER, project="orchard")))
+        return declarations.result_of(house.operations.perform("bridge", asked))
 
     call("write_memory", {"key": "press:oil", "value": "walnut oil"})
     count = Count()

@@ -28,16 +28,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from kite_memory.app.conversation_voices import ConversationVoices
+from kite_memory.app.searching import ConversationVoices
 from kite_memory.app.session_context import said_about
-from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference, opens_turn
+from kite_memory.model.event import (
+    Cursor,
+    Event,
+    EvidenceReference,
+    ReadResult,
+    RedactedResult,
+    Session,
+    evidence_reference,
+    opens_turn,
+)
 from kite_memory.model.hit import Injection, Judged, Question, Verdict
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query, name
@@ -45,7 +52,7 @@ from kite_memory.recall.select import Prompt, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
 

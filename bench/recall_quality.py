@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from kite_memory.model.note import Entry, Note, NoteKind
-from kite_memory.recall import gate, scoring
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall import gate, search
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.select import Prompt, Requirement, weigh
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -96,7 +96,7 @@ def dev_note(row: dict[str, Any]) -> Note:
 
 def by_fusion(index: Index, text: str) -> list[str]:
     signals = index.signals(text)
-    scores = scoring.fused(signals.cosine, signals.bm25, notes=len(signals.columns), terms=len(signals.terms))
+    scores = search.fused(signals.cosine, signals.bm25, notes=len(signals.columns), terms=len(signals.terms))
     return _named(index, signals.columns.notes["number"], scores)
 
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory.distill.prompts import PromptTemplate
+from kite_memory.distill.extractor import PromptTemplate
 
 
 @dataclass(slots=True, kw_only=True)

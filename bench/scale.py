@@ -36,24 +36,21 @@ import psutil
 
 from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
-from kite_memory.agents.hook_command import real_interpreter
-from kite_memory.app.conversation_voices import ConversationVoices
+from kite_memory.agents.claude_code import real_interpreter
+from kite_memory.app.searching import ConversationVoices
 from kite_memory.distill.outbox import Outbox
-from kite_memory.model.event import Event, EventType, Session, Where
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import Purpose, Space, Vectors
-from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder, read_vocabulary
+from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import STOP_WORDS
+from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder, read_vocabulary
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render

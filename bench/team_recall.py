@@ -4,7 +4,7 @@
 
 DIR holds labelled projects, as for `bench.recall_gold`. A store of the bridge (PostgreSQL with pgvector, and this machine's) holds
 all notes of the other project, and of this one those of the sessions before; each prompt is then asked for through `search_notes`
-as `kite_memory.team.recall` asks, the unrelated ones last, when all notes are there. What would be said is shown by two
+as `kite_memory.team.search` asks, the unrelated ones last, when all notes are there. What would be said is shown by two
 figures: a note's score, and by how much it stands out from the eighth best. They are chosen on one project and tested on the
 other: of all pairs with at most 5 % false injection where nothing is needed and 2 % where nothing is related, the one that shows
 most right notes less wrong ones, the stricter of equals. Prints tables; asserts nothing.
@@ -29,17 +29,16 @@ import numpy as np
 from bench.bridge_postgres import Anything, local_store
 from bench.recall_gold import Json, Labelled, labelled
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.lexical import essence
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.select import bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.team.postgres import migrate, open_postgres
-from kite_memory.team.recall import COMPARED, MARGIN, standing_out
+from kite_memory.team.search import COMPARED, MARGIN, standing_out
 from kite_memory.tools import asking
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.store import MemoryPlace, Store
+from kite_memory.tools.store import OWNER, Asker, Grant, MemoryPlace, Store
 from tests.fakes.postgres_server import postgres_server
 
 FALSE, UNRELATED = 0.05, 0.02

@@ -24,8 +24,7 @@ from bench.bridge_postgres import DIM, SPACE, TENANT, Embedder, World, fill, que
 from kite_memory.model.note import Scope
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.migrating import index_name
-from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.store import MemoryPlace, NoteQuery
+from kite_memory.tools.store import OWNER, Grant, MemoryPlace, NoteQuery
 from tests.fakes.postgres_server import PostgresServer
 
 MIDDLE = "middle"

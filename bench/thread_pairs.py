@@ -16,9 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.threads import Joined, joined
 

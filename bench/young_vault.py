@@ -19,8 +19,8 @@ from typing import Any
 from bench.recall_quality import Pile
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Situation

@@ -25,7 +25,7 @@ def _daemon() -> int:
     os.umask(0o077)
     try:
         from kite_memory import config
-        from kite_memory.daemon.lock import DaemonLock
+        from kite_memory.daemon.protocol import DaemonLock
 
         settings = config.load()
         with DaemonLock.take(settings.state) as lock:  # before the rest is loaded: a second daemon ends at once

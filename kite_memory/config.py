@@ -4,13 +4,67 @@ import dataclasses
 import os
 import sys
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from kite_memory import paths
 from kite_memory.errors import ConfigInvalid
-from kite_memory.system.editors import extension_storages, user_folder
+
+_EDITORS = (
+    "Code",
+    "Code - Insiders",
+    "Code - OSS",
+    "VSCodium",
+    "VSCodium - Insiders",
+    "Cursor",
+    "Windsurf",
+)
+_SERVERS = (
+    ".vscode-server",
+    ".vscode-server-insiders",
+    ".vscode-remote",
+    ".vscode-server-oss",
+    ".vscodium-server",
+    ".cursor-server",
+    ".windsurf-server",
+)
+
+
+def extension_storages(extension: str, *, environment: Mapping[str, str], home: Path, platform: str) -> tuple[Path, ...]:
+    """Return the folders that ``extension`` may have, whether or not they exist. ``platform`` is the value of ``sys.platform``.
+
+    Respects the editors' own variables ``VSCODE_PORTABLE`` and ``VSCODE_APPDATA``.
+    """
+    applications = _folder_named(environment, "VSCODE_APPDATA") or _applications(environment, home, platform)
+    users = [applications / editor / "User" for editor in _EDITORS]
+    users += [home / server / "data" / "User" for server in _SERVERS]
+    users.append(home / ".local" / "share" / "code-server" / "User")
+    if portable := _folder_named(environment, "VSCODE_PORTABLE"):
+        users.insert(0, portable / "user-data" / "User")
+    return tuple(user / "globalStorage" / extension for user in users)
+
+
+def user_folder(editor: str, *, environment: Mapping[str, str], home: Path, platform: str) -> Path:
+    """Return the folder of one editor's user settings on this machine."""
+    return _applications(environment, home, platform) / editor / "User"
+
+
+def _applications(environment: Mapping[str, str], home: Path, platform: str) -> Path:
+    match platform:
+        case "darwin":
+            return home / "Library" / "Application Support"
+        case "win32":
+            return _folder_named(environment, "APPDATA") or home / "AppData" / "Roaming"
+        case _:
+            return _folder_named(environment, "XDG_CONFIG_HOME") or home / ".config"
+
+
+def _folder_named(environment: Mapping[str, str], name: str) -> Path | None:
+    folder = Path(environment.get(name) or "")
+    return folder if folder.is_absolute() else None
+
 
 EXTRACTORS = ("auto", "anthropic", "claude-cli", "openai", "offline")
 EMBEDDERS = ("auto", "local", "multilingual", "voyage")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.redaction.assigned import Promise, promise
 from kite_memory.redaction.chance import stands_in, wordlike
 from kite_memory.redaction.literals import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
-from kite_memory.redaction.names import Promise, promise
 from kite_memory.system.private_files import make_folder, replace_file
 
 _LARGEST = 1 << 20

@@ -48,7 +48,7 @@ HEAVY = {
 }  # fmt: skip
 """Slow to import: only inside the function that needs them, except where a whole module exists for one of them."""
 AT_HOME = {
-    "watchdog": {"daemon/watch.py"},
+    "watchdog": {"daemon/daemon.py"},
     "typer": {"cli"},
     "rich": {"tui"},
     "textual": {"tui"},

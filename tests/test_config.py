@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory import config, paths
-from kite_memory.config import Config, DaemonConfig, EmbedderConfig, ExtractorConfig, RecallConfig
+from kite_memory.config import Config, DaemonConfig, EmbedderConfig, ExtractorConfig, RecallConfig, extension_storages, user_folder
 from kite_memory.errors import ConfigInvalid
-from kite_memory.system.editors import extension_storages, user_folder
 
 SECTIONS: dict[str, type] = {
     "extractor": ExtractorConfig,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory import hook_client, paths
-from kite_memory.agents.hook_command import real_interpreter
+from kite_memory.agents.claude_code import real_interpreter
 from kite_memory.daemon.protocol import Failure, HeldReply, Ok, Reply, Request
 from kite_memory.daemon.server import Server
 

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from bench.peers.interface import serve
 from bench.recall_gold import events_of
-from kite_memory.app.conversation_voices import ConversationVoices
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.app.searching import ConversationVoices
+from kite_memory.model.event import Cursor, ReadResult, RedactedResult
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 
 

@@ -1,12 +1,80 @@
-"""Claude Code's ``settings.json``: find our hooks in its text, and add or remove them."""
+"""Claude Code's ``settings.json``: find our hooks in its text, and add or remove them.
 
+The command that agents run at every prompt: how we write it, and how we recognise it.
+"""
+
+import re
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
-from kite_memory.agents import json_text
-from kite_memory.agents.hook_command import is_ours
-from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
-from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
+from kite_memory.agents import settings_edit
+from kite_memory.agents.settings_edit import Array, Edit, Nothing, NotJson, Object, Plan, SettingsUnreadable, String, Value
+from kite_memory.errors import KiteError
+
+_AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+
+BY_NAME = 'PATH="$PATH:$HOME/.local/bin" kmem-hook'
+"""Shell line that finds the client by its name: on the PATH, or where `uv`, `pipx` and `kmem up` put it."""
+
+
+def fast_command(client: Path | None = None, interpreter: str = "", *, windows: bool = sys.platform == "win32") -> str:
+    """Return one line for the agent's shell: the interpreter itself, isolated and without site packages, on the client's file.
+
+    Neither a shim nor a virtual environment's launcher is used: they cost more than the rest together. The client finds the package
+    by its own path, so it needs neither.
+    """
+    client = client or Path(__file__).resolve().parent.parent / "hook_client.py"
+    return shell_line((interpreter or real_interpreter(), "-I", "-S", str(client)), windows=windows)
+
+
+def real_interpreter() -> str:
+    """Return the interpreter below a virtual environment.
+
+    Links are kept: package managers move what they point to at every update. Raises `KiteError` where none is found.
+    """
+    base: object = getattr(sys, "_base_executable", "")  # there is no public name for it
+    for candidate in (base, sys.executable):
+        if isinstance(candidate, str) and candidate and Path(candidate).is_file():
+            return candidate
+    raise KiteError("cannot find the Python interpreter that runs this", hint="reinstall kite-memory with a full Python")
+
+
+def shell_line(words: Sequence[str], *, windows: bool) -> str:
+    """Quote words for `sh`; on Windows for Git's bash and cmd alike: both take ``"C:/some path/x.exe"``.
+
+    Raises `KiteError` for a path that cannot be quoted.
+    """
+    for word in words:
+        if not word.isprintable() or (windows and _AWKWARD_ON_WINDOWS.search(word)):
+            raise KiteError(f"a hook cannot name the path {word!r}", hint="install kite-memory under a plainer path")
+    if not windows:
+        return shlex.join(words)
+    return " ".join(f'"{word}"' if " " in word or "(" in word else word for word in (word.replace("\\", "/") for word in words))
+
+
+def is_ours(command: str) -> bool:
+    """Return whether the program that a shell line starts is our client: ``kmem-hook``, or an interpreter on its file.
+
+    A line of the person's own that only mentions it is theirs.
+    """
+    try:
+        words = shlex.split(command.replace("\\", "/"))
+    except ValueError:
+        return False
+    while words and _ASSIGNMENT.fullmatch(words[0]):
+        words = words[1:]
+    if not words:
+        return False
+    program = PurePosixPath(words[0]).name.lower().removesuffix(".exe")
+    if program == "kmem-hook":
+        return True
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    return PurePosixPath(script).parts[-2:] == ("kite_memory", "hook_client.py")
+
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolBatch")
 """What a hook returns before a tool runs reaches the model no sooner than what it returns once all tools of a reply have ended:
@@ -121,7 +189,7 @@ def status(text: str | None, events: Sequence[str] = EVENTS, *, comments: bool =
     hooks = tuple(Hook(event=place.event_name, command=place.command.value) for place in _ours(root))
     wired = {hook.event for hook in hooks}
     switch = root.get("disableAllHooks")
-    disabled = isinstance(switch, json_text.Literal) and switch.written == "true"
+    disabled = isinstance(switch, settings_edit.Literal) and switch.written == "true"
     return Status(hooks=hooks, missing=tuple(event for event in events if event not in wired), disabled=disabled)
 
 
@@ -138,7 +206,7 @@ def _became(old: str | None, text: str, command: str, events: Sequence[str], all
 
 def _root(text: str, comments: bool) -> Object:
     try:
-        root = json_text.read(text, comments=comments)
+        root = settings_edit.read(text, comments=comments)
     except NotJson as error:
         raise SettingsUnreadable(f"Claude Code's settings are not valid JSON: {error}", hint=_UNTOUCHED) from error
     if not isinstance(root, Object):
@@ -171,7 +239,7 @@ def _wired(text: str, event: str, command: str, comments: bool) -> str:
             case []:
                 return _added(text, event, command, comments)
             case [only]:
-                return text if only.command.value == command else json_text.replace(text, only.command, command)
+                return text if only.command.value == command else settings_edit.replace(text, only.command, command)
             case [*_, double]:
                 text = _without(text, double, comments)
 
@@ -181,47 +249,47 @@ def _added(text: str, event: str, command: str, comments: bool) -> str:
     root = _root(text, comments)
     match root.get("hooks"):
         case None:
-            return json_text.add_member(text, root, "hooks", {event: [group]})
+            return settings_edit.add_member(text, root, "hooks", {event: [group]})
         case Object() as hooks:
             pass
         case _:
             raise _misshapen("hooks", "an object")
     match hooks.get(event):
         case None:
-            return json_text.add_member(text, hooks, event, [group])
+            return settings_edit.add_member(text, hooks, event, [group])
         case Array() as groups:
-            return json_text.add_item(text, groups, group)
+            return settings_edit.add_item(text, groups, group)
         case _:
             raise _misshapen(f"hooks.{event}", "a list")
 
 
 def _without(text: str, place: _Place, comments: bool) -> str:
     """Remove the outermost element that holds nothing but this hook and no comment."""
-    if len(place.inner.items) > 1 or json_text.holds_remarks(text, place.inner):
-        return json_text.remove(text, place.inner, place.index)
-    if len(place.groups.items) > 1 or json_text.holds_remarks(text, place.groups):
-        return json_text.remove(text, place.groups, place.group)
-    if len(place.hooks.members) > 1 or json_text.holds_remarks(text, place.hooks):
-        return json_text.remove(text, place.hooks, place.event)
+    if len(place.inner.items) > 1 or settings_edit.holds_remarks(text, place.inner):
+        return settings_edit.remove(text, place.inner, place.index)
+    if len(place.groups.items) > 1 or settings_edit.holds_remarks(text, place.groups):
+        return settings_edit.remove(text, place.groups, place.group)
+    if len(place.hooks.members) > 1 or settings_edit.holds_remarks(text, place.hooks):
+        return settings_edit.remove(text, place.hooks, place.event)
     root = _root(text, comments)
     hooks = root.member("hooks")
-    return text if hooks is None else json_text.remove(text, root, hooks)
+    return text if hooks is None else settings_edit.remove(text, root, hooks)
 
 
 def _allowed(text: str, rule: str, comments: bool) -> str:
     root = _root(text, comments)
     match root.get("permissions"):
         case None:
-            return json_text.add_member(text, root, "permissions", {"allow": [rule]})
+            return settings_edit.add_member(text, root, "permissions", {"allow": [rule]})
         case Object() as permissions:
             pass
         case _:
             raise _misshapen("permissions", "an object")
     match permissions.get("allow"):
         case None:
-            return json_text.add_member(text, permissions, "allow", [rule])
+            return settings_edit.add_member(text, permissions, "allow", [rule])
         case Array() as rules:
-            return text if _at(rules, rule) is not None else json_text.add_item(text, rules, rule)
+            return text if _at(rules, rule) is not None else settings_edit.add_item(text, rules, rule)
         case _:
             raise _misshapen("permissions.allow", "a list")
 
@@ -232,11 +300,11 @@ def _disallowed(text: str, rule: str, comments: bool) -> str:
     rules = permissions.get("allow") if isinstance(permissions, Object) else None
     if not isinstance(permissions, Object) or not isinstance(rules, Array) or (at := _at(rules, rule)) is None:
         return text
-    if len(rules.items) > 1 or json_text.holds_remarks(text, rules):
-        return json_text.remove(text, rules, at)
-    holder: Object = permissions if len(permissions.members) > 1 or json_text.holds_remarks(text, permissions) else root
+    if len(rules.items) > 1 or settings_edit.holds_remarks(text, rules):
+        return settings_edit.remove(text, rules, at)
+    holder: Object = permissions if len(permissions.members) > 1 or settings_edit.holds_remarks(text, permissions) else root
     member = holder.member("allow" if holder is permissions else "permissions")
-    return text if member is None else json_text.remove(text, holder, member)
+    return text if member is None else settings_edit.remove(text, holder, member)
 
 
 def _at(rules: Array, rule: str) -> int | None:

@@ -1,16 +1,19 @@
-"""Our entry among an agent's MCP servers: add it to or remove it from the settings without changing another byte."""
+"""Our entry among an agent's MCP servers, and where every agent that we can connect keeps its servers and instructions.
+
+An entry is added or removed without changing another byte of the settings.
+"""
 
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from kite_memory.agents import json_text
-from kite_memory.agents.json_text import Array, NotJson, Object, String, Value
-from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
+from kite_memory.agents import settings_edit
+from kite_memory.agents.settings_edit import Array, Edit, Nothing, NotJson, Object, Plan, SettingsUnreadable, String, Value
+from kite_memory.errors import UsageError
 
 NAME = "kite-memory"
 """The server's name in the agent's settings and before the names of its tools."""
@@ -125,9 +128,9 @@ class McpDialect:
         root = self._root(now)
         match root.get(self.key):
             case None:
-                return json_text.add_member(now, root, self.key, {NAME: entry})
+                return settings_edit.add_member(now, root, self.key, {NAME: entry})
             case Object() as servers:
-                return json_text.add_member(now, servers, NAME, entry)
+                return settings_edit.add_member(now, servers, NAME, entry)
             case _:
                 raise SettingsUnreadable(f"`{self.key}` in {self.title}'s settings is not an object", hint=_UNTOUCHED)
 
@@ -135,15 +138,15 @@ class McpDialect:
         root = self._root(text)
         servers = root.get(self.key)
         if isinstance(servers, Object) and (at := servers.member(NAME)) is not None:
-            if len(servers.members) > 1 or json_text.holds_remarks(text, servers):
-                return json_text.remove(text, servers, at)
+            if len(servers.members) > 1 or settings_edit.holds_remarks(text, servers):
+                return settings_edit.remove(text, servers, at)
             if (outer := root.member(self.key)) is not None:
-                return json_text.remove(text, root, outer)
+                return settings_edit.remove(text, root, outer)
         return text
 
     def _root(self, text: str) -> Object:
         try:
-            root = json_text.read(text, comments=self.language == "jsonc")
+            root = settings_edit.read(text, comments=self.language == "jsonc")
         except NotJson as error:
             raise SettingsUnreadable(
                 f"{self.title}'s settings are not {'plain ' if self.language == 'json' else ''}JSON: {error}", hint=_UNTOUCHED
@@ -253,7 +256,7 @@ def _server_of(entry: object, environment: str) -> ServerCommand | None:
     )
 
 
-def _plain(node: json_text.Node) -> object:
+def _plain(node: settings_edit.Node) -> object:
     match node:
         case String(value=value):
             return value
@@ -261,5 +264,132 @@ def _plain(node: json_text.Node) -> object:
             return [_plain(item) for item in items]
         case Object(members=members):
             return {member.key: _plain(member.value) for member in members}
-        case json_text.Literal(written=written):
+        case settings_edit.Literal(written=written):
             return json.loads(written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """An agent's files.
+
+    ``instructions`` is the person's own file, ``None`` where the agent has none; ``in_project`` is a project's.
+    """
+
+    name: str
+    dialect: McpDialect
+    settings: Path
+    instructions: Path | None
+    in_project: str
+
+    @property
+    def title(self) -> str:
+        return self.dialect.title
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFolders:
+    """Folders of the agents, whether or not they exist. ``claude_apart``: Claude Code was given another folder."""
+
+    home: Path
+    claude: Path
+    claude_apart: bool
+    codex: Path
+    gemini: Path
+    cline: Sequence[Path]
+    roo: Sequence[Path]
+    vscode: Path
+    environment: Mapping[str, str]
+
+
+def connections(places: AgentFolders) -> tuple[Connection, ...]:
+    home = places.home
+    opencode = _named(places.environment, "XDG_CONFIG_HOME", home / ".config") / "opencode"
+    return (
+        Connection(
+            name="claude-code",
+            dialect=McpDialect(title="Claude Code", key="mcpServers", extra={"type": "stdio"}),
+            settings=(places.claude if places.claude_apart else home) / ".claude.json",
+            instructions=places.claude / "CLAUDE.md",
+            in_project="CLAUDE.md",
+        ),
+        Connection(
+            name="codex",
+            dialect=McpDialect(title="Codex", key="mcp_servers", language="toml"),
+            settings=places.codex / "config.toml",
+            instructions=places.codex / "AGENTS.md",
+            in_project="AGENTS.md",
+        ),
+        Connection(
+            name="gemini-cli",
+            dialect=McpDialect(title="Gemini CLI", key="mcpServers", language="jsonc"),
+            settings=places.gemini / "settings.json",
+            instructions=places.gemini / "GEMINI.md",
+            in_project="GEMINI.md",
+        ),
+        Connection(
+            name="cursor",
+            dialect=McpDialect(title="Cursor", key="mcpServers"),
+            settings=home / ".cursor" / "mcp.json",
+            instructions=None,
+            in_project="AGENTS.md",
+        ),
+        Connection(
+            name="cline",
+            dialect=McpDialect(title="Cline", key="mcpServers"),
+            settings=_used(places.cline, "settings/cline_mcp_settings.json"),
+            instructions=home / ".cline" / "rules" / "kite-memory.md",
+            in_project="AGENTS.md",
+        ),
+        Connection(
+            name="roo",
+            dialect=McpDialect(title="Roo Code", key="mcpServers"),
+            settings=_used(places.roo[::-1], "settings/mcp_settings.json"),
+            instructions=home / ".roo" / "rules" / "kite-memory.md",
+            in_project="AGENTS.md",
+        ),
+        Connection(
+            name="vscode",
+            dialect=McpDialect(title="VS Code", key="servers", language="jsonc", extra={"type": "stdio"}),
+            settings=places.vscode / "mcp.json",
+            instructions=None,
+            in_project="AGENTS.md",
+        ),
+        Connection(
+            name="opencode",
+            dialect=McpDialect(
+                title="OpenCode",
+                key="mcp",
+                language="jsonc",
+                extra={"type": "local"},
+                environment="environment",
+                whole_command=True,
+            ),
+            settings=_existing(opencode / "opencode.json", opencode / "opencode.jsonc"),
+            instructions=opencode / "AGENTS.md",
+            in_project="AGENTS.md",
+        ),
+    )
+
+
+def connection(name: str, places: AgentFolders) -> Connection:
+    """Return an agent's connection by name. Raises `UsageError`, which lists the known names."""
+    known = {each.name: each for each in connections(places)}
+    if name not in known:
+        raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")
+    return known[name]
+
+
+def _used(roots: Sequence[Path], file: str) -> Path:
+    """Return the last file that exists, else that of the last existing root, else of the last root: newer places come later."""
+    files = [root / file for root in roots]
+    there = [path for path in files if path.is_file()] or [root / file for root in roots if root.is_dir()]
+    return (there or files)[-1]
+
+
+def _existing(first: Path, second: Path) -> Path:
+    return second if second.is_file() and not first.is_file() else first
+
+
+def _named(environment: Mapping[str, str], name: str, usual: Path) -> Path:
+    folder = Path(environment.get(name) or "")
+    return folder if folder.is_absolute() else usual

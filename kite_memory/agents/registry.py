@@ -1,18 +1,133 @@
-"""Every agent whose settings we can edit, by the name that ``--agent`` takes."""
+"""Every agent whose settings we can edit, by the name that ``--agent`` takes; its plugin, and how it resumes a session.
+
+A plugin's hooks are those that `kmem hooks install` writes, with a command that finds our program on any machine.
+"""
 
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kite_memory.agents import claude_code, copilot_cli, opencode, plugins
-from kite_memory.agents.claude_code import Status
-from kite_memory.agents.like_claude_code import HookDialect
-from kite_memory.agents.settings_edit import Plan
-from kite_memory.errors import UsageError
+from kite_memory import __version__
+from kite_memory.agents import claude_code, other_agents
+from kite_memory.agents.claude_code import BY_NAME, Status
+from kite_memory.agents.mcp_entry import NAME
+from kite_memory.agents.other_agents import HookDialect
+from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, read_settings
+from kite_memory.errors import KiteError, UsageError
+
+_TAKES_UP = {
+    "claude-code": ("claude", "--resume"),
+    "codex": ("codex", "resume"),
+    "gemini-cli": ("gemini", "--resume"),
+    "copilot-cli": ("copilot", "--resume"),
+    "opencode": ("opencode", "--session"),
+}
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+"""What may be put on a command line: the id comes from a transcript and is not trusted."""
+
+
+class CannotGoOn(KiteError):
+    """Raised for a session that can be read, but that no agent can resume."""
+
+
+def command_for(provider: str, session: str) -> tuple[str, ...]:
+    """Return the command that resumes a session. Raises `CannotGoOn` for an agent that cannot be started with one."""
+    if provider not in _TAKES_UP:
+        raise CannotGoOn(
+            f"{provider} cannot be started with a session of before", hint="`kmem handoff --to AGENT` gives its brief to another"
+        )
+    if _ID.fullmatch(session) is None:
+        raise CannotGoOn(f"the id {session!r:.80} cannot be given to an agent")
+    return (*_TAKES_UP[provider], session)
+
+
+_DESCRIPTION = "Local long-term memory: what was decided and found out in earlier sessions, given to the agent when it helps."
+_AUTHOR = {"name": "Kite Memory"}
+_MARKETPLACE = NAME
+_KEY = f"{NAME}@{_MARKETPLACE}"
+_START = 'PATH="$PATH:$HOME/.local/bin" exec kmem mcp'
+
+
+def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
+    """Return the plugins' files that are made from code, by their path in the hooks folder."""
+    about = {"name": NAME, "description": _DESCRIPTION, "version": __version__, "author": _AUTHOR, "license": "MIT"}
+    server = {"command": "sh", "args": ["-c", _START]}
+    listed = {"name": NAME, "description": _DESCRIPTION}
+    return {
+        "claude-code/.claude-plugin/plugin.json": _json(about),
+        "claude-code/.claude-plugin/marketplace.json": _json(
+            {"name": _MARKETPLACE, "owner": _AUTHOR, "description": _DESCRIPTION, "plugins": [{**listed, "source": "./"}]}
+        ),
+        "claude-code/hooks/hooks.json": _hooks(claude_code.plan_install(None, BY_NAME)),
+        "claude-code/.mcp.json": _json({"mcpServers": {NAME: server}}),
+        "codex/.codex-plugin/plugin.json": _json({**about, "skills": "./skills/", "mcpServers": "./.mcp.json"}),
+        "codex/hooks/hooks.json": _hooks(codex.plan_install(None, BY_NAME)),
+        "codex/.mcp.json": _json({"mcpServers": {NAME: server}}),
+        ".agents/plugins/marketplace.json": _json(
+            {
+                "name": _MARKETPLACE,
+                "plugins": [
+                    {
+                        "name": NAME,
+                        "source": {"source": "local", "path": "./codex"},
+                        "policy": {"installation": "AVAILABLE", "authentication": "ON_INSTALL"},
+                        "category": "Productivity",
+                    }
+                ],
+            }
+        ),
+        "gemini-cli/gemini-extension.json": _json(
+            {"name": NAME, "version": __version__, "description": _DESCRIPTION, "mcpServers": {NAME: server}}
+        ),
+        f"opencode/{other_agents.OPENCODE_FILE}": other_agents.opencode_plugin(BY_NAME),
+        "gemini-cli/hooks/hooks.json": _hooks(gemini.plan_install(None, BY_NAME)),
+    }
+
+
+def in_claude_code(root: Path) -> bool:
+    """Return whether Claude Code has the plugin enabled for the user; from its own marketplace or another one."""
+    enabled = _object(root / "settings.json").get("enabledPlugins")
+    return isinstance(enabled, dict) and any(
+        isinstance(key, str) and key.partition("@")[0] == NAME and value is not False for key, value in enabled.items()
+    )
+
+
+def in_codex(root: Path) -> bool:
+    try:
+        settings = tomllib.loads(read_settings(root / "config.toml") or "")
+    except (SettingsUnreadable, ValueError, RecursionError):
+        return False
+    plugins = settings.get("plugins")
+    found = plugins.get(_KEY) if isinstance(plugins, dict) else None
+    return isinstance(found, dict) and found.get("enabled") is not False
+
+
+def in_gemini_cli(root: Path) -> bool:
+    return (root / "extensions" / NAME / "gemini-extension.json").is_file() or (
+        root / "extensions" / NAME / ".gemini-extension-install.json"
+    ).is_file()
+
+
+def _object(path: Path) -> Mapping[str, object]:
+    try:
+        content = json.loads((read_settings(path) or "{}").removeprefix("\ufeff"))
+    except (SettingsUnreadable, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _hooks(plan: Plan) -> str:
+    return plan.after or "" if isinstance(plan, Edit) else ""
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
 
 GEMINI_HOOKS = HookDialect(
     name="gemini-cli",
@@ -113,10 +228,10 @@ def agents(
             plan_install=partial(claude_code.plan_install, events=events, allow=claude_code.OPENS_NOTES),
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
-            has_plugin=partial(plugins.in_claude_code, claude_root),
+            has_plugin=partial(in_claude_code, claude_root),
         ),
-        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, plugins.in_codex)]),
-        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, plugins.in_gemini_cli)]),
+        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, in_codex)]),
+        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, in_gemini_cli)]),
         *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
         *([] if opencode_root is None else [_opencode(opencode_root)]),
     )
@@ -136,23 +251,23 @@ def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool]) -> A
 
 def _copilot_cli(root: Path) -> Agent:
     return Agent(
-        name=copilot_cli.NAME,
+        name=other_agents.COPILOT,
         title="Copilot CLI",
-        settings=root / "hooks" / copilot_cli.FILE,
-        plan_install=copilot_cli.plan_install,
-        plan_uninstall=copilot_cli.plan_uninstall,
-        status=copilot_cli.status,
+        settings=root / "hooks" / other_agents.COPILOT_FILE,
+        plan_install=other_agents.plan_copilot_install,
+        plan_uninstall=other_agents.plan_copilot_uninstall,
+        status=other_agents.copilot_status,
     )
 
 
 def _opencode(root: Path) -> Agent:
     return Agent(
-        name=opencode.NAME,
+        name=other_agents.OPENCODE,
         title="OpenCode",
-        settings=root / "plugins" / opencode.FILE,
-        plan_install=opencode.plan_install,
-        plan_uninstall=opencode.plan_uninstall,
-        status=opencode.status,
+        settings=root / "plugins" / other_agents.OPENCODE_FILE,
+        plan_install=other_agents.plan_opencode_install,
+        plan_uninstall=other_agents.plan_opencode_uninstall,
+        status=other_agents.opencode_status,
     )
 
 

@@ -17,20 +17,18 @@ from typing import Literal, Protocol
 
 import orjson
 
-from kite_memory.app.judge_queue import JudgeQueue, Report
-from kite_memory.app.prompt_hook import TOOL_EVENTS, ToolCall, read_hook_input
-from kite_memory.app.session_context import ABOUT, HookContext, last_work
+from kite_memory.app.prompt_capture import JudgeQueue, Report
+from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, HookContext, ToolCall, last_work, read_hook_input
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged
-from kite_memory.recall.delivery import Delivery
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens, likely_tokens, plain_line, remarks
-from kite_memory.recall.select import Prompt, bounded, needless
+from kite_memory.recall.select import Delivery, Prompt, bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning, ends
-from kite_memory.team.recall import TeamQuery, TeamRecall
+from kite_memory.team.search import TeamQuery, TeamRecall
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory.app.pipeline import READ_BUDGET, PassedOver, Pipeline
-from kite_memory.distill.backends.backend import Prices
-from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
-from kite_memory.distill.condense import condense
+from kite_memory.distill.condense import ChunkPolicy, condense, finished, worth_asking
+from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, TOGETHER
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, Session
-from kite_memory.model.record import Chunk
+from kite_memory.model.note import Chunk
 from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 

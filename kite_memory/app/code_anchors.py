@@ -12,10 +12,8 @@ from typing import Protocol
 
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EvidenceReference, Session
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import Chunk
-from kite_memory.projects.project import project_of
-from kite_memory.projects.repositories import USUAL, branch_of, merged, repository_around, repository_of
+from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Scope
+from kite_memory.projects import USUAL, branch_of, merged, project_of, repository_around, repository_of
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 

@@ -13,18 +13,15 @@ from typing import Any, Literal
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.note import Note
-from kite_memory.model.plan import Create
-from kite_memory.projects.git_process import Git, GitFailed
+from kite_memory.model.note import Create, Note
+from kite_memory.projects import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
-from kite_memory.vault.pages.memory_page import PAGE
-from kite_memory.vault.upkeep import consolidation, split
-from kite_memory.vault.upkeep.consolidation import Archive, FileRewrite, Fold, Lapse, Merge, Split, Step
-from kite_memory.vault.upkeep.fading import NoteUse
-from kite_memory.vault.upkeep.strength import is_junk
+from kite_memory.vault import Vault, consolidation, upkeep
+from kite_memory.vault.consolidation import Archive, FileRewrite, Fold, Lapse, Merge, Split, Step
+from kite_memory.vault.memory_page import PAGE
+from kite_memory.vault.upkeep import NoteUse, is_junk
 from kite_memory.vault.wording import digest
 from kite_memory.vault.writing import AlreadyWritten, Written
 
@@ -204,11 +201,11 @@ class Consolidation:
         Raises `KiteError` if the note has no headings or cannot be changed.
         """
         with self._lock, self._vault.undisturbed():
-            divided = split.division(note.body)
+            divided = upkeep.division(note.body)
             text = self._vault.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
-            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in split.notes(note, divided)]
+            planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in upkeep.notes(note, divided)]
             theirs = not self._vault.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
@@ -224,7 +221,7 @@ class Consolidation:
             if theirs:
                 for part in parts:
                     self._vault.disown(part.id)
-            after = split.remainder(text, divided, parts)
+            after = upkeep.remainder(text, divided, parts)
             whole = FileRewrite(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
             if not after or not self._vault.rewrite(note.path, text, after):
@@ -239,7 +236,7 @@ class Consolidation:
     def keep_whole(self, note: Note) -> None:
         """Record that the user wants the note undivided. They are not asked again until its text changes."""
         with self._lock:
-            self._vault.annotate(note.id, {split.PROPERTY: ""})
+            self._vault.annotate(note.id, {upkeep.PROPERTY: ""})
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def maintain(self, *, quiet_for: float) -> bool:
@@ -269,7 +266,7 @@ class Consolidation:
             months=months,
             is_ours=self._vault.is_ours,
             settled=self._vault.known.settled(),
-            asked=lambda note: note.review == split.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
+            asked=lambda note: note.review == upkeep.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
             waits_since=lambda note: waiting.get(note.id),
         )
@@ -287,7 +284,7 @@ class Consolidation:
         except ValueError:
             before = {}
         now = self._clock()
-        asked = [note.id for note in notes if note.id and split.waits(note)]
+        asked = [note.id for note in notes if note.id and upkeep.waits(note)]
         since = {id: str(before.get(id) or now.isoformat()) for id in asked}
         if since != before:
             self._vault.pages.note_down(_WAITING, json.dumps(since))

@@ -12,9 +12,8 @@ from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import UsageError
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts, references
 from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
-from kite_memory.model.note import Note, NoteStatus
-from kite_memory.model.plan import Amend, Create, Skip, Supersede
-from kite_memory.projects.project import project_of
+from kite_memory.model.note import Amend, Create, Note, NoteStatus, Skip, Supersede
+from kite_memory.projects import project_of
 from kite_memory.vault import Vault, links
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.links import Link

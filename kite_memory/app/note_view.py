@@ -17,7 +17,7 @@ from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile
-from kite_memory.vault.pages.review_page import version
+from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 

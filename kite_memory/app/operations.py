@@ -26,31 +26,31 @@ from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
 from kite_memory.app.vault_pages import VaultPages
+from kite_memory.distill.batch_ledger import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.distill.spending import Spending
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.projects.project import project_of
+from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools import wire
+from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import Known
 from kite_memory.vault.notefile import body_of
-from kite_memory.vault.pages.review_page import version
+from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 
@@ -249,7 +249,7 @@ class Operations:
 
     def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
         """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
-        return wire.perform(self._bridge.perform, tool, arguments, asker)
+        return declarations.perform(self._bridge.perform, tool, arguments, asker)
 
     def forget(
         self,

@@ -16,23 +16,20 @@ from kite_memory.app.prompt_capture import already_captured, attested
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
-from kite_memory.distill.chunking import ChunkPolicy, Span, finished, silence_needed, worth_asking
+from kite_memory.distill.condense import ChunkPolicy, Span, finished, silence_needed, worth_asking
 from kite_memory.distill.extractor import Usage
+from kite_memory.distill.model_extractor import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.distill.outbox import AnsweredChunk, Outbox, WaitingChunk
-from kite_memory.distill.remembered import MOST_HERE, MOST_NEAR, as_remembered, may_be_changed, nearest_to
 from kite_memory.distill.scheduler import ChunkHandled, Idle, Steps
 from kite_memory.errors import KiteError, VaultFolderWrong
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.provenance import Passage, Speaker
-from kite_memory.model.read_result import EARLIEST, Problem, ReadResult, in_time
-from kite_memory.model.record import Chunk, Remembered
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import EARLIEST, Event, EventType, Passage, Problem, ReadResult, RedactedResult, Speaker, in_time
+from kite_memory.model.note import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import redact_result
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import without_echo
-from kite_memory.sources.git_history.source import PROVIDER as GIT
+from kite_memory.sources.git_history import PROVIDER as GIT
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault

@@ -16,14 +16,13 @@ from typing import Any, Literal
 
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
-from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Unsaid, WrittenAnswer
-from kite_memory.distill.polishing import Polisher
+from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
 from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
-from kite_memory.projects.project import project_of
+from kite_memory.projects import project_of
 from kite_memory.recall.prose import prose
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
@@ -31,8 +30,7 @@ from kite_memory.recall.search import Query, name
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text.ages import age
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault import Vault

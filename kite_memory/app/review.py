@@ -16,13 +16,10 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault, lifecycle
+from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key
-from kite_memory.vault.pages import review_page
-from kite_memory.vault.pages.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
-from kite_memory.vault.upkeep import consolidation
-from kite_memory.vault.upkeep.split import ASKED, LAPSED, PROPERTY, division, waits
-from kite_memory.vault.upkeep.strength import strength
+from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
+from kite_memory.vault.upkeep import ASKED, LAPSED, PROPERTY, division, strength, waits
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kite_memory.errors import KiteError, NotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, Session, evidence_reference
-from kite_memory.model.fix import Fix
+from kite_memory.model.hit import Fix
 from kite_memory.model.note import Note
-from kite_memory.projects.project import project_of
+from kite_memory.projects import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
 from kite_memory.timeline.looking_up import FileChange, Met, ToolUse, became, changes, met, uses
 from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
@@ -25,7 +25,7 @@ from kite_memory.timeline.summaries import Overview, Work
 from kite_memory.timeline.threads import Joint, WorkThread, joined
 
 if TYPE_CHECKING:
-    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.answering import Polisher
 
 Json = dict[str, Any]
 
@@ -232,8 +232,10 @@ class TimelineQueries:
 
     def _polished(self, lines: Sequence[BriefLine], room: int) -> "_Polish":
         """Reword lines by a model. Those that become too long stay as they were."""
-        from kite_memory.distill.answering import Unsaid  # imported here: only needed for rewording
-        from kite_memory.distill.polishing import Polished
+        from kite_memory.distill.answering import (
+            Polished,
+            Unsaid,  # imported here: only needed for rewording
+        )
 
         polisher = self._polisher()
         if polisher is None:

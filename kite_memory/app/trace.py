@@ -15,16 +15,13 @@ from kite_memory.app.pipeline import PassedOver, Pipeline
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.session_context import before
 from kite_memory.app.timeline_queries import TimelineQueries
-from kite_memory.distill.answering import Answerer
-from kite_memory.distill.backends.backend import Ending, Inquiry
-from kite_memory.distill.extractor import Refused, SharingExtractor, Usage
+from kite_memory.distill.answering import Answerer, Polisher
+from kite_memory.distill.extractor import Ending, Inquiry, Refused, SharingExtractor, Usage
 from kite_memory.distill.outbox import ChunkEntry, Outbox, WaitingChunk
-from kite_memory.distill.polishing import Polisher
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, EventType, Session, evidence_reference
 from kite_memory.model.hit import Judge, Question
-from kite_memory.model.note import Note
-from kite_memory.model.record import Chunk, Remembered
+from kite_memory.model.note import Chunk, Note, Remembered
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line

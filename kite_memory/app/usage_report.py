@@ -12,8 +12,7 @@ from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
-from kite_memory.recall.tallies import BY_TITLE, Count, Tally, Week
-from kite_memory.recall.uptake import Uptake, uptake
+from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.ledger import KnownFile

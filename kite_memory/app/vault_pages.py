@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.note import Note
 from kite_memory.text.quoting import plain_line
-from kite_memory.vault import Vault
-from kite_memory.vault.pages import memory_page
-from kite_memory.vault.pages.graph import FORMATS, Graph, centrality, fits_mermaid, graph
-from kite_memory.vault.pages.memory_page import BEGIN, PAGE, Edited, merged
+from kite_memory.vault import Vault, memory_page
+from kite_memory.vault.graph import FORMATS, Graph, centrality, fits_mermaid, graph
+from kite_memory.vault.memory_page import BEGIN, PAGE, Edited, merged
 from kite_memory.vault.wording import digest
 
 if TYPE_CHECKING:
-    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.answering import Polisher
 
 
 _KEPT = "memory page wording"

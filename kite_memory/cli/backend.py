@@ -1,20 +1,67 @@
-"""Perform operations: in the daemon if one runs, else in this process."""
+"""Performing of operations: by the daemon if one runs, else in this process.
+
+Opening all `Services` takes longer than a query that needs only the timeline or the vault, so those have a way of their own.
+"""
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import config
 from kite_memory.config import Config
 from kite_memory.errors import DaemonRunning, DaemonUnreachable
-from kite_memory.wiring.queries import is_light, perform_light
 
 if TYPE_CHECKING:
-    from kite_memory.tools.access import Asker
-    from kite_memory.tools.wire import Json
+    from kite_memory.tools.declarations import Json
+    from kite_memory.tools.store import Asker
     from kite_memory.wiring.services import Services
+
+_OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
+_OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
+
+
+def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
+    return op in _OF_THE_TIMELINE | _OF_THE_VAULT and not arguments.get("polish")
+
+
+def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
+    """Perform the operation and return its JSON value."""
+    with ExitStack() as opened:
+        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries
+        return operations(config, op, arguments, opened)[op](**arguments)
+
+
+def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
+    from kite_memory.timeline.store import Timeline
+
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    if op != "timeline" or not arguments.get("session"):
+        return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
+    from kite_memory.vault import Vault  # imports YAML
+
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    return TimelineQueries(timeline=timeline, vault=vault).operations()
+
+
+def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.vault import Vault
+
+    clock = partial(datetime.now, UTC)
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    if op in ("show", "open", "notes", "around"):
+        from kite_memory.app.note_view import NoteView
+
+        return NoteView(vault=vault, clock=clock).operations()
+    from kite_memory.app.vault_pages import VaultPages
+
+    return VaultPages(vault=vault, clock=clock).operations()
 
 
 _BRIDGE_PATIENCE = 60.0
@@ -40,25 +87,25 @@ class LocalBridge:
     def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
         import orjson
 
-        from kite_memory.daemon import client
-        from kite_memory.tools import wire  # brings redaction along, which most commands do not need
+        from kite_memory.daemon import protocol
+        from kite_memory.tools import declarations  # brings redaction along, which most commands do not need
 
-        body = wire.request_body(tool, arguments, asker)
+        body = declarations.request_body(tool, arguments, asker)
         try:
-            answer = orjson.loads(client.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
+            answer = orjson.loads(protocol.call(self._settings.state, "bridge", body, _BRIDGE_PATIENCE))
         except DaemonUnreachable:
             answer = self._here().operations.perform("bridge", orjson.loads(body))
-        return wire.result_of(answer)
+        return declarations.result_of(answer)
 
     def ask(self, op: str, **arguments: Any) -> Any:
         """Perform an operation and return its JSON value, as `perform` below, with services that stay open."""
         import orjson
 
-        from kite_memory.daemon import client
+        from kite_memory.daemon import protocol
 
         asked = {name: _as_text(value) for name, value in arguments.items()}
         try:
-            return orjson.loads(client.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
+            return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
         except DaemonUnreachable:
             return self._here().operations.perform(op, asked)
 
@@ -99,12 +146,12 @@ def perform(op: str, **arguments: Any) -> Any:
     """
     import orjson
 
-    from kite_memory.daemon import client
+    from kite_memory.daemon import protocol
 
     settings = config.load()
     asked = {name: _as_text(value) for name, value in arguments.items()}
     try:
-        return orjson.loads(client.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
+        return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
     except DaemonUnreachable:
         if is_light(op, asked):
             return perform_light(settings, op, asked)
@@ -139,10 +186,10 @@ def daemon_runs() -> bool:
 
 def daemon_version() -> str | None:
     """Return the running daemon's version; empty for an old one that does not report it, ``None`` without a daemon."""
-    from kite_memory.daemon import client
+    from kite_memory.daemon import protocol
 
     try:
-        return client.call(config.load().state, "ping", b"", 2.0).decode("ascii", "replace")[:64]
+        return protocol.call(config.load().state, "ping", b"", 2.0).decode("ascii", "replace")[:64]
     except DaemonUnreachable:
         return None
 
@@ -162,7 +209,7 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
 
     Raises `DaemonRunning`, with ``instead`` as the hint if a daemon holds the lock.
     """
-    from kite_memory.daemon.lock import DaemonLock, holder
+    from kite_memory.daemon.protocol import DaemonLock, holder
 
     if daemon_runs():
         raise DaemonRunning("the daemon is running", hint=instead)

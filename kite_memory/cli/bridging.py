@@ -15,16 +15,14 @@ import typer
 
 from kite_memory import assets
 from kite_memory import config as configuration
-from kite_memory.agents import commands, instruction_lines
-from kite_memory.agents.connections import AgentFolders, Connection, connections
-from kite_memory.agents.mcp_entry import ServerCommand
+from kite_memory.agents import instructions
+from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, apply, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, say, say_json, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.cli.setup import agents, backups
-from kite_memory.config import Config
+from kite_memory.config import Config, extension_storages, user_folder
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.system.editors import extension_storages, user_folder
 from kite_memory.wiring.launch import mcp_command, mcp_environment
 
 if TYPE_CHECKING:
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from kite_memory.mcp_server.tokens import StoredToken, Tokens
     from kite_memory.model.note import Scope
-    from kite_memory.tools.access import Asker
+    from kite_memory.tools.store import Asker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +86,11 @@ def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
     here = places(config)
     folders = {"claude-code": here.claude, "codex": here.codex, "gemini-cli": here.gemini}
     found: list[Step] = []
-    for each in commands.files(agent.name):
+    for each in instructions.files(agent.name):
         file = folders[agent.name] / each.place
         text, name = read_settings(file), each.place
-        ours = commands.written(assets.folder("hooks") / each.template)
-        plan = commands.plan_remove(text, name) if remove else commands.plan_add(text, ours, name)
+        ours = instructions.written(assets.folder("hooks") / each.template)
+        plan = instructions.plan_remove_file(text, name) if remove else instructions.plan_add_file(text, ours, name)
         found.append(Step(what="command", file=file, plan=plan, below=folders[agent.name]))
     return found
 
@@ -114,8 +112,8 @@ def _lines(agent: Connection, config: Config, *, remove: bool, lines: bool, proj
         return []
     text = read_settings(file)
     if remove:
-        return [Step(what="lines", file=file, plan=instruction_lines.plan_remove(text, backed_up(file, backups(config))))]
-    return [Step(what="lines", file=file, plan=instruction_lines.plan_add(text))]
+        return [Step(what="lines", file=file, plan=instructions.plan_remove(text, backed_up(file, backups(config))))]
+    return [Step(what="lines", file=file, plan=instructions.plan_add(text))]
 
 
 def show(agent: Connection, todo: list[Step]) -> None:
@@ -170,7 +168,7 @@ def standings(config: Config) -> list[AgentState]:
         except SettingsUnreadable:
             connected = False
         try:
-            instructed = agent.instructions is not None and instruction_lines.present(read_settings(agent.instructions))
+            instructed = agent.instructions is not None and instructions.present(read_settings(agent.instructions))
         except SettingsUnreadable:
             instructed = False
         installed = agent.settings.exists() or (agent.settings.parent.is_dir() and agent.settings.parent != Path.home())
@@ -215,8 +213,8 @@ def mcp(
     from kite_memory.mcp_server.server import client_of, server_over
     from kite_memory.mcp_server.stdio import own_ends
     from kite_memory.mcp_server.stdio import serve as serve_lines
-    from kite_memory.projects.project import project_of
-    from kite_memory.tools.access import OWNER, Asker
+    from kite_memory.projects import project_of
+    from kite_memory.tools.store import OWNER, Asker
 
     project = project_of(str(Path(cwd or ".").absolute()))
     session = os.environ.get(_SESSION, "")
@@ -326,7 +324,7 @@ def connect(
 
     Example: kmem connect --agent claude-code --dry-run
     """
-    from kite_memory.agents.connections import connection
+    from kite_memory.agents.mcp_entry import connection
 
     settings = configuration.load()
     if not agent:
@@ -452,7 +450,7 @@ def _scope(name: str) -> "Scope":
 
 def _project(name: str) -> str:
     """Return the folder's project for a path, else the name as given."""
-    from kite_memory.projects.project import project_of
+    from kite_memory.projects import project_of
 
     name = name.strip()
     if not (name.startswith((".", "~")) or "/" in name or "\\" in name):

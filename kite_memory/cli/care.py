@@ -1,4 +1,4 @@
-"""Commands for reading, checking and repairing."""
+"""Commands for reading, checking and repairing, and `kmem uninstall`."""
 
 import os
 from collections.abc import Iterator
@@ -10,14 +10,83 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kite_memory import config as configuration
+from kite_memory.agents.settings_edit import Edit
+from kite_memory.cli import bridging, setup
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
-from kite_memory.cli.console import counted, finish, remark, say, say_json, say_json_line, tell
+from kite_memory.cli.console import ask, complain, counted, finish, remark, say, say_json, say_json_line, tell, watched
+from kite_memory.cli.everyday import down
 from kite_memory.cli.help import Command, add, group
+from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.ages import age
+from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
+
+SETUP_PANEL = "Set-up"
+
+
+def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Remove Kite Memory from your agents and stop its daemon.
+
+    This removes hooks, MCP servers, instructions, commands, the service and the link on the PATH. Notes and settings stay.
+
+    Example: kmem uninstall --yes
+    """
+    settings = configuration.load()
+    if not yes and not ask("Remove Kite Memory from your agents and stop its daemon?"):
+        raise (
+            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+        )
+    well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
+    for link in unlink_commands(Path.home()):
+        tell(f"removed {link}")
+    if daemon_runs():
+        down()
+    tell(f"your notes stay in {settings.vault}, the timeline and the index in {settings.state}, settings in {settings.file}")
+    if not well:
+        raise typer.Exit(1)
+
+
+def _unhook(settings: Config) -> bool:
+    well = True
+    for agent in setup.agents(settings):
+        try:
+            if isinstance(plan := setup.plan_uninstall(agent, settings), Edit):
+                setup.carry_out(agent, plan, settings, yes=True, brief=True)
+        except KiteError as error:
+            complain(error)
+            well = False
+    return well
+
+
+def _disconnect(settings: Config) -> bool:
+    well = True
+    for each in bridging.standings(settings):
+        try:
+            todo = bridging.steps(each.agent, settings, remove=True, lines=True, project=None)
+            if changes := [step for step in todo if isinstance(step.plan, Edit)]:
+                bridging.carry_out(each.agent, changes, settings, yes=True, brief=True)
+        except KiteError as error:
+            complain(error)
+            well = False
+    return well
+
+
+def _remove_service(settings: Config) -> bool:
+    from kite_memory.daemon import service_units
+    from kite_memory.wiring.daemon import service_of
+
+    outcome = service_units.uninstall(service_of(settings)[1])
+    for line in outcome.lines:
+        tell(line)
+    return outcome.done
+
+
+def add_uninstall(app: typer.Typer) -> None:
+    add(app, uninstall, panel=SETUP_PANEL)
+
 
 PANEL = "Care"
 
@@ -123,10 +192,10 @@ def verify(
     """
     import sqlite3
 
-    from kite_memory.system import checksums
+    from kite_memory.system import sqlite
 
     state = configuration.load().state
-    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in checksums.broken(state)]
+    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in sqlite.broken(state)]
     try:
         with services() as here:
             if accept_missing:
@@ -163,10 +232,10 @@ def _unlike_its_seal(path: Path) -> str:
 
 
 def _wake_daemon() -> None:
-    from kite_memory.daemon import client
+    from kite_memory.daemon import protocol
 
     try:
-        client.call(configuration.load().state, "look", b"", 2.0)
+        protocol.call(configuration.load().state, "look", b"", 2.0)
     except KiteError:
         pass  # the daemon compares by itself later
 
@@ -373,7 +442,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
     import dataclasses
 
     from kite_memory.extensions import installed
-    from kite_memory.wiring.sources import PROVIDERS
+    from kite_memory.wiring.services import PROVIDERS
 
     found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:

@@ -1,11 +1,16 @@
-"""Commands for starting, stopping and checking the daemon."""
+"""Commands for starting, stopping and checking the daemon, and for its page in the browser."""
 
 import json
+import logging
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,12 +20,12 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.console import complain, say, tell
-from kite_memory.cli.first_run import choose_model, hook_agents, link_kmem, show_first_notes
+from kite_memory.cli.backfilling import choose_model, hook_agents, link_kmem, show_first_notes
+from kite_memory.cli.console import complain, say, tell, watched
 from kite_memory.cli.help import add
-from kite_memory.cli.status import say_status
+from kite_memory.cli.results import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.daemon.client import DaemonSilent
+from kite_memory.daemon.protocol import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
@@ -28,6 +33,87 @@ from kite_memory.wiring.launch import daemon_command, daemon_environment
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
+
+PANEL = "Everyday"
+
+_OPENS = """<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={link}"><title>Kite Memory</title><a href="{link}">Open the memory</a>
+"""
+
+log = logging.getLogger("kite_memory.cli.everyday")
+
+
+def web(
+    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65_535, help="The port to listen on; 0 picks any free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser; only print the link.")] = False,
+) -> None:
+    """Show the memory in a browser, for you alone. Ctrl-C ends it.
+
+    It shows today's reading, notes and prompts; notes to read, edit and review; sessions over time; the graph. The page can be
+    reached only from this machine and only with the link, which is new each time, and loads nothing from elsewhere.
+
+    Example: kmem web
+    """
+    import anyio
+
+    from kite_memory.cli.backend import LocalBridge
+    from kite_memory.web.server import Access, application, serve
+
+    settings = configuration.load()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    bridge = LocalBridge(settings, makes_vault=False)
+    with _listen(port) as listening:
+        access = Access(port=int(listening.getsockname()[1]))
+        app = application(bridge.ask, access, report=_report)
+
+        def started(stop: Callable[[], None]) -> None:
+            signal.signal(signal.SIGTERM, lambda *_: stop())
+
+        async def listen() -> None:
+            await serve(app, listening=listening, started=started)
+
+        import webbrowser  # brings much along
+
+        try:
+            with _link_file(settings.state, access.link) as file:
+                say(access.link)
+                tell("your memory is there; Ctrl-C ends it")
+                if not no_open and watched() and not webbrowser.open(file.as_uri()):
+                    tell("no browser could be opened: open the link yourself")
+                anyio.run(listen)
+        finally:
+            bridge.close()
+
+
+@contextmanager
+def _link_file(state: Path, link: str) -> Iterator[Path]:
+    """Write a private page that leads to the link: as an argument of a browser, other users of this machine could read it."""
+    from kite_memory.system.private_files import replace_file
+
+    make_private_folder(state)
+    file = state / "web.html"
+    replace_file(file, _OPENS.format(link=link).encode())
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=64)
+    except OSError as error:
+        raise KiteError(
+            f"cannot listen at port {port}: {error.strerror or error}", hint="give another --port; 0 takes any that is free"
+        ) from error
+
+
+def _report(error: BaseException) -> None:
+    log.error("a page failed", exc_info=error)
+
+
+def add_web(app: typer.Typer) -> None:
+    add(app, web, panel=PANEL)
 
 
 _SESSION = "d3300000-0000-4000-8000-{:012d}"
@@ -183,8 +269,6 @@ def _failure(log: Path, code: int | None) -> KiteError:
     return KiteError(f"the daemon did not start: {reason}", hint=said.get("hint") or f"`kmem up --foreground` says more, and {log}")
 
 
-PANEL = "Everyday"
-
 _STOP_SECONDS = 15.0
 _ENDING = "taskkill /F /PID" if sys.platform == "win32" else "kill"
 
@@ -225,7 +309,7 @@ def up(
             with alone(settings, instead=""), services() as here:
                 _take_in(here, start_at)
         if foreground:
-            from kite_memory.daemon.lock import DaemonLock
+            from kite_memory.daemon.protocol import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
 
             tell("watching; Ctrl-C stops")
@@ -285,13 +369,13 @@ def down() -> None:
 
     Example: kmem down
     """
-    from kite_memory.daemon import client
-    from kite_memory.daemon.lock import holder
+    from kite_memory.daemon import protocol
+    from kite_memory.daemon.protocol import holder
 
     state = _state()
     try:
         _stop(state)
-    except (DaemonUnreachable, client.DaemonSilent):
+    except (DaemonUnreachable, protocol.DaemonSilent):
         pid = holder(state)
         if pid is not None:
             raise KiteError(
@@ -305,10 +389,10 @@ def down() -> None:
 
 def _stop(state: Path) -> None:
     """Stop the daemon, and wait until it has ended."""
-    from kite_memory.daemon import client
-    from kite_memory.daemon.lock import holder
+    from kite_memory.daemon import protocol
+    from kite_memory.daemon.protocol import holder
 
-    client.call(state, "stop", b"", 5.0)
+    protocol.call(state, "stop", b"", 5.0)
     deadline = time.monotonic() + _STOP_SECONDS
     while time.monotonic() < deadline:
         if holder(state) is None:

@@ -166,7 +166,7 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 def _extensions(settings: Config) -> Iterator[Finding]:
     from kite_memory.extensions import installed
-    from kite_memory.wiring.sources import PROVIDERS
+    from kite_memory.wiring.services import PROVIDERS
 
     for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:
@@ -188,7 +188,7 @@ def _missing_parts(command: str) -> Iterator[str]:
 
 
 def _daemon(settings: Config) -> Iterator[Finding]:
-    from kite_memory.daemon.lock import holder
+    from kite_memory.daemon.protocol import holder
 
     try:
         if daemon_runs():
@@ -211,7 +211,7 @@ _PROMPTS_READ = 300
 
 def _languages(embedder: str, prompts: Sequence[str]) -> Iterator[Finding]:
     """Suggest the multilingual embedder if a third of the recent prompts whose language is recognised are not English."""
-    from kite_memory.text.language import language_of
+    from kite_memory.text.stems import language_of
     from kite_memory.wiring.launch import multilingual_command
 
     recognised = [language for prompt in prompts if (language := language_of(prompt))]

@@ -316,7 +316,7 @@ def _go_on(session: dict[str, Any]) -> None:
     import shlex
     import shutil
 
-    from kite_memory.agents.going_on import CannotGoOn, command_for
+    from kite_memory.agents.registry import CannotGoOn, command_for
 
     command = command_for(session["provider"], session["id"])
     folder = Path(session["cwd"]) if session["cwd"] else Path.cwd()
@@ -354,8 +354,8 @@ def handoff(
     Example: kmem handoff --to codex --cwd mycelia --yes
     """
     from kite_memory import config
-    from kite_memory.agents import instruction_lines
-    from kite_memory.agents.connections import connections
+    from kite_memory.agents import instructions
+    from kite_memory.agents.mcp_entry import connections
     from kite_memory.agents.settings_edit import read_settings
     from kite_memory.cli.bridging import Step, carry_out, places, show
     from kite_memory.errors import UsageError
@@ -368,10 +368,10 @@ def handoff(
     file = folder / known[to].in_project
     text = read_settings(file)
     if done:
-        plan = instruction_lines.plan_take_back(text)
+        plan = instructions.plan_take_back(text)
     else:
         brief = perform("resume", cwd=str(folder), session=session, tokens=tokens)
-        plan = instruction_lines.plan_hand_over(text, brief["text"])
+        plan = instructions.plan_hand_over(text, brief["text"])
     todo = [Step(what="handoff", file=file, plan=plan)]
     if dry_run:
         show(known[to], todo)

@@ -9,21 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import (
-    admin,
-    bridging,
-    care,
-    everyday,
-    help,
-    history,
-    memory,
-    reviewing,
-    setup,
-    syncing,
-    uninstalling,
-    vault,
-    web,
-)
+from kite_memory.cli import bridging, care, everyday, help, history, memory, reviewing, serving, setup, vault
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
 from kite_memory.cli.help import group
 from kite_memory.errors import KiteError, UsageError
@@ -38,22 +24,22 @@ app = group(
     example="kmem up",
 )
 
-for section in (
-    everyday,
-    web,
-    memory,
-    history,
-    bridging,
-    admin,
-    vault,
-    syncing,
-    reviewing,
-    setup,
-    uninstalling,
-    care,
-    help,
+for add_section in (
+    everyday.add_to,
+    everyday.add_web,
+    memory.add_to,
+    history.add_to,
+    bridging.add_to,
+    serving.add_to,
+    vault.add_to,
+    vault.add_sync,
+    reviewing.add_to,
+    setup.add_to,
+    care.add_uninstall,
+    care.add_to,
+    help.add_to,
 ):
-    section.add_to(app)
+    add_section(app)
 
 BUG = 70
 INTERRUPTED = 130

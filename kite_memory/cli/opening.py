@@ -1,9 +1,64 @@
-"""Start of `kmem`: sends frequent commands to the daemon before the rest of the command line is loaded."""
+"""Start of `kmem`: sends frequent commands to the daemon before the rest of the command line is loaded.
 
+Standard library only, since status lines run `kmem statusline` every few seconds.
+"""
+
+import os
 import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
+
+_STATUS_LINE_SECONDS = 0.3
+_LONGEST_INPUT = 1 << 16
+
+
+def print_segment() -> None:
+    """Print the segment. Nothing without a daemon, and never an error."""
+    if text := _segment(_input()):
+        sys.stdout.buffer.write(text + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _input() -> bytes:
+    """Return what the agent wrote to standard input; empty on a terminal."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return b""
+    return sys.stdin.buffer.read(_LONGEST_INPUT)
+
+
+def _segment(asked: bytes) -> bytes:
+    from kite_memory import endpoint, paths
+
+    if os.environ.get("KITE_MEMORY_EXTRACTOR"):
+        return b""
+    try:
+        end = monotonic() + _STATUS_LINE_SECONDS
+        word, answer = endpoint.exchange(endpoint.connect(paths.state_dir(), end), "statusline", asked, end, _LONGEST_INPUT)
+    except (OSError, ValueError):
+        return b""
+    return answer if word == "ok" else b""
+
+
+def snippet(program: str, fast: str) -> str:
+    """Return the lines that put the segment into a program's status line. ``fast`` is the hook's command."""
+    match program:
+        case "claude-code":
+            import json
+
+            return json.dumps({"statusLine": {"type": "command", "command": f"{fast} --statusline"}}, indent=2, ensure_ascii=False)
+        case "starship":
+            return f"[custom.kite]\ncommand = '''{fast} --statusline < /dev/null'''\nwhen = true\nformat = '[$output]($style) '"
+        case "tmux":
+            import re
+
+            quoted = re.sub(r'(["\\$])', r"\\\1", fast)
+            return f'set -ag status-right " #({quoted} --statusline < /dev/null)"'
+        case _:
+            from kite_memory.errors import UsageError
+
+            raise UsageError(f"unknown program {program!r}", hint="known ones are: claude-code, starship, tmux")
+
 
 _SECONDS = 2.0
 _STATUS_SECONDS = 10.0
@@ -25,8 +80,6 @@ def run() -> None:
 def _answered(words: list[str]) -> bool:
     """Print the daemon's answer to one of the frequent commands. Return ``False`` for another command, or without an answer."""
     if words == ["statusline"]:
-        from kite_memory.cli.status_line import print_segment
-
         print_segment()
         return True
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
@@ -35,7 +88,7 @@ def _answered(words: list[str]) -> bool:
             _print(lambda console: console.say(text))
             return True
     if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS)):
-        from kite_memory.cli.status import say_status
+        from kite_memory.cli.results import say_status
 
         _print(lambda _: say_status(reply, as_json="--json" in words))
         return True

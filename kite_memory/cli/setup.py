@@ -14,7 +14,7 @@ import typer
 from kite_memory import config as configuration
 from kite_memory import paths
 from kite_memory.agents import registry
-from kite_memory.agents.hook_command import fast_command
+from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
 from kite_memory.cli.console import ask, complain, say, say_json, tell, watched
@@ -484,12 +484,12 @@ def statusline(
 
     Example: kmem statusline --for tmux
     """
-    from kite_memory.cli import status_line
+    from kite_memory.cli import opening
 
     if program:
-        say(status_line.snippet(program, fast_command()))
+        say(opening.snippet(program, fast_command()))
     else:
-        status_line.print_segment()
+        opening.print_segment()
 
 
 def daemon() -> None:
@@ -497,7 +497,7 @@ def daemon() -> None:
 
     Example: kmem daemon
     """
-    from kite_memory.daemon.lock import DaemonLock
+    from kite_memory.daemon.protocol import DaemonLock
 
     settings = configuration.load()
     with DaemonLock.take(settings.state) as lock:

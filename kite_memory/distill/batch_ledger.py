@@ -1,15 +1,82 @@
-"""Tables of the outbox with the batches that were sent, and what each of their requests has booked."""
+"""Tables of the outbox with what a day's calls may cost and have cost, and with the batches that were sent."""
 
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
-from kite_memory.distill import spending
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.spending import Budget
+
+Purpose = Literal["judge", "answer", "polish", "save"]
+"""Purpose of a call that is not about a chunk. ``save`` extracts from what an agent saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Limits for one UTC day."""
+
+    dollars: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float = 0.0
+
+
+def utc_day(now: float) -> str:
+    """Return the UTC day of a budget; ``now`` is Unix time."""
+    return datetime.fromtimestamp(now, UTC).date().isoformat()
+
+
+def book_call(database: sqlite3.Connection, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
+    """Do what `Outbox.book_call` does, inside the caller's transaction."""
+    spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+    beside = spending_of(
+        database.execute(
+            "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
+            " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
+            (day, purpose == "save"),
+        ).fetchone()
+    )
+    for so_far, most in ((spent, budget), (beside, part)):
+        if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
+            return False
+    add_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
+    return True
+
+
+def add(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
+    insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+
+
+def add_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
+    """Add to both the day's total and the part of this purpose."""
+    add(database, day, calls=calls, usage=usage)
+    insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
+    database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
+
+
+_ADDED = """
+    ON CONFLICT DO UPDATE SET calls = MAX(0, calls + excluded.calls),
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    dollars = MAX(0, dollars + excluded.dollars)
+"""
+
+
+def spending_of(row: Any) -> Spending:
+    if row is None:
+        return Spending()
+    _, calls, tokens_in, tokens_out, dollars = row
+    return Spending(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)
+
 
 TABLES = (
     """
@@ -116,7 +183,7 @@ class BatchLedger:
         Return its number, and how many requests; nothing is changed if that is 0.
         """
         with self._transaction() as database:
-            spent = spending.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+            spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
             booked = 0
             dollars = spent.dollars
             for each in planned:
@@ -129,7 +196,7 @@ class BatchLedger:
             added = database.execute("INSERT INTO batches (sent, check_at, requests) VALUES (?, ?, ?)", (now, now, booked))
             number = int(added.lastrowid or 0)
             for each in planned[:booked]:
-                spending.add(database, day, calls=1, usage=Usage(dollars=each.estimate.dollars))
+                add(database, day, calls=1, usage=Usage(dollars=each.estimate.dollars))
                 database.execute(
                     "INSERT INTO batch_requests VALUES (?, ?, ?, ?, ?)",
                     (
@@ -176,7 +243,7 @@ class BatchLedger:
             if row is not None and usage is not None:
                 reserved, day = row
                 corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
-                spending.add(database, day, calls=0, usage=corrected)
+                add(database, day, calls=0, usage=corrected)
 
     def take_back(self, batch: int, *, not_before: float, reason: str) -> None:
         """Cancel the booking of a batch that was certainly not accepted; its chunks wait again."""
@@ -184,7 +251,7 @@ class BatchLedger:
             for reserved, day in database.execute(
                 "DELETE FROM batch_requests WHERE batch = ? RETURNING reserved, day", (batch,)
             ).fetchall():
-                spending.add(database, day, calls=-1, usage=Usage(dollars=-reserved))
+                add(database, day, calls=-1, usage=Usage(dollars=-reserved))
             database.execute(
                 "UPDATE chunks SET state = 'waiting', attempts = attempts - 1, batch = 0, not_before = ?, reason = ?"
                 " WHERE state = 'asked' AND batch = ?",

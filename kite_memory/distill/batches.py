@@ -6,14 +6,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kite_memory.distill.backends.backend import Batches, Ending, Failure, Inquiry, ListedBatch
-from kite_memory.distill.batch_ledger import PlannedRequest, SentBatch, SentRequest
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.batch_ledger import Budget, PlannedRequest, SentBatch, SentRequest, utc_day
+from kite_memory.distill.extractor import (
+    Answer,
+    Batches,
+    Busy,
+    Ending,
+    Failure,
+    Inquiry,
+    ListedBatch,
+    Misconfigured,
+    Outcome,
+    Refused,
+    Usage,
+)
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import BUDGET_SPENT, LONGEST_PAUSE, ChunkHandled, Idle, Scheduler, next_day, pause_after
-from kite_memory.distill.spending import Budget, utc_day
-from kite_memory.model.record import Chunk
+from kite_memory.model.note import Chunk
 
 Load = Callable[[WaitingChunk], Chunk | None]
 

@@ -11,13 +11,22 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-from kite_memory.distill.options import options_in, picked
 from kite_memory.distill.parse_answer import is_the_persons
-from kite_memory.distill.prose import sentences, stems, stems_in_order
-from kite_memory.distill.retractions import CLAIM, MENDED, Retraction, proven, retractions, withdrawn
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
+from kite_memory.distill.prose import (
+    CLAIM,
+    MENDED,
+    Retraction,
+    options_in,
+    picked,
+    proven,
+    retractions,
+    sentences,
+    stems,
+    stems_in_order,
+    withdrawn,
+)
+from kite_memory.model.event import Event, EventType, Provenance
+from kite_memory.model.note import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
 
 
 class GateVerdict(StrEnum):

@@ -1,18 +1,68 @@
-"""Extraction by a model through any back end: build the prompt, and check the answer."""
+"""Extraction by a model through any back end: choose the notes it sees, build the prompt, and check the answer."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Reply
 from kite_memory.distill.condense import Condensed, condense
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.extractor import (
+    Answer,
+    Backend,
+    Busy,
+    Ending,
+    Inquiry,
+    Misconfigured,
+    Outcome,
+    PromptTemplate,
+    Refused,
+    Reply,
+    Usage,
+)
 from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
-from kite_memory.distill.prompts import PromptTemplate
 from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.record import Chunk, Record, Remembered
+from kite_memory.model.event import EventType
+from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Record, Remembered, Scope, Surroundings
+from kite_memory.redaction import drop_private, redact
+
+
+def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:
+    """Return notes near to the user's messages or the agent's last one; the nearest to each first."""
+    said = [event for event in chunk.events if event.role == "user" and event.type in _RULING and len(event.text) > _TERSE]
+    closing = [event for event in chunk.events if event.type is EventType.ASSISTANT_MESSAGE and event.role == "assistant"][-1:]
+    found: list[list[Note]] = []
+    for event in (*said[-_MOST_SAID:], *closing):
+        for project in dict.fromkeys((chunk.session.project, "")):
+            asked = Note(
+                id="",
+                path="",
+                kind=NoteKind.FACT,
+                title="",
+                body=event.text[:_SAID],
+                created=event.at,
+                updated=event.at,
+                project=project,
+                scope=Scope.PROJECT if project else Scope.GLOBAL,
+            )
+            found.append([near.note for near in nearest(asked).near])
+    by_rank = (ranked[place] for place in range(MOST_NEAR) for ranked in found if place < len(ranked))
+    return list({note.id: note for note in by_rank}.values())
+
+
+_RULING = (EventType.USER_MESSAGE, EventType.DECISION)
+_MOST_SAID, MOST_HERE, MOST_NEAR = 6, 12, 8
+_SAID, _TERSE = 1_500, 12
+
+
+def may_be_changed(note: Note) -> bool:
+    return note.status is NoteStatus.ACCEPTED and not note.key and note.kind is not NoteKind.ENTITY
+
+
+def as_remembered(note: Note, *, here: bool) -> Remembered:
+    title, body = (redact(drop_private(text)) for text in (note.title, note.body))
+    return Remembered(id=note.id, kind=note.kind.value, title=title, body=body, day=note.created.date(), here=here)
+
 
 NOTHING = Answer(record=Record(topics=()), usage=Usage())
 """Answer for a chunk without any text, for which no call is made."""

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from kite_memory.distill import batch_ledger, spending
-from kite_memory.distill.batch_ledger import BatchLedger
-from kite_memory.distill.chunking import Span
+from kite_memory.distill import batch_ledger
+from kite_memory.distill.batch_ledger import BatchLedger, Budget, Purpose, Spending
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.distill.spending import Budget, Purpose, Spending
+from kite_memory.distill.parse_answer import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.model.record import Record
+from kite_memory.model.note import Record
 from kite_memory.system import sqlite
 
 MOST_UNKNOWN = 3
@@ -360,10 +359,10 @@ class Outbox:
         """
         with self._transaction() as database:
             if estimate != Usage():
-                spent = spending.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+                spent = batch_ledger.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
                 if spent.calls + 1 > budget.calls or spent.dollars + estimate.dollars > budget.dollars:
                     return False
-                spending.add(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+                batch_ledger.add(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
             database.execute(
                 "UPDATE chunks SET state = 'asked', batch = 0, reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 (estimate.dollars, day, chunk),
@@ -499,7 +498,7 @@ class Outbox:
         return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
 
     def spending(self, day: str) -> Spending:
-        return spending.spending_of(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
+        return batch_ledger.spending_of(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
 
     def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
         """Book a call that is not about a chunk before it is made. Return ``False`` if ``part``, or the whole ``budget``, does not
@@ -509,16 +508,16 @@ class Outbox:
         judge is called far more often than an extractor.
         """
         with self._transaction() as database:
-            return spending.book_call(database, purpose, estimate, budget, part, day=day)
+            return batch_ledger.book_call(database, purpose, estimate, budget, part, day=day)
 
     def settle_call(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
         corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
         with self._transaction() as database:
-            spending.add_call(database, day, purpose, calls=0, usage=corrected)
+            batch_ledger.add_call(database, day, purpose, calls=0, usage=corrected)
 
     def refund_call(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
         with self._transaction() as database:
-            spending.add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
+            batch_ledger.add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
 
     def purposes(self, day: str) -> dict[str, Spending]:
         """Return what each purpose has used of that day's `spending`."""
@@ -526,7 +525,7 @@ class Outbox:
             "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
             (day,),
         )
-        return {purpose: spending.spending_of(row) for purpose, *row in rows}
+        return {purpose: batch_ledger.spending_of(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by the call's actual cost, on the day it was booked."""
@@ -536,7 +535,7 @@ class Outbox:
         reserved, day = row
         if reserved or usage != Usage():
             corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
-            spending.add(database, day, calls=0, usage=corrected)
+            batch_ledger.add(database, day, calls=0, usage=corrected)
         database.execute("UPDATE chunks SET reserved = 0, asked_on = '' WHERE id = ?", (chunk,))
 
     @contextmanager

@@ -1,6 +1,10 @@
-"""Text of people and agents: cleaning, division into sentences, and comparison by words."""
+"""Text of people and agents: cleaning, division into sentences, comparison by words; options it offers, theories it retracts."""
 
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kite_memory.model.event import Event, EventType
 
 _TELLING = re.compile(
     r"error|fail|panic|exception|traceback|fatal|cannot|can't|could not|unable|not found|no such|undefined|unexpected|expected"
@@ -133,3 +137,163 @@ def stems_in_order(text: str) -> dict[str, list[int]]:
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    label: str
+    name: str
+    text: str
+
+
+_LABEL = re.compile(
+    r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?(?:\*\*)?(?:option |approach |path )?(?P<label>[A-Da-d]"
+    r"|[1-9])(?:\*\*)?[.):](?:\*\*)?\s+(?P<rest>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_NAMED_OPTION = re.compile(
+    r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?\*{0,2}(?:option|approach|path) (?P<label>[A-D]"
+    r"|[1-9])\b\*{0,2}\s*[:.(—–-]*\s*(?P<rest>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PICK = re.compile(
+    r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
+    r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
+    r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
+_NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
+_PICK_NTH = re.compile(
+    r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b|[\s.!]*$)|former\b|latter\b)", re.IGNORECASE
+)
+_INLINE = re.compile(
+    r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
+    r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
+)
+_OFFERS = re.compile(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
+
+
+def options_in(text: str) -> list[Option]:
+    """Return the lettered or numbered choices at the end of an agent's message; none unless it asks for a choice or calls them
+    options.
+    """
+    text = clean(text[-6_000:])
+    if "?" not in text[-700:] and not _OFFERS.search(text):
+        return []
+    found: dict[str, Option] = {}
+    for pattern in (_NAMED_OPTION, _LABEL, _INLINE):
+        for match in pattern.finditer(text):
+            label = match["label"].upper()
+            rest = one_line(match["rest"]).replace("**", "").replace("__", "")
+            if label == "1" or label == "A":
+                found = {}  # the last list is the one that is asked about
+            name = re.split(r"\s[—–-]\s|: |\. ", rest, maxsplit=1)[0]
+            found[label] = Option(label=label, name=clip(name.strip(" :.-"), 90), text=clip(rest, 260))
+        if len(found) >= 2:
+            return list(found.values())
+    return []
+
+
+def picked(said: str, options: Sequence[Option]) -> Option | None:
+    """Return the option that a short reply names; ``None`` if it names none or several."""
+    opening = one_line(said[:160])
+    if _SEVERAL.search(opening):
+        return None
+    nth = _PICK_NTH.search(opening)
+    match = _PICK.match(opening)
+    label = _NTH[nth["nth"].lower()] if nth else match["label"].upper() if match else ""
+    if label == "A" and match and re.match(r"\W*a\s+\w", opening, re.IGNORECASE):
+        return None  # the article
+    return next((option for option in options if option.label == label), None)
+
+
+_READ_FOR_RETRACTIONS = 16_000
+_NAMES_IT = 2
+"""Fewest words that a retraction must share with a theory to refer to it."""
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
+
+
+CLAIM = _words(
+    r"root cause|(?:real |actual |underlying )?(?:problem|issue|bug|culprit|cause) (?:is|was|here)|found (?:it|the (?:bug"
+    r"|problem|issue|cause|culprit))|(?:this|that) is (?:why|the (?:bug|problem|issue|cause))|turns out"
+)
+MENDED = _words(
+    r"fix(?:ed|es)|solve[ds]|resolve[ds]|cure[ds]|mend(?:ed|s)|confirmed|verified|reproduced|to (?:confirm|verify)"
+    r"|(?:pass(?:es|ed)?|works?|succeeds?|runs?|green) (?:now|again)|now (?:pass(?:es)?|works?|succeeds?|runs?)"
+    r"|no longer (?:fail\w*|hang\w*|crash\w*|happen\w*|leak\w*|time\w*)"
+    r"|ma(?:kes?|de) (?:it|them|the \w+(?: \w+)?) (?:pass|work|go away)|(?:is|are|went) gone|goes away|went away|the fix (?:is|was)"
+)
+RETRACTION = _words(
+    r"(?:i was|that was|my \w+ was) wrong|wasn'?t (?:it|the (?:cause|issue|problem|reason))|is(?:n'?t| not) the (?:cause|issue"
+    r"|problem|reason|culprit)|still (?:fails?|failing|broken|happens|the same)|didn'?t (?:help|fix|work)|scratch that"
+    r"|ruled? (?:that |it )?out|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion)"
+    r"|not the (?:actual|real) (?:cause|issue|problem)"
+)
+_TAKEN_BACK = _words(
+    r"(?:i was|that was|my \w+ was) wrong|was(?:n'?t| not) (?:it|the (?:cause|issue|problem|reason|culprit))"
+    r"|is(?:n'?t| not) (?:actually )?the (?:real |actual )?(?:cause|issue|problem|reason|culprit)|scratch that"
+    r"|(?:is|was) (?:now )?ruled out|rul(?:es|ed|ing) (?:that |it |this )?out"
+    r"|my (?:earlier|first|previous|initial) (?:diagnosis|theory|guess|assumption|conclusion|claim) (?:was|is|does|did)"
+    r"|(?:red herring|false lead|not the culprit)|turned out (?:not to be|to be wrong|wrong|false)"
+)
+"""Stricter than `RETRACTION`, which only makes an earlier statement doubtful: this means that a theory is false."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retraction:
+    """A retraction. ``at`` is the position of its event; ``about`` the words of the retracting sentence and of the next one."""
+
+    at: int
+    about: frozenset[str]
+
+
+def retractions(events: Sequence[Event]) -> Iterator[Retraction]:
+    """Yield the places where a message says that an earlier statement is wrong."""
+    for at, event in enumerate(events):
+        if event.type is not EventType.ASSISTANT_MESSAGE and event.role != "user":
+            continue
+        text = event.text[:_READ_FOR_RETRACTIONS]
+        if not _TAKEN_BACK.search(text):
+            continue
+        for block in clean(text).split("\n"):
+            said = sentences(block) if _TAKEN_BACK.search(block) else []
+            for place, sentence in enumerate(said):
+                if _TAKEN_BACK.search(sentence) and not sentence.endswith("?"):
+                    before = said[place - 1] if place else ""
+                    yield Retraction(at=at, about=_subject(before) | _subject(sentence))
+
+
+def withdrawn(statement: str, after: int, taken_back: Sequence[Retraction], *, surely: bool = False) -> bool:
+    """Return whether a theory last mentioned at position ``after`` was retracted later, in its own words.
+
+    ``surely``: the retraction must be about hardly anything else.
+    """
+    subject = _subject(statement)
+    share = 0.6 if surely else 0.34
+    return any(each.at > after and len(each.about & subject) >= max(_NAMES_IT, share * len(each.about)) for each in taken_back)
+
+
+def _subject(text: str) -> frozenset[str]:
+    return stems(text) - _OF_ANY_THEORY
+
+
+_OF_ANY_THEORY = stems(
+    "root cause real actual underlying problem issue bug culprit reason theory guess diagnosis assumption conclusion claim wrong"
+    " earlier first previous initial turned turns ruled scratch herring false lead fix fixed code test tests error fails failing"
+)
+
+
+def proven(events: Sequence[Event], after: int) -> bool:
+    """Return whether anything from position ``after`` on proves a cause: a passing check, or a message that says it is fixed."""
+    for event in events[after:]:
+        if event.type is EventType.TEST_RESULT and event.status == "ok":
+            return True
+        if (event.type is EventType.ASSISTANT_MESSAGE or event.role == "user") and MENDED.search(
+            event.text[:_READ_FOR_RETRACTIONS]
+        ):
+            return True
+    return False

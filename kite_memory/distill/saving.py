@@ -1,17 +1,414 @@
-"""Checks of what an agent saves explicitly: the quality gate, and extraction if it gives only a transcript."""
+"""Checks of what an agent saves explicitly: the quality gate, and extraction if it gives only a transcript.
+
+In an ordinary session few sentences are worth a note. A transcript that is handed over is kept for what it says, so every
+explicit statement of anybody counts, by topic.
+"""
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from kite_memory.distill.budget_ledger import Allowance, settle_by
+from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
-from kite_memory.distill.gate import GateVerdict, judged, whose
+from kite_memory.distill.gate import GateVerdict, judged, passed, whose
+from kite_memory.distill.offline.wording import (
+    ANNOUNCING,
+    GUESS,
+    OFFER,
+    Sentence,
+    entities_of,
+    rejected_in,
+    sentences_of,
+    title_of,
+    without_opening,
+)
+from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
+from kite_memory.distill.prose import MENDED, clip, one_line, stems
+from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
-from kite_memory.model.event import Event
-from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem
+from kite_memory.model.event import Event, Provenance
+from kite_memory.model.note import (
+    TURNED_DOWN,
+    Chunk,
+    Decision,
+    Fact,
+    Insight,
+    OpenQuestion,
+    Origin,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Topic,
+)
+
+_MOST = 60
+_LONGEST = 600
+"""Most characters of a sentence; a longer text is not one."""
+_SAME = 0.6
+_NAME = 60
+_FEWEST_STEMS = 2
+_NEW_TOPIC = 0.12
+_TOPIC_STEMS = 4
+
+
+def handed_over(chunk: Chunk, found: Record) -> Record:
+    """Return the record that the rules ``found``, with further explicit statements, divided into topics."""
+    segments = _segments(chunk.events)
+    place = {event.id: number for number, segment in enumerate(segments) for event in segment}
+    kept = [(place.get(item.evidence[0], 0), item) for item in found.items()]
+    for number, segment in enumerate(segments):
+        for item in _items_of(segment):
+            same = next((at for at, (_, other) in enumerate(kept) if _says_the_same(item, other)), None)
+            if same is None and len(kept) < _MOST:
+                kept.append((number, item))
+            elif same is not None:
+                kept[same] = (kept[same][0], _joined(kept[same][1], item))
+    topics = [_topic(segment, [item for at, item in kept if at == number]) for number, segment in enumerate(segments)]
+    complete = Record(topics=tuple(each for each in topics if each.items))
+    record, _ = passed(complete, {each.id: each for each in chunk.events}, frozenset())
+    return record
+
+
+def rejected_by(text: str) -> Rejected | None:
+    """Return what a sentence rejects, if it says nothing else."""
+    for pattern in _REJECTS:
+        if match := pattern.match(text):
+            what, why = _parted(match["what"])
+            rest = text[match.end() :]
+            if not why and (because := _REASON.match(rest)):
+                why = because["why"]
+            what = re.sub(r"^(?:the idea of|the option of|using|to use)\s+", "", what.strip(" .,;:—–-"), flags=re.IGNORECASE)
+            if 2 <= len(what) <= 120 and stems(what) and not _POINTS.fullmatch(what):
+                return Rejected(alternative=clip(what, 120), reason=clip(one_line(why).strip(" .,;:—–-"), 240))
+    return None
+
+
+def _parted(what: str) -> tuple[str, str]:
+    cut = _BECAUSE.search(what)
+    return (what[: cut.start()], what[cut.end() :]) if cut else (what, "")
+
+
+_BECAUSE = re.compile(
+    r"\s*(?:[,;:—–]|\s-)\s*(?:because|since|as|due to)?\s*|\s+(?:because(?: of)?|since|as it|as the|as they|due to)\s+",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
+_POINTS = re.compile(
+    r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
+)
+_NO = (
+    r"(?:rejected|ruled out|off the table|turned down|not an option|no option|out of the question|discarded"
+    r"|dropped|declined|overkill"
+    r"|not worth (?:it|the \w+)|too (?:much|slow|expensive|heavy|complex|complicated|risky)\b[^.]{0,80}|out(?=\s*"
+    r"(?:[,.;:—–]|$)))"
+)
+_WE = (
+    r"(?:(?:and|but|so|then|also|for the record)[:,]?\s+)?(?:(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+)?(?:(?:also"
+    r"|both|all|finally|therefore|then)\s+)?"
+)
+_REJECTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
+        rf"(?:\s+(?:first|too|as well))?"
+        rf"\s*(?:,|;|:|\s(?:and|but))\s*[^.]{{0,40}}?(?:ruled? (?:it|them|that) out|dropped (?:it|them)(?: again)?"
+        rf"|decided against (?:it|that|them)|reject(?:ed)? (?:it|them)|turned (?:it|them) down|gave (?:it|them) up)",
+        rf"{_WE}(?:tried|tested)\s+(?P<what>[^.;:,]{{2,60}}?)(?:\s+first)?\s+and\s+dropped (?:it|them)(?: again)?",
+        rf"{_WE}(?:ruled out|decided against|turned down|opted against|voted against|(?:decided|chose|agreed) not to"
+        rf"(?: use)?|not going (?:with|for)"
+        rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
+        rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
+        rf"|therefore|just|simply|clearly)\s+)?{_NO}",
+        r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
+        r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
+        r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
+    )
+)
+_OVER = re.compile(
+    r"\b(?:chose|chosen|picked|prefer(?:red)?|went with|go with|took|use|uses|using|stick(?:ing)? with|stay"
+    r"(?:ing)? with|settled on)\b"
+    r".{2,120}?\b(?:over|instead of|rather than)\s+(?P<what>[^.,;:]{2,80}?)(?=\s+(?:for|because|since|as|so)\b|[.,;:]|$)"
+    r"|\b(?:in|with|on|use|uses|via|by)\s+[`\w.-]+,? not\s+(?:in |with |on "
+    r"|by )?(?P<other>[`\w][^.,;:]{1,60}?)(?=\s+(?:for|because|since|as|so)\b|[.,;:]|$)",
+    re.IGNORECASE,
+)
+
+_LABELLED = re.compile(
+    r"(?:(?:final|our|the|my)\s+)?(?:decision|resolution|conclusion|verdict|plan|(?:settled|agreed|decided|deal)"
+    r"(?:\s+then)?)\s*(?:[:—–]|\s-|\bis(?: to)?\b)\s*(?P<what>\S.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHOSEN = re.compile(
+    r"(?:(?:so|then|ok(?:ay)?|yes|fine|right|good|and|but)[,.]?\s+)*(?:(?:i|we|you and i)(?:'ve|'re|'ll|\s+have"
+    r"|\s+are|\s+will)?\s+(?:(?:now|both|all|finally|therefore|then|just)\s+)*"
+    r"(?:decided|agreed|chose|chosen|picked|settled|opted|went with|go(?:ing)? (?:with|for)|stick(?:ing)? (?:with"
+    r"|to)|stay(?:ing)? (?:with|on|at)"
+    r"|use|adopt(?:ed)?|switch(?:ed|ing)? to|move[d]? (?:to|off|away)|keep|standardi[sz]ed? on)\b"
+    r"|let'?s (?:go (?:with|for)|stick (?:with|to)|stay (?:with|on)|use|take|keep|adopt|switch to|move to|drop|do)\b)",
+    re.IGNORECASE,
+)
+_WILL = re.compile(
+    r"(?:(?:so|then|ok(?:ay)?|and)[,.]?\s+)*(?:we(?:'ll|\s+will|\s+are going to|\s+now)\s+(?!(?:see|look|check"
+    r"|need|have|find|come|get|be|try|wait|discuss|talk|decide|know)\b)\w+"
+    r"|so we (?!(?:can|could|have|need|should|see|know|are|were|had|still|must)\b)\w+)",
+    re.IGNORECASE,
+)
+_PLANNED = re.compile(r"^(?:(?:so|then|ok(?:ay)?|and)[,.]?\s+)*we(?:'ll|\s+will|\s+are going to|\s+now)?\s+(?=\w)", re.IGNORECASE)
+_IT_IS = re.compile(
+    r"(?:(?:ok(?:ay)?|agreed|yes|fine|so|then)[,.]?\s+)*(?P<what>[\w`][^.,;:?]{1,60}?) it is\b(?!\s+(?:a|an|the"
+    r"|not|also|too|possible|like)\b)",
+    re.IGNORECASE,
+)
+_AGREED = re.compile(
+    r"(?P<what>[\w`][\w .`/+-]{1,40}?),\s*(?:agreed|deal|sounds good|let'?s do (?:it|that))\b|(?:ok(?:ay)?|agreed"
+    r"|yes|yep|fine)[,:]?\s+(?:then\s+)?(?P<other>[\w`.+-]{3,30})(?=[.!]|$)",
+    re.IGNORECASE,
+)
+_DIRECTED = re.compile(
+    r"(?:please\s+)?(?:use|store|put|keep|take|write|save|send|run)\s.{2,100}?(?:\bnot\b|\binstead of\b|\brather than\b)",
+    re.IGNORECASE,
+)
+_ANSWERS = re.compile(r"(?P<what>[A-Z`][\w`.+-]*(?: [A-Z][\w`.+-]*){0,2})[.!]$")
+
+_CAUSE = re.compile(
+    r"\b(?:(?:root|real|actual|underlying|true)\s+(?:cause|reason|problem|culprit)|(?:the\s+)?(?:cause|reason"
+    r"|culprit)\s+(?:was|is|were|lay|turned out)"
+    r"|(?:was|were|is|are)\s+(?:\w+\s+)?caused by|turned out (?:that|to be)|turns out (?:that|to be)|(?:came|comes"
+    r"|stems|stemmed) from|(?:happened|happens|failed|fails"
+    r"|broke|breaks|crashed|crashes|hung|hangs) because|traced (?:it|this|that) (?:back )?to|came down to|boils down to)\b",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"(?:found (?:it|the (?:\w+ )?(?:bug|problem|issue|cause|culprit|leak))|got it|confirmed)[.!:]*$", re.IGNORECASE
+)
+_WENT_RIGHT = re.compile(
+    r"\b(?:i|we) (?:changed|fixed|moved|replaced|removed|added|swapped)\b|\bafter \w+ing\b|\b\w+ing .{2,60} fixes\b", re.IGNORECASE
+)
+
+_OPEN = re.compile(
+    r"(?:(?:still|one)\s+)?(?:open(?: question| point)?|unresolved|undecided|to be decided|tbd)\b\s*(?:[:—–]"
+    r"|\s-)\s*(?P<what>\S.+)"
+    r"|(?P<whole>.*\b(?:(?:have not|haven'?t|has not|hasn'?t)(?: yet)? (?:decided|settled|agreed|clarified|figured out)"
+    r"|still (?:need|have) to (?:decide|agree|clarify|find out)|(?:is|are|remains?|stays?) (?:still )?(?:unclear"
+    r"|undecided|unsettled|open(?! to| for| in|-)))\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_WISHES = re.compile(
+    r"(?:(?:and|also|please|ok(?:ay)?)[:,]?\s+)*(?:(?:when(?:ever)?|every time|each time|any time) (?:you"
+    r"|we)\b[^,?]{3,90},\s*\w+|(?:don'?t|do not|never)\b[^?]{4,160}\bever\b"
+    r"|i want\b[^?]{3,120}\b(?:everywhere|always|no more|from now)\b|(?:in|for) (?:the )?future,?\s+\w+|no more\s+\w+)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Collected:
+    """State while reading a segment's sentences: the items found, the last question, and the previous message."""
+
+    items: list[RecordItem] = field(default_factory=list)
+    asked: str = ""
+    before: Sequence[Sentence] = ()
+
+
+def _items_of(events: Sequence[Event]) -> list[RecordItem]:
+    collected = _Collected()
+    for event in events:
+        if event.role not in ("user", "assistant"):
+            continue
+        said = [each for sentence in sentences_of(event, event.text) for each in _apart(sentence)]
+        if event.role == "user":
+            for wish in asked_to_keep(event.text):
+                collected.items.append(_wish(wish.text, event, everywhere=wish.everywhere))
+        for at, sentence in enumerate(said):
+            text = sentence.text if _WILL.match(sentence.text) else without_opening(sentence.text).strip()
+            collected.items.extend(_of_sentence(text, sentence, said[at + 1 : at + 3], collected))
+            if text.endswith("?"):
+                collected.asked = text
+        collected.before = said
+    return collected.items
+
+
+def _apart(sentence: Sentence) -> list[Sentence]:
+    """Split a sentence where a new one starts in lower case."""
+    parts = _LOWER_START.split(sentence.text)
+    if len(parts) == 1:
+        return [sentence]
+    return [replace(sentence, text=part, stems=stems(part), words=len(part.split())) for part in parts]
+
+
+_LOWER_START = re.compile(r"(?<=[a-z]{3}[.!?])\s+(?=[a-z])")
+
+
+def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], collected: _Collected) -> Iterator[RecordItem]:
+    event = sentence.event
+    person = event.role == "user"
+    if left_open := _OPEN.match(text):
+        what = left_open["what"] or left_open["whole"]
+        if len(stems(what)) >= _FEWEST_STEMS:
+            yield OpenQuestion(title=_titled(what), body=_closed(what), evidence=(event.id,), importance=2, origin=_origin(event))
+        return
+    if text.endswith("?") or len(text) > _LONGEST or GUESS.search(text) or OFFER.search(text):
+        return
+    if person and _WISHES.match(text) and len(stems(text)) >= _FEWEST_STEMS:
+        yield _wish(text, event)
+        return
+    if rejected := rejected_by(text):
+        yield _turned_down(rejected, text, event)
+        return
+    names_a_cause = not ANNOUNCING.match(text) and (_CAUSE.search(text) or (_FOUND.match(text) and after))
+    if names_a_cause and (cause := _cause(text, sentence, after)):
+        yield cause
+        return
+    yield from _decision(text, event, after, collected)
+
+
+def _decision(text: str, event: Event, after: Sequence[Sentence], collected: _Collected) -> Iterator[Decision]:
+    lost = _lost(text)
+    if (labelled := _LABELLED.match(text)) and len(stems(labelled["what"])) >= _FEWEST_STEMS:
+        yield _decided(labelled["what"], labelled["what"], event, lost)
+    elif match := _IT_IS.match(text) or _AGREED.match(text):
+        what = one_line(match.group("what") or match.groupdict().get("other") or "")
+        context = _in_context(what, collected)
+        body = text if len(stems(text)) > len(stems(what)) + 1 or (not context and len(stems(text)) >= _FEWEST_STEMS) else context
+        if stems(what) and body:
+            yield _decided(what, body, event, lost, also=_source_of(what, collected))
+    elif (answer := _ANSWERS.fullmatch(text)) and event.role == "assistant" and answer["what"].lower() in collected.asked.lower():
+        reason = " ".join(each.text for each in after[:1])
+        yield _decided(answer["what"], f"{_in_context(answer['what'], collected)} {reason}".strip(), event, lost)
+    elif (
+        (lost or _CHOSEN.match(text) or _WILL.match(text) or (event.role == "user" and _DIRECTED.match(text)))
+        and len(stems(text)) > _FEWEST_STEMS
+        and not ANNOUNCING.match(text)
+    ):
+        what = _PLANNED.sub("", text)  # an announced action reads like a report of steps
+        yield _decided(what, what, event, lost)
+
+
+def _lost(text: str) -> tuple[Rejected, ...]:
+    found = list(rejected_in([text]))[:3]
+    if not found and (over := _OVER.search(text)):
+        what = one_line(over["what"] or over["other"]).strip(" `")
+        because = re.search(r"\b(?:because|since|as)\s+(?P<why>.+)", text, re.IGNORECASE)
+        found = [Rejected(alternative=clip(what, 120), reason=clip(because["why"].rstrip(" ."), 240) if because else "")]
+    return tuple(each for each in found if stems(each.alternative))
+
+
+def _in_context(what: str, collected: _Collected) -> str:
+    return f"Asked “{clip(collected.asked, 200)}”: {what}." if collected.asked else ""
+
+
+def _source_of(what: str, collected: _Collected) -> tuple[str, ...]:
+    """Return the previous message as evidence, if it contains what was agreed to."""
+    return tuple({each.event.id: None for each in collected.before if what.lower() in each.text.lower()})[:1]
+
+
+def _cause(text: str, sentence: Sentence, after: Sequence[Sentence]) -> Insight | None:
+    parts = [] if _FOUND.match(text) else [text]
+    for each in after:
+        if each.text.endswith(("?", ":")) or OFFER.search(each.text):
+            break
+        if not parts or MENDED.search(each.text) or _WENT_RIGHT.search(each.text):
+            parts.append(each.text)
+    if not parts or len(stems(parts[0])) < _FEWEST_STEMS + 1:
+        return None
+    event = sentence.event
+    return Insight(
+        title=_titled(parts[0]), body=_closed(" ".join(parts)), evidence=(event.id,), importance=2, origin=_origin(event)
+    )
+
+
+def _decided(what: str, body: str, event: Event, rejected: tuple[Rejected, ...], also: tuple[str, ...] = ()) -> Decision:
+    evidence = tuple(dict.fromkeys((event.id, *also)))
+    return Decision(
+        title=_titled(what), body=_closed(body), evidence=evidence, importance=2, origin=_origin(event), rejected=rejected
+    )
+
+
+def _turned_down(rejected: Rejected, text: str, event: Event) -> Decision:
+    what = rejected.alternative[:1].upper() + rejected.alternative[1:]
+    title = bounded_title(f"{TURNED_DOWN}{what}")
+    return Decision(
+        title=title, body=_closed(text), evidence=(event.id,), importance=2, origin=_origin(event), rejected=(rejected,)
+    )
+
+
+def _wish(text: str, event: Event, *, everywhere: bool = False) -> Preference:
+    return Preference(
+        title=_titled(text), body=_closed(text), evidence=(event.id,), importance=2, origin=_origin(event), everywhere=everywhere
+    )
+
+
+def _origin(event: Event) -> Origin:
+    return "user" if event.role == "user" else "assistant"
+
+
+def _titled(text: str) -> str:
+    return bounded_title(title_of(text)) or bounded_title(clip(text, _NAME))
+
+
+def _closed(text: str) -> str:
+    text = clip(one_line(text), BODY_CHARS)
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def _says_the_same(item: RecordItem, other: RecordItem) -> bool:
+    """Return whether two items say the same; a mere rejection never equals another item, nor a question or insight one of another
+    kind.
+    """
+    if item.title.startswith(TURNED_DOWN) != other.title.startswith(TURNED_DOWN):
+        return False
+    if isinstance(item, OpenQuestion | Insight) and type(item) is not type(other):
+        return False
+    own, theirs = stems(item.body), stems(other.body)
+    return bool(own) and len(own & theirs) >= _SAME * min(len(own), len(theirs) or 1)
+
+
+def _joined(item: RecordItem, same: RecordItem) -> RecordItem:
+    """Return the item with the alternatives rejected in either reading of the same decision."""
+    if isinstance(item, Decision) and isinstance(same, Decision) and not item.rejected:
+        return replace(item, rejected=same.rejected)
+    return item
+
+
+_MOVES_ON = re.compile(
+    r"(?:(?:ok(?:ay)?|thanks|good|great|fine|now|so|and)[,.!]?\s+)*(?:(?:another|different|new|separate|next|last"
+    r"|second|third|other) (?:topic|thing|question|point|subject|issue)"
+    r"|(?:next|moving on|unrelated|something else|separately|lastly|finally)\b|now (?:the|to|for)\b|last (?:thing|point)\b)",
+    re.IGNORECASE,
+)
+
+
+def _segments(events: Sequence[Event]) -> list[list[Event]]:
+    """Split events where somebody changes the subject, or a person's message shares almost no words with everything before it."""
+    segments: list[list[Event]] = [[]]
+    said: set[str] = set()
+    for event in events:
+        own = stems(event.text)
+        moves_on = event.role in ("user", "assistant") and bool(_MOVES_ON.match(event.text.lstrip(" #*-")))
+        strange = event.role == "user" and len(own) >= _TOPIC_STEMS and len(own & said) < _NEW_TOPIC * len(own)
+        asks = strange and len(said) >= 5 * _TOPIC_STEMS and event.text.rstrip().endswith("?")
+        if segments[-1] and said and (moves_on or asks):
+            segments.append([])
+            said = set()
+        segments[-1].append(event)
+        said |= own
+    return segments
+
+
+def _topic(segment: Sequence[Event], items: Sequence[RecordItem]) -> Topic:
+    if not items:
+        return Topic(name="", summary="", items=())
+    named = [replace(item, entities=item.entities or entities_of((item.title, item.body))) for item in items]
+    first = max(named, key=lambda item: (item.importance, not item.title.startswith(TURNED_DOWN)))
+    entities = tuple(dict.fromkeys(name for item in named for name in item.entities))[:12]
+    return Topic(name=clip(first.title, _NAME), summary="", items=tuple(named), entities=entities)
+
 
 log = logging.getLogger("kite_memory.distill.saving")
 
@@ -53,7 +450,6 @@ class Saving:
         record, remark = self._asked(chunk)
         if record is not None:
             return record, ""
-        from kite_memory.distill.offline.handed import handed_over  # loaded only when the rules are used
 
         outcome = self.rules.extract(chunk)
         return handed_over(chunk, outcome.record if isinstance(outcome, Answer) else Record(topics=())), remark

@@ -10,9 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, assert_never
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.exchange import exporting, foreign
-from kite_memory.exchange.exporting import note_of
-from kite_memory.exchange.foreign import Foreign, NotImported, Page, ReimportedNote, text, texts
+from kite_memory.exchange import foreign
+from kite_memory.exchange.foreign import Foreign, NotImported, Page, ReimportedNote, note_of, text, texts
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
 from kite_memory.sources.common.foreign_sqlite import opened
@@ -295,7 +294,7 @@ def _own_page(page: Page, name: str) -> Foreign | NotImported:
 def _ours(path: Path) -> Pieces:
     """Read what `kmem export` wrote: each note as its file was, without its links. A zip may also hold foreign pages."""
     if path.suffix.casefold() == ".zip":
-        for found in exporting.members(path):
+        for found in foreign.members(path):
             yield _own_page(found, found.path.as_posix()) if isinstance(found, Page) else found
         return
     try:

@@ -4,10 +4,9 @@ They are stable within a version of the groups of entry points (`installed.VERSI
 """
 
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Usage
-from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.model.record import Chunk, Record
-from kite_memory.recall.embedders.embedder import Embedder, Space
+from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Where
+from kite_memory.model.note import Chunk, Record
+from kite_memory.recall.embedder import Embedder, Space
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.line_source import Line, LineSource
 from kite_memory.sources.common.source import Compound, Source

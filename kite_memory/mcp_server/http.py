@@ -32,9 +32,9 @@ from kite_memory.mcp_server.auth_middleware import (
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker, NotAllowed
-from kite_memory.tools.wire import Json, Perform
+from kite_memory.tools import declarations
+from kite_memory.tools.declarations import Json, Perform
+from kite_memory.tools.store import Asker, NotAllowed
 
 _KNOWN = (
     ("claude-code", "claude-code"),
@@ -261,7 +261,7 @@ def audited(perform: Perform, audit: Audit, metrics: Metrics | None = None) -> P
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_json(error)["kind"])
+            outcome = str(declarations.error_json(error)["kind"])
             raise
         finally:
             who = {"token": asker.token, "address": asker.address} if isinstance(asker, Visitor) else {"token": "", "address": ""}

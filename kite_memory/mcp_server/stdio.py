@@ -24,7 +24,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
 from kite_memory.errors import UsageError
-from kite_memory.mcp_server.rendering import refusal
+from kite_memory.mcp_server.server import refusal
 
 _TOO_LONG = "send less: a value has room for 256 kB; of a long transcript send the part that matters, or leave it out"
 _TOO_DEEP = "32 levels are the most that a value may have; give what lies deeper as text"

@@ -22,7 +22,7 @@ from kite_memory.errors import KiteError, StateDamaged, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder, replace_file
-from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.store import OWNER, Grant
 
 LOCAL = "local"
 """Name of the token that `kmem serve` creates for this machine's own agents. It is valid on loopback only."""

@@ -1,4 +1,4 @@
-"""Results of a recall, and what is injected into a prompt."""
+"""Results of a recall, what is injected into a prompt, and how a failure was fixed before."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,35 @@ from datetime import datetime
 from typing import Protocol
 
 from kite_memory.model.note import Note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """An earlier occurrence of a failure, and a later success of the same command.
+
+    ``failed`` and ``worked`` are the two command lines. ``steps`` are the commands run between them and ``files`` the files changed
+    between them, both in order. ``evidence`` refers to the success, which happened at ``at``.
+    """
+
+    signature: str
+    failed: str
+    worked: str
+    at: datetime
+    evidence: str
+    steps: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+class Fixes(Protocol):
+    """Lookup of earlier fixes."""
+
+    def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
+        """Return the latest fix in ``project`` of one of these failures, from a session other than ``session``.
+
+        The failed command must share a purpose with ``command`` (`text.shell.purposes`). Answers in milliseconds, from stored data;
+        returns ``None`` if no fix is known.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,154 @@
-"""Notes, the only kind of memory stored in the vault."""
+"""Notes, the only kind of memory stored in the vault: the record that they are drafted from, and planned changes of the vault.
 
+Changes are computed first, applied later, and printed by ``--dry-run``.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
+from typing import Literal
 
-from kite_memory.model.record import Origin
+from kite_memory.model.event import Event, Provenance, Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """An existing note as shown to the extractor. ``here`` means that it came from the same session."""
+
+    id: str
+    kind: str
+    title: str
+    body: str
+    day: date
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Part of a session that is extracted in one go.
+
+    ``id`` depends only on the session and the ids of its first and last event, so a rebuilt timeline gives it the same id.
+    ``before`` holds the available events just before it: context that explains these events and is not extracted again. ``noted``
+    is how many notes the session has yielded already. ``provenance`` looks up who stated something in the project before, if
+    available. ``remembered`` are the session's notes and those nearest to it.
+    """
+
+    id: str
+    session: Session
+    events: tuple[Event, ...]
+    before: tuple[Event, ...] = ()
+    noted: int = 0
+    remembered: tuple[Remembered, ...] = ()
+    provenance: Provenance | None = None
+
+
+Origin = Literal["user", "assistant", "tool"]
+"""Who stated an item. What only a tool's output states is never attributed to the user."""
+
+SAID_TO_A_REFUSAL = "said to a refused call of"
+"""Follows a user's quoted words in a body: the words after it are not the user's."""
+
+
+TURNED_DOWN = "Turned down: "
+"""Prefix of the title of a decision that states only what was not chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """An alternative that was not chosen, and why."""
+
+    alternative: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Effect of an item on an existing note. ``note`` is the id of one of the offered notes."""
+
+    note: str
+    does: Literal["replaces", "amends"]
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """Fields common to all kinds of items.
+
+    ``evidence`` holds full event ids, at least one. ``importance`` is 1 to 3; 3 is a serious loss if missing. ``triggers`` are
+    short phrases in a person's words for when this is useful. ``doubt`` is, if not empty, the reason why a person should review it
+    first.
+    """
+
+    title: str
+    body: str
+    evidence: tuple[str, ...]
+    importance: int
+    origin: Origin
+    entities: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()
+    doubt: str = ""
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Item):
+    """A choice made, or an approach rejected. ``body`` includes the reasoning."""
+
+    rejected: tuple[Rejected, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insight(Item):
+    """A verified cause. ``symptom`` is what is visible when it occurs again, verbatim if it is an error."""
+
+    symptom: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Item):
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference(Item):
+    """How the user wants things done. ``everywhere`` means that it applies in all projects."""
+
+    everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenQuestion(Item):
+    pass
+
+
+RecordItem = Decision | Insight | Fact | Preference | OpenQuestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Items about one topic. ``name`` is two to five words."""
+
+    name: str
+    summary: str
+    items: tuple[RecordItem, ...]
+    categories: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything extracted from a chunk. A record without topics is complete: nothing is worth keeping.
+
+    ``weighed`` are the ids of the notes that the items were compared with: without a `Change` for one of them, both hold.
+    """
+
+    topics: tuple[Topic, ...]
+    cross_topic_insights: tuple[str, ...] = ()
+    weighed: tuple[str, ...] = ()
+
+    def items(self) -> tuple[RecordItem, ...]:
+        return tuple(item for topic in self.topics for item in topic.items)
 
 
 class Scope(StrEnum):
@@ -93,3 +237,89 @@ class Entry:
     path: str
     size: int
     mtime_ns: int
+
+
+Ruling = Literal["replaces", "conflicts", "neither"]
+"""What the newer of two notes does to the older."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarNote:
+    """An existing note and its similarity to the note in question: ``cosine`` is 1 for the same meaning."""
+
+    note: Note
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Existing notes near a note.
+
+    ``near`` is sorted, likeliest first. ``rarity`` is the weight of each word of all these notes, in lower case; a word missing
+    from it has no weight.
+    """
+
+    near: tuple[SimilarNote, ...] = ()
+    rarity: Mapping[str, float] | None = None
+
+
+Surround = Callable[[Note], Surroundings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """Two notes of which the newer may invalidate the older; ``likely`` is how likely that is."""
+
+    newer: Note
+    older: Note
+    likely: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """Create a new note."""
+
+    note: Note
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Add to an existing note: evidence, and ``addition`` (markdown, may be empty) at its end.
+
+    ``absorbs`` is the id of the draft that is merged instead of becoming its own note. ``importance`` is the note's new minimum.
+    """
+
+    id: str
+    path: str
+    evidence: tuple[str, ...]
+    addition: str
+    because: str
+    absorbs: str = ""
+    importance: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Create ``note`` and mark the old one as replaced by it.
+
+    Several may name the same note, which is created once. ``late`` means that the existing note is the newer one, and ``note`` is
+    created as replaced by it.
+    """
+
+    note: Note
+    old_id: str
+    old_path: str
+    because: str
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skip:
+    """Write nothing for this item."""
+
+    title: str
+    because: str
+
+
+Action = Create | Amend | Supersede | Skip

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from kite_memory.errors import StateDamaged
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedders.embedder import Space
+from kite_memory.recall.embedder import Space
 from kite_memory.recall.session_memory import Ruling
 
 Dial = Literal["quiet", "normal", "eager"]

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.errors import KiteError
+from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry, Note
-from kite_memory.model.read_result import Problem
-from kite_memory.recall import lexical, scoped_bm25
+from kite_memory.recall import lexical
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
-from kite_memory.recall.embedders.embedder import Embedder, Space, Vectors
+from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.shelf import UNKNOWN, Shelf, is_text, listed, unlisted
+from kite_memory.recall.prose import UNKNOWN, Shelf, is_text, listed, unlisted
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
 
@@ -527,8 +527,8 @@ class Index:
         bm25 = np.zeros(len(columns))
         with self._catalogue.reading() as connection:
             if seen is not None:
-                wanted = scoped_bm25.foremost([*wanted, *lexical.called_otherwise(None, wanted)])
-                numbers, scores = scoped_bm25.matches(connection, wanted, columns.notes["number"][seen], _MATCHES)
+                wanted = lexical.foremost([*wanted, *lexical.called_otherwise(None, wanted)])
+                numbers, scores = lexical.matches_among(connection, wanted, columns.notes["number"][seen], _MATCHES)
             else:
                 wanted = lexical.rarest_terms(connection, wanted, len(columns))
                 wanted += lexical.called_otherwise(connection, wanted)

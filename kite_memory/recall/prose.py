@@ -1,13 +1,48 @@
-"""Plain text of a note, without the markdown of its links, and its division into passages for an embedder."""
+"""The files of a vault that recall reads, and their plain text: without the markdown of links, divided into passages."""
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
-from kite_memory.model.note import Note
+from kite_memory.model.note import Entry, Note
 
 if TYPE_CHECKING:
     from kite_memory.recall.lexical import IndexedWords
+
+UNKNOWN = -1
+"""Time or size of a file that the next comparison treats as changed."""
+
+
+class Shelf(Protocol):
+    """The part of a vault that recall uses."""
+
+    def entries(self) -> Iterable[Entry]:
+        """Return every file that may be a note, unread. Raises `VaultMissing` instead of listing a missing vault as empty."""
+        ...
+
+    def read(self, path: str) -> Note | None:
+        """Return the note at this path, or ``None`` if none exists or the file is not a note."""
+        ...
+
+
+def listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
+    """Yield the files whose names are text, and append the others to ``unusable``."""
+    for entry in shelf.entries():
+        if is_text(entry.path):
+            yield entry
+        else:
+            unusable.append(entry)
+
+
+def unlisted(path: str) -> Entry:
+    """Return an entry that the next comparison treats as changed."""
+    return Entry(path=path, size=UNKNOWN, mtime_ns=UNKNOWN)
+
+
+def is_text(path: str) -> bool:
+    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
+    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
+
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
 _RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)

@@ -9,25 +9,36 @@ from functools import partial
 import numpy as np
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.fix import Fixes
-from kite_memory.model.hit import Cards, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.plan import Surroundings
-from kite_memory.model.read_result import Problem
-from kite_memory.recall import gate, pointing, scoring
+from kite_memory.model.event import Problem
+from kite_memory.model.hit import Cards, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
+from kite_memory.model.note import Note, NoteKind, Scope, Surroundings
+from kite_memory.recall import brief as pointing
+from kite_memory.recall import gate
+from kite_memory.recall import search as scoring
 from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
+from kite_memory.recall.prose import Shelf
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, name, search
-from kite_memory.recall.select import TERSE, Prompt, Requirement, Weighed, bounded, needless, weigh
+from kite_memory.recall.select import (
+    TERSE,
+    Delivery,
+    Prompt,
+    Requirement,
+    Selection,
+    Weighed,
+    bounded,
+    deliver,
+    needless,
+    silence,
+    weigh,
+)
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, ShownNote
-from kite_memory.recall.shelf import Shelf
-from kite_memory.recall.tallies import Moment
 from kite_memory.recall.tool_advice import ToolAdvice
+from kite_memory.recall.uptake import Moment
 from kite_memory.text.shell import Action
 
 _ANYTHING = 0.50
@@ -400,7 +411,7 @@ class Recall:
         if self._cards is not None and prompt.project:
             asked = {"project": prompt.project, "session": prompt.session}
             if prompt.situation.position:
-                others = self._cards.near(prompt.text, limit=pointing.MOST, **asked)
+                others = self._cards.near(prompt.text, limit=pointing.MOST_POINTERS, **asked)
             else:
                 quotes, others = self._cards.opening(prompt.text, **asked)
         said = {name(hit.note) for hit in chosen}.union(shown)

@@ -1,24 +1,113 @@
-"""Selection of what a prompt is given: two notes, one, or usually none."""
+"""Selection of what a prompt is given, two notes, one, or usually none, and its delivery.
+
+Notes are claimed for their session, and the occasion is logged, once the reply has arrived.
+"""
 
 import math
 import re
+import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 
 import numpy as np
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.hit import Hit, Question
+from kite_memory.model.event import Event, EventType, Problem
+from kite_memory.model.hit import Hit, Injection, Question
 from kite_memory.model.note import Note, Scope
-from kite_memory.model.read_result import Problem
-from kite_memory.recall import gate, lexical, scoring
+from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.search import best, hits, name
-from kite_memory.recall.tallies import Tally, habit
+from kite_memory.recall.session_memory import Occasion, SessionMemory
+from kite_memory.recall.uptake import Tally, habit
+
+
+class Delivery:
+    """Actions to run once a reply has arrived, or once it is lost. Whichever of the two comes first takes effect; the other does
+    nothing.
+    """
+
+    def __init__(self) -> None:
+        self._arrived: list[Callable[[], object]] = []
+        self._lost: list[Callable[[], object]] = []
+
+    def __bool__(self) -> bool:
+        """Return whether any action is registered."""
+        return bool(self._arrived or self._lost)
+
+    def when(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
+        self._arrived.append(arrived)
+        self._lost.append(lost)
+
+    def arrived(self) -> None:
+        self._end(self._arrived)
+
+    def lost(self) -> None:
+        self._end(self._lost)
+
+    def _end(self, steps: Sequence[Callable[[], object]]) -> None:
+        steps = tuple(steps)
+        self._arrived.clear()
+        self._lost.clear()
+        with ExitStack() as each:  # a failing step does not prevent the others
+            for step in reversed(steps):
+                each.callback(step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a reply is to show. ``claimed`` are the notes that count as shown with it. Without an ``occasion`` nothing is logged."""
+
+    injection: Injection
+    occasion: Occasion | None = None
+    claimed: tuple[str, ...] = ()
+
+
+def silence(reason: str) -> Injection:
+    return Injection(block="", hits=(), reason=reason)
+
+
+def deliver(select: Callable[[], Selection], memory: SessionMemory, delivery: Delivery | None = None) -> Injection:
+    """Select what to show, claim it for the session and log the occasion, as `give` does. Raises nothing.
+
+    If another reply of the session has claimed one of the notes first, nothing is shown. A prompt is logged nevertheless, since
+    silent prompts are counted.
+    """
+    try:
+        selection = select()
+        occasion = selection.occasion
+        if occasion is None or give(memory, selection.claimed, occasion, delivery):
+            return selection.injection
+        silent = silence("already shown in this session")
+        if occasion.moment == "prompt":
+            give(memory, (), replace(occasion, given=(), reason=silent.reason), delivery)
+    except sqlite3.Error as error:
+        return silence(f"the memory of what was shown cannot be used: {error}")
+    return silent
+
+
+def give(memory: SessionMemory, notes: Sequence[str], occasion: Occasion, delivery: Delivery | None = None) -> bool:
+    """Claim the notes for the occasion's session and log it: all of them, or none if another reply has claimed one first.
+
+    With a ``delivery`` this happens once it arrives; until then the notes are reserved. Whatever the occasion gives beyond
+    ``notes`` counts as shown by title only and may be shown again.
+    """
+    session = occasion.session
+    if delivery is None:
+        if session and notes and not memory.claim(session, notes, occasion.at):
+            return False
+        memory.log(notes, occasion)
+        return True
+    if not memory.reserve(session, notes):
+        return False
+    delivery.when(arrived=partial(memory.confirm, notes, occasion), lost=partial(memory.release, session, notes))
+    return True
+
 
 _EXCHANGE = 1_500
 _PROMPT = 400
@@ -226,22 +315,22 @@ def weigh(
     if bar.threshold is None and bar.gate.fits(signals.space):
         weighed = _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
     else:
-        threshold = scoring.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
+        threshold = search.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
         weighed = _by_score(index, prompt, threshold, signals, scores, inherited, ours, shown, limit, all_too)
     return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
 
 
-def _scored(signals: Signals, project: int | None, now: float) -> tuple[scoring.Scores, scoring.Mask]:
+def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.Scores, search.Mask]:
     """Return each eligible note's score, and a mask of notes that inherited their score from a note they replace."""
     columns = signals.columns
-    scores = scoring.for_a_prompt(signals)
+    scores = search.for_a_prompt(signals)
     if project is not None:
-        scores = scores - scoring.handicap(columns, project)
-    mask = scoring.found(columns, now)
-    pairs = scoring.succession(columns)
+        scores = scores - search.handicap(columns, project)
+    mask = search.found(columns, now)
+    pairs = search.succession(columns)
     own = np.where(mask, scores, -np.inf)
-    scores = scoring.settled(own, pairs[mask[pairs].all(axis=1)])
-    return np.where(scoring.spoken(columns, now), scores, -np.inf), scores > own
+    scores = search.settled(own, pairs[mask[pairs].all(axis=1)])
+    return np.where(search.spoken(columns, now), scores, -np.inf), scores > own
 
 
 def _by_score(
@@ -249,8 +338,8 @@ def _by_score(
     prompt: Prompt,
     threshold: float,
     signals: Signals,
-    scores: scoring.Scores,
-    inherited: scoring.Mask,
+    scores: search.Scores,
+    inherited: search.Mask,
     ours: Callable[[Note], bool],
     shown: Collection[str],
     limit: int,
@@ -282,8 +371,8 @@ def _by_gate(
     prompt: Prompt,
     bar: Requirement,
     signals: Signals,
-    scores: scoring.Scores,
-    inherited: scoring.Mask,
+    scores: search.Scores,
+    inherited: search.Mask,
     project: int | None,
     ours: Callable[[Note], bool],
     shown: Collection[str],
@@ -292,7 +381,7 @@ def _by_gate(
     all_too: bool,
 ) -> Weighed:
     columns = signals.columns
-    near = len(columns) if project is None else int(scoring.within(columns, project).sum())
+    near = len(columns) if project is None else int(search.within(columns, project).sum())
     rows = best(scores, columns.notes["created"], CANDIDATES + _SPARE + min(len(shown), _SEEN))
     notes = index.notes(columns.notes["number"][rows].tolist())
     names: dict[str, int] = {}
@@ -355,7 +444,7 @@ def _by_gate(
 
 
 def _candidates(
-    index: Index, signals: Signals, scores: scoring.Scores, rows: scoring.Rows, notes: Mapping[int, Note], near: int
+    index: Index, signals: Signals, scores: search.Scores, rows: search.Rows, notes: Mapping[int, Note], near: int
 ) -> list[gate.Candidate]:
     """Build the gate's candidates. Scores are adjusted for vault size, since a score means less in a larger vault."""
     columns = signals.columns
@@ -363,10 +452,10 @@ def _candidates(
     fits = index.in_names(signals.terms, numbers)
     covered = index.covered(signals.terms, [notes[number] for number in numbers])
     parts = np.array([fits.get(number, (0.0, 0.0)) for number in numbers]).reshape(-1, 2)
-    parts = scoring.words_score(parts, notes=len(columns), terms=len(signals.terms))
-    words = scoring.words_score(signals.bm25[rows], notes=len(columns), terms=len(signals.terms))
-    around = scoring.words_score(signals.around[rows], notes=len(columns), terms=signals.around_terms)
-    crowd = scoring.crowd(near)
+    parts = search.words_score(parts, notes=len(columns), terms=len(signals.terms))
+    words = search.words_score(signals.bm25[rows], notes=len(columns), terms=len(signals.terms))
+    around = search.words_score(signals.around[rows], notes=len(columns), terms=signals.around_terms)
+    crowd = search.crowd(near)
     return [
         gate.Candidate(
             note=notes[number],

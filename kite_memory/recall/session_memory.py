@@ -14,8 +14,7 @@ from types import MappingProxyType
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.model.hit import Judged, Question
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
-from kite_memory.recall.tallies import BY_TITLE, Count, Moment, Standing, Tally, Week, mondays, storable, tally_of, week_of
-from kite_memory.recall.uptake import Uptake
+from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, storable, tally_of, week_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
 

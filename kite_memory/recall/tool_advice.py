@@ -10,15 +10,14 @@ from threading import Lock
 
 import numpy as np
 
-from kite_memory.model.fix import Fix, Fixes
-from kite_memory.model.hit import Hit, Injection
+from kite_memory.model.hit import Fix, Fixes, Hit, Injection
 from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.recall import scoring
+from kite_memory.recall import search
 from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
-from kite_memory.recall.delivery import Delivery, Selection, deliver, silence
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.search import name
+from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
@@ -209,8 +208,8 @@ class ToolAdvice:
         columns = signals.columns
         if not len(columns):
             return
-        mask = scoring.spoken(columns, now.timestamp())
-        mask &= scoring.within(columns, self._index.project_number(action.project))
+        mask = search.spoken(columns, now.timestamp())
+        mask &= search.within(columns, self._index.project_number(action.project))
         scores = np.where(mask, signals.bm25, 0.0)
         rows = np.flatnonzero(scores > 0)
         rows = rows[np.argsort(-scores[rows], kind="stable")[:_CANDIDATES]]

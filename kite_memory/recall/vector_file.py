@@ -23,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from kite_memory.model.read_result import Problem
-from kite_memory.recall.embedders.embedder import Space, Vectors
-from kite_memory.system.locks import lock
-from kite_memory.system.private_files import make_folder, publish, write_aside
+from kite_memory.model.event import Problem
+from kite_memory.recall.embedder import Space, Vectors
+from kite_memory.system.private_files import lock, make_folder, publish, write_aside
 
 Keys = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]

@@ -3,9 +3,7 @@
 Its hundreds of expressions are compiled at the first call, since most commands only show what was redacted before.
 """
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.redacted import RedactedResult, RedactedText
+from kite_memory.model.event import Event, ReadResult, RedactedResult, RedactedText
 
 __all__ = ["drop_private", "redact", "redact_event", "redact_id", "redact_result"]
 

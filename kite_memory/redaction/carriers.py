@@ -2,10 +2,8 @@
 
 import re
 
-from kite_memory.redaction.chance import digits, drawn, stands_in, turns, worded
-from kite_memory.redaction.span import Span
+from kite_memory.redaction.chance import Span, TextWords, digits, drawn, stands_in, turns, worded
 from kite_memory.redaction.views import PAIR, decoded
-from kite_memory.redaction.words import TextWords
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
 _DATABASE_ADDRESS = re.compile(

@@ -1,6 +1,189 @@
-"""Heuristics whether a string is random, written by a person, or a placeholder for a secret."""
+"""Heuristics whether a string is a secret: random, written by a person as a password, or a placeholder.
+
+They use the words in which people write down a password: labels in many languages, sentences, commands.
+"""
 
 import re
+import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple, assert_never
+
+from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
+from kite_memory.redaction.vendors import any_of
+
+Span = tuple[int, int, str]
+"""``[start, end)`` and the kind of secret. A plain tuple, since many are created and dropped."""
+
+
+def joined(spans: list[Span]) -> list[Span]:
+    """Return the spans in order. Overlapping ones are joined under the kind of the first and widest."""
+    whole: list[Span] = []
+    for start, end, kind in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if whole and start < whole[-1][1]:
+            first, last, name = whole[-1]
+            whole[-1] = (first, max(last, end), name)
+        else:
+            whole.append((start, end, kind))
+    return whole
+
+
+class PasswordLikeness(StrEnum):
+    """How much a value must look like a password."""
+
+    ANY = "any"
+    """No placeholder."""
+    CODE = "code"
+    """Digits, or groups of letters and digits."""
+    CHOSEN = "chosen"
+    """Letters with a digit or a sign among them."""
+    WORDS = "words"
+    """TextWords that do not form a sentence."""
+    CLEAR = "clear"
+    """Letters, a digit and a sign, in no form that an identifier has."""
+    SIGNED = "signed"
+    """Clear, with a sign."""
+    DRAWN = "drawn"
+    """Random."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """A word for "password". ``stem`` is folded as by `bare` and in lower case.
+
+    ``word``: only at the start of a word. ``whole``: only as a whole word. ``weak``: ambiguous, so only values that clearly look
+    like a password count.
+    """
+
+    stem: bytes
+    word: bool
+    weak: bool
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Form:
+    """A sentence or command with a password. ``pattern`` is for text in lower case.
+
+    A text matches only if it has a word of each set of ``words``, and a line only if it has one of ``near``, which is empty for a
+    pattern that begins with a literal.
+    """
+
+    words: tuple[frozenset[bytes], ...]
+    near: tuple[re.Pattern[bytes], ...]
+    pattern: re.Pattern[bytes]
+    likeness: PasswordLikeness
+
+
+_LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
+
+
+class Words(NamedTuple):
+    """The different words of a text that any search asks for: runs of letters, each once, in lower case.
+
+    They are a small part of the text, so it is faster to check here first what need not be searched in the text.
+    """
+
+    each: frozenset[bytes]
+    joined: bytes
+    """With a blank before each."""
+
+
+_MOST_KNOWN = 1 << 16
+_asked_for: set[bytes] = set()
+_unasked: set[bytes] = set()
+"""Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+
+
+def words_of(small: bytes) -> Words:
+    """Return those words of a text in lower case that a search asks for."""
+    each = set(small.translate(_LETTERS).split()).difference(_unasked)
+    if new := each.difference(_asked_for):
+        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
+            _unasked.clear()
+            _asked_for.clear()
+        asked_for = set(filter(is_asked_for, new))
+        _asked_for.update(asked_for)
+        _unasked.update(new.difference(asked_for))
+        each.difference_update(new.difference(asked_for))
+    return Words(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
+
+
+def first_word(stem: bytes) -> bytes:
+    return stem.translate(_LETTERS).split()[0]
+
+
+_PIECES = {
+    "{user}": r"[^\s,;|<>(){}]{1,64}",
+    "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
+    "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
+    "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
+    "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
+    "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
+    "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
+    r"|(?P<bare>[^\s\"'`<>|;,()\\]{3,128}+))",
+}
+_OPTIONAL = re.compile(r"\[[^\]]{0,400}\]| \?| ")
+
+
+def _compiled(text: str) -> re.Pattern[bytes]:
+    def blank(found: re.Match[str]) -> str:
+        return {" ": r"[ \t]{1,3}", " ?": r"[ \t]{0,3}"}.get(found[0], found[0])
+
+    text = _OPTIONAL.sub(blank, text)
+    for piece, expression in _PIECES.items():
+        text = text.replace(piece, expression)
+    return re.compile(text.encode(), re.MULTILINE)
+
+
+def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
+    """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
+    heads = dict.fromkeys(each[:3] for each in literals)
+    return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
+
+
+def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
+    """Return the labels in Latin letters; those of other scripts are `OTHER_LABELS`."""
+    found: dict[bytes, Label] = {}
+    for label in dict.fromkeys(label for labels in table.values() for label in labels):
+        stem = bare(label.strip("*~?")).lower()
+        if stem.isascii():
+            weak, whole = label.startswith("?"), not label.endswith("*")
+            found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole)
+    return tuple(found.values())
+
+
+_DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+LABELS = _labels(_DATA["labels"])
+FORMS = tuple(
+    Form(
+        words=tuple(frozenset(words.encode().split()) for words in form["words"].split("|")),
+        near=_literals(form["near"].split("|")) if "near" in form else (),
+        pattern=_compiled(form["text"]),
+        likeness=PasswordLikeness(form["value"]),
+    )
+    for form in (*_DATA["sentence"], *_DATA["command"])
+)
+PATTERNS = tuple(form.pattern for form in FORMS)
+LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
+"""TextWords after which a value follows."""
+JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
+
+_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
+_ASKED_FOR_PARTS = re.compile(
+    rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
+    rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
+    + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
+)
+_NO_WORDS = Words(frozenset(), b"")
+
+
+def is_asked_for(word: bytes) -> bool:
+    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
+
 
 _SHAPES = (
     bytes(
@@ -144,3 +327,117 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
         elif not _made_of_stand_ins(word.lower()):
             return False
     return True
+
+
+LONGEST = 64
+_OTHERS = bytes((LABEL, OTHER_LETTER))
+_SIGNS = b"!#$%^&*~+@"
+_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%[0-9A-F]{2}")
+_ORDINARY = re.compile(
+    rb"[\xf0?]{0,64}+"
+    rb"(?:(?:[0-9]{1,5}[\-.]?[a-z]{1,12}(?:-[a-z]{1,12}){0,3})"  # 12-character, 3rd
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}"  # versions, dates, sizes
+    rb"|[a-z]{1,16}[+\-]?[0-9]{1,4}(?:[_\-./][a-z0-9]{1,16}){0,3}"  # sha256, utf-8, argon2, step2
+    rb"|[A-Z]{1,10}[+\-]?[0-9]{1,5}(?:[_\-./][A-Za-z0-9]{1,16}){0,3}"  # RFC2617, AES-256, CVE-2024-1
+    rb"|[A-Z][A-Za-z]{1,10}[0-9]{1,2}(?:[A-Z][a-z]{1,16}){0,4}"  # OAuth2, Base64Encoded
+    rb"|(?:[A-Za-z][A-Za-z0-9]{0,24}_){1,6}+[A-Za-z0-9]{0,24}"  # identifiers
+    rb"|[0-9a-f]{7,64}|[0-9A-F]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    rb"|[a-z][a-zA-Z]{1,40}[0-9]{1,2}"  # camelCase2
+    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){0,6}"  # ada@orchard, pear@1.2.3
+    rb"|[\w./\-]{1,64}#L?[0-9]{1,7}"  # pear#12
+    rb"|[\w.\-]{0,64}\.[a-z]{1,5}[0-9]?(?::[0-9:]{1,12})?"  # file.py, file.mp4
+    rb"|[\w\-]{1,64}(?:\.[\w\-]{1,64}){2,6}"  # a.b.c2
+    rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}"  # paths
+    rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
+)
+"""Words with a digit or a sign that are ordinary in a sentence and no password."""
+_LABELLED = re.compile(
+    rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
+    rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
+    rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
+    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
+    rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}+){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
+    rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
+    re.DOTALL,
+)
+"""Words that are no password even right behind a label."""
+_FUNCTION_WORDS = frozenset(
+    b"""
+    the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
+    that it when which has have been required optional wrong empty set stored read only no you we password passphrase
+    """.split()
+)
+"""Words of a sentence, which a passphrase made of words does not contain."""
+_CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
+
+
+def _spelled(value: bytes) -> int:
+    return letters(value) + len(value) - len(value.translate(None, _OTHERS))
+
+
+def _signs(value: bytes) -> int:
+    return len(value) - len(value.translate(None, _SIGNS))
+
+
+def chosen(value: bytes) -> bool:
+    """Return whether the value fits right behind a label: letters with a digit or sign among them, in no known form."""
+    if (
+        value.isalpha()
+        or not 5 <= len(value) <= LONGEST
+        or _spelled(value) < 2
+        or _BRACKETS.search(value)
+        or stands_in(value, numbered=False)
+    ):
+        return False
+    if not digits(value) and not _signs(value.strip(_SIGNS)):
+        return False
+    return not _LABELLED.fullmatch(value)
+
+
+def direct(value: bytes) -> bool:
+    """Return whether the value fits as the very next word behind a label: as `chosen`, and long, with a number."""
+    if not chosen(value) or len(value) < 8 or digits(value) < 2 or smalls(value) < 2:
+        return False
+    return capitals(value) >= 1 or letters(value) >= 7
+
+
+def signed(value: bytes) -> bool:
+    """Return whether the value fits behind an ambiguous word: as `direct`, and with a sign."""
+    return _signs(value) > 0 and direct(value)
+
+
+def numeric(value: bytes) -> bool:
+    """Return whether the value fits behind a label and a sign: a number that may be typed in as a password."""
+    return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
+
+
+def clear(value: bytes) -> bool:
+    """Return whether the value fits near a label: letters, a digit and a sign, or digits and capitals unlike any name."""
+    if value.isalpha() or not 6 <= len(value) <= LONGEST or not digits(value) or _spelled(value) < 3:
+        return False
+    if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):
+        return False
+    if _signs(value):
+        return True
+    mixed = b"-" in value or b"." in value or (b"_" in value and len(value) <= 24)
+    return mixed and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
+
+
+def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
+    match likeness:
+        case PasswordLikeness.ANY:
+            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
+        case PasswordLikeness.CODE:
+            return _CODE.fullmatch(value) is not None and digits(value) >= 2
+        case PasswordLikeness.CHOSEN:
+            return chosen(value)
+        case PasswordLikeness.CLEAR:
+            return clear(value)
+        case PasswordLikeness.SIGNED:
+            return clear(value) and _signs(value) > 0
+        case PasswordLikeness.WORDS:
+            return _FUNCTION_WORDS.isdisjoint(value.lower().split())
+        case PasswordLikeness.DRAWN:
+            return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
+        case _:
+            assert_never(likeness)

@@ -9,23 +9,17 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.redacted import RedactedResult, RedactedText
-from kite_memory.redaction.assigned import find_assigned
-from kite_memory.redaction.blocks import find_blocks
+from kite_memory.model.event import Event, ReadResult, RedactedResult, RedactedText
+from kite_memory.redaction.assigned import NAMED_KINDS, find_assigned
 from kite_memory.redaction.carriers import find_carried
-from kite_memory.redaction.chance import digits, worded
+from kite_memory.redaction.chance import Span, digits, joined, worded, words_of
 from kite_memory.redaction.cleaning import bare, clean, drop_private
 from kite_memory.redaction.literals import KIND as PROTECTED
 from kite_memory.redaction.literals import find_protected
-from kite_memory.redaction.names import NAMED_KINDS
-from kite_memory.redaction.span import Span, joined
 from kite_memory.redaction.spoken import find_spoken
-from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_tokens
+from kite_memory.redaction.tokens import OWN_KINDS, UNKNOWN, find_blocks, find_tokens
 from kite_memory.redaction.vendors import VENDORS, AnchorPatterns, every_vendor
 from kite_memory.redaction.views import View, find_dumped, put_together, resolved
-from kite_memory.redaction.words import words_of
 
 KINDS: frozenset[str] = (
     frozenset(vendor.kind for vendor in VENDORS)

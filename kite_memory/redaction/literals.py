@@ -5,7 +5,7 @@ import hmac
 from dataclasses import dataclass
 from functools import cached_property
 
-from kite_memory.redaction.span import Span
+from kite_memory.redaction.chance import Span
 
 KIND = "protected"
 SHORTEST = 6

@@ -8,8 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kite_memory.redaction.chance import digits, turns, wordlike
-from kite_memory.redaction.span import Span
+from kite_memory.redaction.chance import Span, digits, turns, wordlike
 from kite_memory.redaction.vendors import every_vendor
 
 _DUMP_LINE = re.compile(

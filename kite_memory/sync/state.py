@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.sync.keys import SyncKey
-from kite_memory.sync.versions import NoteVersion
+from kite_memory.sync.rows import NoteVersion
+from kite_memory.sync.segments import SyncKey
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
 

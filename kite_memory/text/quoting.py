@@ -1,14 +1,58 @@
-"""Make untrusted text safe to include in what an agent or a person reads.
+"""Make untrusted text safe to include in what an agent or a person reads, and to store.
 
-Used for every output: the hook's block, MCP responses, the terminal, and the pages written into the vault. A text that was `quoted`
-cannot end a block, open another, imitate a block's own lines or control a terminal. All spellings of a tag reduce to two questions,
-asked once invisible characters are removed: does this read as ``<``, and is it followed by what reads as a name? Then it becomes
-``‹``, which no reader takes for markup. A lone ``<`` between numbers or operators stays.
+Used for every output: the hook's block, MCP responses, the terminal, and the pages written to the vault. No file and no
+database accepts a lone surrogate.
 """
 
+import json
 import re
 import unicodedata
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from functools import lru_cache
+from typing import Any, TypeVar
+
+_TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
+
+
+def written(value: object) -> str:
+    """Serialize as JSON with escapes for what reads as a tag and for invisible characters; the value is unchanged."""
+    text = _TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
+
+_T = TypeVar("_T")
+
+
+def mended(value: _T) -> _T:
+    """Return the value with U+FFFD for every lone surrogate in texts, tuples and dataclasses; joined pairs become one character."""
+    whole: Any = value
+    match value:
+        case Enum():
+            pass
+        case str():
+            whole = _text(value)
+        case tuple():
+            whole = tuple(map(mended, value))
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            now = {each.name: getattr(value, each.name) for each in fields(value)}
+            changed = {name: new for name, old in now.items() if (new := mended(old)) != old}
+            whole = replace(value, **changed) if changed else value
+        case _:
+            pass
+    result: _T = whole
+    return result
+
+
+def _text(text: str) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
 
 _ANSI = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor

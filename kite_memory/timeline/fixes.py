@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kite_memory.model.event import Event, EventType, evidence_reference
-from kite_memory.model.fix import Fix
+from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.shell import purposes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
-from kite_memory.model.fix import Fix
+from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import cut, is_change

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kite_memory.model.provenance import Passage, Trace
+from kite_memory.model.event import Passage, Trace
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""

@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
-from kite_memory.timeline.open_todos import TOOLS, todos
 from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
+from kite_memory.timeline.summaries import TOOLS, todos
 
 
 class BriefPart(StrEnum):

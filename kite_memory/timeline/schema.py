@@ -219,7 +219,7 @@ version 3 had these tables already, hence ``IF NOT EXISTS``.
 """
 
 BUNDLED = _BUNDLED_4.replace("'decision', 'resume_point'", "'decision', 'resume_point', 'user_message'")
-"""Events that get a vector of their own, see `timeline.event_embeddings`. A tool that found no file to edit is not one."""
+"""Events that get a vector of their own, see `timeline.conversations`. A tool that found no file to edit is not one."""
 _WAIT = f"INSERT INTO bundles (event) {BUNDLED} AND seq = new.seq;"
 _MAY_WAIT = "new.status = 'failed' OR new.type IN ('decision', 'resume_point', 'user_message')"
 """True for every `BUNDLED` event and false for most others; it keeps the trigger from running for each of them."""

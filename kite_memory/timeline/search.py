@@ -14,7 +14,7 @@ from typing import Any
 from kite_memory.model.event import EventType
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
-from kite_memory.timeline.prompt_outcomes import prompt_outcome, steps
+from kite_memory.timeline.cards import prompt_outcome, steps
 from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]

@@ -13,21 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.model.event import (
+    Cursor,
     Edge,
     EdgeKind,
     Event,
     EvidenceReference,
+    RedactedResult,
     Session,
     evidence_reference,
 )
-from kite_memory.model.fix import Fix
-from kite_memory.model.read_result import Cursor
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.hit import Fix
 from kite_memory.system import sqlite
-from kite_memory.timeline import cards, conversations, counting, event_embeddings, exchange, passages, search, tombstones
-from kite_memory.timeline.conversations import CardQuery, Talk
-from kite_memory.timeline.counting import CountedProblem, EventTally, SourceCount
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline import cards, conversations, passages, search, writing
+from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
 from kite_memory.timeline.fixes import find, fix_of, sign_backlog
 from kite_memory.timeline.rows import (
     SELECT_EVENT,
@@ -35,11 +33,19 @@ from kite_memory.timeline.rows import (
     SELECT_LAST_ORDINALS,
     SELECT_STATE,
     SELECT_STATE_PAGE,
+    CountedProblem,
+    EventTally,
     SessionState,
+    Since,
+    SourceCount,
+    changes_since,
+    counts_by_agent,
     cursor_of,
     event_of,
+    problems_by_agent,
     session_of,
     state_of,
+    tallies_by_agent,
 )
 from kite_memory.timeline.schema import connect, file_of, not_written
 from kite_memory.timeline.search import EventQuery
@@ -95,11 +101,11 @@ class Timeline:
         self._clock = clock
         self._writer = connect(path)
         self._gone = path.with_suffix(".let-go")
-        tombstones.reload_forgotten(self._writer, self._gone)
+        writing.reload_forgotten(self._writer, self._gone)
         self._reader = connect(path)
         self._reader.execute("PRAGMA query_only = ON")
-        self._vectors: event_embeddings.VectorSnapshot | None = None
-        self._nearness: tuple[object, event_embeddings.Nearness | None] = (None, None)
+        self._vectors: conversations.VectorSnapshot | None = None
+        self._nearness: tuple[object, conversations.Nearness | None] = (None, None)
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
 
@@ -118,7 +124,7 @@ class Timeline:
             added = sum(take(database, read_result, provider, self._clock()) for read_result in read_results)
             sign_backlog(database)
             search.index_backlog(database)
-            event_embeddings.find_backlog(database)
+            conversations.find_backlog(database)
             return added
 
     def cursor(self, path: str) -> Cursor | None:
@@ -313,27 +319,27 @@ class Timeline:
     def line(self, reference: EvidenceReference) -> list[Event]:
         """Return the events of `evidence` that were certainly read from the referenced line."""
         found = self.evidence(reference)
-        return [event for event in found if tombstones.line_of(event.id) == tombstones.line_of(found[0].id)]
+        return [event for event in found if writing.line_of(event.id) == writing.line_of(found[0].id)]
 
-    def forget_events(self, events: Sequence[tombstones.LineRef], *, blank: bool = False) -> None:
+    def forget_events(self, events: Sequence[writing.LineRef], *, blank: bool = False) -> None:
         """Mark events as forgotten, as `tombstones.forget_events` does.
 
         With ``blank``, their words are also erased from the file, which takes seconds for a large one.
         """
-        tombstones.write_down(self._gone, events, blank=blank)
+        writing.write_down(self._gone, events, blank=blank)
         if not blank:
             with self._write_lock, _transaction(self._writer) as database:
-                tombstones.forget_events(database, events, blank=False)
+                writing.forget_events(database, events, blank=False)
             return
-        with self._write_lock, tombstones.purging(self._writer), _transaction(self._writer) as database:
-            tombstones.forget_events(database, events, blank=True)
+        with self._write_lock, writing.purging(self._writer), _transaction(self._writer) as database:
+            writing.forget_events(database, events, blank=True)
 
-    def forgotten(self) -> list[tuple[tombstones.ForgottenLine, bool]]:
+    def forgotten(self) -> list[tuple[writing.ForgottenLine, bool]]:
         """Return the forgotten lines, each with whether its words are erased."""
-        found: dict[str, tuple[tombstones.ForgottenLine, bool]] = {}
-        for id, provider, session, blank in tombstones.written_down(self._gone):
+        found: dict[str, tuple[writing.ForgottenLine, bool]] = {}
+        for id, provider, session, blank in writing.written_down(self._gone):
             erased = bool(blank) or (id in found and found[id][1])
-            found[id] = (tombstones.ForgottenLine(id=id, provider=provider, session=session), erased)
+            found[id] = (writing.ForgottenLine(id=id, provider=provider, session=session), erased)
         return list(found.values())
 
     def identity(self) -> str:
@@ -341,9 +347,9 @@ class Timeline:
         row = self._one("SELECT HEX(key) FROM passage_key")
         return "" if row is None else hashlib.sha256(row[0].encode()).hexdigest()[:16]
 
-    def changes(self, since: exchange.Since, limit: int) -> tuple[list[Event], exchange.Since]:
+    def changes(self, since: Since, limit: int) -> tuple[list[Event], Since]:
         """See `exchange.changes`."""
-        return exchange.changes(self._all, since, limit)
+        return changes_since(self._all, since, limit)
 
     def purge(self) -> bool:
         """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""
@@ -362,7 +368,7 @@ class Timeline:
 
     def offered(self, events: Sequence[Event]) -> list[Event]:
         """Return the events without those that were forgotten."""
-        return tombstones.offered(self._all, events)
+        return writing.offered(self._all, events)
 
     def provenance(self, project: str) -> passages.PassageLookup:
         """Return a lookup of who first said a text in the sessions of ``project``."""
@@ -375,7 +381,7 @@ class Timeline:
         """
         now = datetime.fromtimestamp(self._clock(), UTC)
         query = replace(query, text=search.corrected(self._all, query.text))
-        most = event_embeddings.NEAREST_OF_SOME if query.narrow else event_embeddings.NEAREST
+        most = conversations.NEAREST_OF_SOME if query.narrow else conversations.NEAREST
         meant = near.best(most) if (near := self._near(query.text, meaning)) else {}
         if not (found := search.find(self._all, query, now, meant)):
             return ()
@@ -464,17 +470,17 @@ class Timeline:
                 return self._events([row[0]]).get(row[0])
         return None
 
-    def _near(self, text: str, meaning: Meaning | None) -> event_embeddings.Nearness | None:
+    def _near(self, text: str, meaning: Meaning | None) -> conversations.Nearness | None:
         """Return how close bundles are to ``text``. Cached, since cards and events are searched for the same text."""
         if meaning is None:
             return None
-        self._vectors = vectors = event_embeddings.read(self._all, self._vectors)
+        self._vectors = vectors = conversations.read(self._all, self._vectors)
         if vectors is None:
             return None
         asked = text, meaning.space, vectors.state
         known, near = self._nearness
         if known != asked:
-            near = event_embeddings.near(vectors, meaning, text)
+            near = conversations.near(vectors, meaning, text)
             self._nearness = asked, near
         return near
 
@@ -483,19 +489,17 @@ class Timeline:
         query = SELECT_EVENT_FIRST.replace(" FROM ", ", e.seq FROM ", 1) + f" WHERE e.seq IN ({marks})"
         return {row[-1]: event_of(row) for row in self._all(query, numbers)}
 
-    def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = event_embeddings.PER_DAY) -> int:
+    def embed_bundles(self, meaning: Meaning, limit: int = 16, *, per_day: int = conversations.PER_DAY) -> int:
         """Embed some of the bundles that wait for a vector. Return how many were handled, 0 if there is nothing to do now."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._write_lock, _transaction(self._writer) as database:
-            event_embeddings.enter(database, meaning.space)
-        texts = {
-            event: event_embeddings.text_of(self._all, event) for event in event_embeddings.ripe(self._all, now, limit, per_day)
-        }
+            conversations.enter(database, meaning.space)
+        texts = {event: conversations.text_of(self._all, event) for event in conversations.ripe(self._all, now, limit, per_day)}
         if not texts:
             return 0
         vectors = meaning.of_texts(list(texts.values()))
         with self._write_lock, _transaction(self._writer) as database:
-            return event_embeddings.keep(database, texts, vectors, now)
+            return conversations.keep(database, texts, vectors, now)
 
     def make_cards(self, limit: int = 40) -> int:
         """Make cards as `cards.make` does, and refresh the bars of projects that grew."""
@@ -542,20 +546,20 @@ class Timeline:
 
     def tallies(self) -> list[EventTally]:
         """See `counting.tallies`."""
-        return counting.tallies(self._all)
+        return tallies_by_agent(self._all)
 
     def counts(self) -> list[SourceCount]:
         """See `counting.counts`."""
-        return counting.counts(self._all)
+        return counts_by_agent(self._all)
 
     def problems(self, limit: int = 100, *, file: str = "") -> list[CountedProblem]:
         """See `counting.problems`."""
-        return counting.problems(self._all, limit, file)
+        return problems_by_agent(self._all, limit, file)
 
     def damage(self) -> list[str]:
         """Return SQLite's integrity errors, or how the forgotten events here and in their file disagree; empty if all is well."""
         found = [line for (line,) in self._all("PRAGMA integrity_check(20)") if line != "ok"]
-        return found or tombstones.out_of_step(self._all, self._gone)
+        return found or writing.out_of_step(self._all, self._gone)
 
     def _all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with self._read_lock:

@@ -1,4 +1,4 @@
-"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget; and recent_notes for listings."""
+"""Tools: search_notes, get_note, timeline, resume_brief, remember, forget, recent_notes for listings; and all tools together."""
 
 import json
 import time
@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.record import Fact
+from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
 from kite_memory.recall.search import name
-from kite_memory.tools import argument_parsing, local_context, note_view
-from kite_memory.tools.access import Asker
+from kite_memory.tools import argument_parsing, conversations, local_context, local_state, note_view, resuming
 from kite_memory.tools.arguments import (
     A_SESSION,
     AFTER,
@@ -39,12 +37,12 @@ from kite_memory.tools.arguments import (
     TRANSCRIPT,
     Arguments,
 )
-from kite_memory.tools.bridge import Json, Tool
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
 from kite_memory.tools.conversations import QualityGate
+from kite_memory.tools.declarations import Json, Tool
 from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
-from kite_memory.tools.store import FoundNote, NoteQuery, Store
+from kite_memory.tools.store import Asker, FoundNote, NoteQuery, Store
 
 _BODY = 16_000
 _BODY_TOKENS = 6_000
@@ -195,7 +193,7 @@ def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
 def _page(transcript: str, offset: int) -> Json:
     """Return the part of the transcript from ``offset`` that fits in one answer, and in ``next`` where to continue."""
     part = transcript[offset : offset + _PAGE]
-    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.rendering` escapes less
+    while (sent := len(json.dumps(part)) + 5 * part.count("<")) > _PAGE:  # an upper bound: `mcp_server.server` escapes less
         part = part[: len(part) * _PAGE // sent]
     end = offset + len(part)
     return {"transcript": part, "next": end if end < len(transcript) else None, "transcript_length": len(transcript)}
@@ -420,3 +418,22 @@ def _event(event: Mapping[str, Any]) -> Json:
     long = {name: quoted(str(event[name])[:_EVENT_TEXT]) for name in ("text", "command", "path") if event.get(name)}
     fields = {name: event[name] for name in _EVENT_FIELDS if event.get(name) not in ("", None)}
     return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in fields.items()} | long
+
+
+class SavingChecks(conversations.QualityGate, Protocol):
+    """Interface for checking what agents save and for distilling a transcript; see `distill.saving`."""
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
+
+
+def tools_of(
+    store: Store, near: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
+) -> dict[str, Tool]:
+    """Return all tools. ``age`` parses an age or a date as people write it."""
+    return {
+        **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
+        **resuming.memory_tools(store, near, clock=clock),
+        **local_state.tools(store, near, clock=clock),
+        **resuming.tools(store, near, clock=clock),
+        **tools(store, near, gate=saving, age=age, clock=clock),
+    }

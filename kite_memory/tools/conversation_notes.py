@@ -1,7 +1,6 @@
-"""Conversion of a saved conversation into a journal note with all of it, and a note for each decision, finding and open question.
+"""A saved conversation: its transcript parsed into turns, a journal note with all of it, and a note for each finding.
 
-The functions are pure and serve every store. The ids of notes follow from the conversation's owner and uuid and from their subject,
-so that saving again names the same notes, whatever the order of topics.
+The functions are pure and serve every store.
 """
 
 import re
@@ -10,14 +9,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import EvidenceReference, Session, evidence_reference
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import TURNED_DOWN, Chunk, Decision, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
+from kite_memory.model.event import Event, EventType, EvidenceReference, Role, Session, Where, evidence_reference
+from kite_memory.model.note import (
+    TURNED_DOWN,
+    Chunk,
+    Decision,
+    Insight,
+    Note,
+    NoteKind,
+    NoteStatus,
+    OpenQuestion,
+    Preference,
+    Record,
+    RecordItem,
+    Scope,
+    Topic,
+)
 from kite_memory.tools.store import SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
+from kite_memory.vault.links import tame, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.taming import tame, tame_line, tame_name
 from kite_memory.vault.wording import note_id, note_stem, shortened, text_block, title_key
 
 RECORD = "record"
@@ -265,3 +277,79 @@ def _joined(old: Topic | None, new: Topic, replaced: set[tuple[str, str]]) -> To
         categories=new.categories or old.categories,
         entities=tuple(dict.fromkeys((*new.entities, *old.entities))),
     )
+
+
+_SPEAKERS: dict[str, Role] = {
+    "user": "user", "human": "user", "me": "user", "you": "user", "person": "user",
+    "assistant": "assistant", "ai": "assistant", "agent": "assistant", "model": "assistant", "claude": "assistant",
+    "codex": "assistant", "gemini": "assistant", "chatgpt": "assistant", "gpt": "assistant", "cline": "assistant",
+    "roo": "assistant", "copilot": "assistant", "cursor": "assistant", "antigravity": "assistant",
+    "tool": "tool", "system": "system",
+}  # fmt: skip
+_SPEAKER = re.compile(
+    rf"^[ \t]{{0,3}}(?:#{{1,4}} ?|[*_]{{2}}|\[|> ?)?({'|'.join(_SPEAKERS)})(?: code| cli)?(?:\]|[*_]{{2}})?[ \t]?:(?:[*_]{{2}})?"
+    rf"|^[ \t]{{0,3}}#{{1,4}} ?({'|'.join(_SPEAKERS)})(?: code| cli)?[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TURNS = 9_000
+_TURN = 60_000
+_TYPES = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAGE}
+
+
+def turns(text: str) -> list[tuple[Role, str]]:
+    """Return the turns. Text before the first name, or without any names, is attributed to an assistant."""
+    found: list[tuple[Role, str]] = []
+    role: Role = "assistant"
+    start = 0
+    for named in _SPEAKER.finditer(text):
+        found.append((role, text[start : named.start()].strip()))
+        role, start = _SPEAKERS[(named[1] or named[2]).lower()], named.end()
+        if len(found) == _TURNS:
+            break
+    found.append((role, text[start:].strip()))
+    return [(role, said) for role, said in found if said]
+
+
+def as_text(messages: Sequence[object]) -> str | None:
+    """Return a list of ``{role, content}`` as text that `turns` parses; ``None`` for anything else."""
+    turns: list[str] = []
+    for message in messages:
+        match message:
+            case {"role": str(role), "content": content} | {"role": str(role), "text": content}:
+                speaker = role.capitalize() if role.lower() in _SPEAKERS else "Assistant"
+                turns.append(f"{speaker}: " + "\n".join(_said(content)))
+            case _:
+                return None
+    return "\n\n".join(turns)
+
+
+def _said(content: object) -> Iterator[str]:
+    match content:
+        case str():
+            yield content
+        case {"text": str(text)}:
+            yield text
+        case list():
+            for part in content:
+                if not isinstance(part, list):
+                    yield from _said(part)
+
+
+def chunk_of(uuid: str, source: str, project: str, transcript: str, at: datetime) -> Chunk:
+    """Return the chunk for an extractor. All turns get the same time, since their times are unknown."""
+    session = Session(id=uuid, provider=source, started=at, project=project)
+    events = tuple(
+        Event(
+            id=f"{TURN}{number:04d}",
+            session=uuid,
+            provider=source,
+            ordinal=number,
+            at=at,
+            role=role,
+            type=_TYPES.get(role, EventType.TOOL_RESULT),
+            text=said[:_TURN],
+            where=Where(file="", start=number, end=number),
+        )
+        for number, (role, said) in enumerate(turns(transcript))
+    )
+    return Chunk(id=uuid, session=session, events=events)

@@ -10,22 +10,18 @@ from typing import Protocol
 from uuid import UUID, uuid4
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event, EventType, Where
-from kite_memory.model.note import Scope
-from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Chunk, Fact, Origin, Record, RecordItem, Topic
+from kite_memory.model.event import Event, EventType, Provenance, Where
+from kite_memory.model.note import Chunk, Fact, Origin, Record, RecordItem, Scope, Topic
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.tools import argument_parsing, local_context
-from kite_memory.tools.access import Asker
 from kite_memory.tools.arguments import CONTEXT_TOKENS, PROJECT, QUERY, RECORD_LIMIT, Arguments
-from kite_memory.tools.bridge import Json, Tool
-from kite_memory.tools.conversation_notes import RECORD, name_of
+from kite_memory.tools.conversation_notes import RECORD, chunk_of, name_of
+from kite_memory.tools.declarations import Json, Tool
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_view import fitted, pieces
 from kite_memory.tools.record_reading import ParsedRecord, read_record, source_named
-from kite_memory.tools.store import FoundNote, MemoryPlace, NoteQuery, SavedConversation, Store
-from kite_memory.tools.transcripts import chunk_of
+from kite_memory.tools.store import Asker, FoundNote, MemoryPlace, NoteQuery, SavedConversation, Store
 from kite_memory.vault.wording import shortened
 
 _OPENING = 600

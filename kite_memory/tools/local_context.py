@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kite_memory.errors import UsageError
-from kite_memory.model.event import Event, EvidenceReference
+from kite_memory.model.event import Event, EvidenceReference, Provenance
 from kite_memory.model.note import Scope
-from kite_memory.model.provenance import Provenance
 from kite_memory.tools import argument_parsing
-from kite_memory.tools.access import Asker, Grant
 from kite_memory.tools.arguments import PROJECT, SESSION, Arguments
-from kite_memory.tools.store import MemoryPlace, State
+from kite_memory.tools.store import Asker, Grant, MemoryPlace, State
 
 Json = dict[str, Any]
 

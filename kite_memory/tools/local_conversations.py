@@ -20,13 +20,28 @@ import orjson
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, StateNotWritten
 from kite_memory.model.event import Event, EventType, EvidenceReference, Where
-from kite_memory.model.note import Note, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Supersede
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import (
+    Action,
+    Amend,
+    Create,
+    Decision,
+    Fact,
+    Insight,
+    Note,
+    NoteStatus,
+    OpenQuestion,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Scope,
+    Supersede,
+    Topic,
+)
 from kite_memory.system.private_files import make_private_folder, replace_file
-from kite_memory.tools.access import OWNER, Grant
 from kite_memory.tools.conversation_notes import (
     RECORD,
+    chunk_of,
     drafts_of,
     item_id,
     journal_body,
@@ -39,8 +54,7 @@ from kite_memory.tools.conversation_notes import (
     uuids_of,
     without,
 )
-from kite_memory.tools.store import Saved, SavedConversation
-from kite_memory.tools.transcripts import chunk_of
+from kite_memory.tools.store import OWNER, Grant, Saved, SavedConversation
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.planning import addition

@@ -22,10 +22,9 @@ from kite_memory.model.note import Scope
 from kite_memory.redaction.cutting import beginning
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder
-from kite_memory.timeline.open_todos import left
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.summaries import left
 from kite_memory.tools import argument_parsing, local_context
-from kite_memory.tools.access import Asker
 from kite_memory.tools.arguments import (
     AI,
     CONTEXT_SUMMARY,
@@ -39,9 +38,9 @@ from kite_memory.tools.arguments import (
     WORKING_NOTES,
     Arguments,
 )
-from kite_memory.tools.bridge import Json, Tool
+from kite_memory.tools.declarations import Json, Tool
 from kite_memory.tools.local_context import LocalContext, within
-from kite_memory.tools.store import JsonValue, State, Store, Todo
+from kite_memory.tools.store import Asker, JsonValue, State, Store, Todo
 
 _FIELDS = (TODOS, WORKING_NOTES, CONTEXT_SUMMARY)
 _LONGEST_TODO = 500

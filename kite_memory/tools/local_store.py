@@ -10,29 +10,30 @@ from typing import Protocol
 
 from kite_memory.errors import KiteError, NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.record import Origin
+from kite_memory.model.note import Note, NoteKind, Origin, Scope
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query, name
-from kite_memory.text.unicode import mended
-from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.text.quoting import mended
+from kite_memory.tools.argument_parsing import body_of, fits, is_pattern, literal_prefix, value_of
 from kite_memory.tools.local_state import LocalState, Reads
 from kite_memory.tools.store import (
     MOST_TITLED,
+    OWNER,
     Conflict,
     FoundNote,
+    Grant,
     JsonValue,
     Memory,
     MemoryPlace,
     MemoryQuery,
     MemoryVersion,
+    NotAllowed,
     NoteQuery,
     Saved,
     SavedConversation,
     State,
 )
-from kite_memory.tools.values import beginning, body_of, fits, is_pattern, value_of
 from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Keyed
@@ -211,7 +212,7 @@ class LocalStore:
     def _wanted(self, grant: Grant, wanted: MemoryQuery) -> Iterator[Keyed]:
         """Yield candidates by their index entries alone: by key, nearest scope first; with ``newest``, newest first."""
         if wanted.newest:
-            keys = self._vault.keys.newest(beginning(wanted.pattern), project=wanted.project, session=wanted.session)
+            keys = self._vault.keys.newest(literal_prefix(wanted.pattern), project=wanted.project, session=wanted.session)
             yield from (
                 keyed for keyed in keys if fits(wanted.pattern, keyed.key) and self._may_be(keyed, grant, wanted) is not None
             )
@@ -221,7 +222,7 @@ class LocalStore:
             return
         together: list[Keyed | None] = []
         key = ""
-        for keyed in self._vault.keys.listed(beginning(wanted.pattern)):
+        for keyed in self._vault.keys.listed(literal_prefix(wanted.pattern)):
             if keyed.key != key:
                 yield from self._nearest(together)
                 together, key = [], keyed.key

@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Decision, Insight, OpenQuestion, Topic
+from kite_memory.model.note import Decision, Insight, Note, NoteKind, OpenQuestion, Topic
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.prose import prose
 from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted, shortened
 from kite_memory.recall.search import name, snippet
-from kite_memory.tools.access import Grant
-from kite_memory.tools.bridge import Json
 from kite_memory.tools.conversation_notes import turned_down, uuid_of
-from kite_memory.tools.store import FoundNote, SavedConversation, Store
+from kite_memory.tools.declarations import Json
+from kite_memory.tools.store import FoundNote, Grant, SavedConversation, Store
 from kite_memory.vault import links
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import entity_key

@@ -10,14 +10,13 @@ from typing import Any
 from uuid import UUID
 
 from kite_memory.errors import UsageError
-from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.redaction.cutting import beginning
 from kite_memory.tools.argument_parsing import clean
 from kite_memory.tools.arguments import MOST_TOPICS, OF_A_RECORD, OF_A_TOPIC
-from kite_memory.tools.conversation_notes import RECORD, name_of
+from kite_memory.tools.conversation_notes import RECORD, as_text, name_of
 from kite_memory.tools.local_conversations import MOST_TRANSCRIPT
-from kite_memory.tools.transcripts import as_text
 from kite_memory.vault.wording import one_line, shortened
 
 Json = dict[str, Any]

@@ -8,22 +8,25 @@ from typing import assert_never
 
 from kite_memory.errors import UsageError
 from kite_memory.model.event import evidence_reference
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import (
+from kite_memory.model.note import (
     Change,
     Chunk,
     Decision,
     Fact,
     Insight,
+    Note,
+    NoteKind,
+    NoteStatus,
     OpenQuestion,
     Origin,
     Preference,
     Record,
     RecordItem,
     Rejected,
+    Scope,
 )
+from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
 
 PERSON = "person:"

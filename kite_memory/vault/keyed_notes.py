@@ -9,14 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import Origin
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.vault.files import Files
 from kite_memory.vault.ledger import Keyed, KnownFile, Ledger, Wording, place_digest
-from kite_memory.vault.notefile import FOLDERS, body_of
-from kite_memory.vault.properties import moment, with_properties
-from kite_memory.vault.reading import NoteReader
-from kite_memory.vault.scanning import Scanner
+from kite_memory.vault.notefile import FOLDERS, body_of, moment, with_properties
+from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
 from kite_memory.vault.writing import LeftAlone, Skipped, Writer
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from kite_memory.errors import VaultMissing
+from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
-from kite_memory.model.read_result import Problem
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key, words
 

@@ -14,15 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Skip, Supersede, Surroundings
-from kite_memory.model.record import Change
+from kite_memory.model.note import Action, Amend, Change, Create, Note, NoteKind, NoteStatus, Scope, Skip, Supersede, Surroundings
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
+from kite_memory.vault.graph import deserves_a_page
 from kite_memory.vault.lifecycle import Relation, Rulings
+from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.pages.entities import deserves_a_page
-from kite_memory.vault.taming import titled
 from kite_memory.vault.wording import body_key, entity_key, note_id, page_stem, stem_key, text_block, title_key, unique, words
 
 PEOPLE = "people"

@@ -1,22 +1,283 @@
-"""Detect what people changed in the vault, and refuse to write to a vault that is missing or incomplete."""
+"""Read the vault's notes, detect what people changed in them, and refuse to write to a vault that is missing or incomplete.
+
+What has changed is decided from what is known, what is listed and what was read.
+"""
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from kite_memory.errors import VaultMissing, VaultReadOnly
-from kite_memory.model.note import Note
-from kite_memory.system.locks import WriterLock
-from kite_memory.vault.comparison import Comparison, judge, missing_some, to_read
-from kite_memory.vault.files import Files, Stamp, no_vault
-from kite_memory.vault.ledger import KnownFile, Ledger, link_key
+from kite_memory.errors import NoteNotFound, VaultMissing, VaultReadOnly
+from kite_memory.model.event import Problem
+from kite_memory.model.note import Entry, Note
+from kite_memory.system.private_files import WriterLock
+from kite_memory.vault.files import CannotRead, Content, Files, Stamp, no_vault
+from kite_memory.vault.folders import OutsideVault
+from kite_memory.vault.ledger import KnownFile, Ledger, OpenedFile, link_key
+from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.listing import COPY_REASON, Listing, is_copy_of, listing, may_be_of, trashed_notes
-from kite_memory.vault.notefile import UnreadableNote
-from kite_memory.vault.reading import NoteReader
+from kite_memory.vault.notefile import UnreadableNote, parse
 from kite_memory.vault.writing import Writer
+
+_FEW = 10
+_SHARE = 0.3
+_A_HANDFUL = 3
+_ENOUGH_TO_LOOK = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Changes in the vault. Paths are present ones; ``renamed`` holds old and new.
+
+    ``returned`` are notes that their owner had deleted and put back. ``frozen`` is why so much is missing that nothing was
+    concluded from it; the rest is then empty. ``rescued`` is text not written by us that an interrupted write had left, now in the
+    trash.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    deleted: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    rescued: tuple[str, ...] = ()
+    frozen: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A comparison, and what the ledger should record of it."""
+
+    comparison: Comparison
+    forgotten: tuple[str, ...]
+    seen: tuple[OpenedFile, ...]
+    originals: tuple[str, ...]
+    buried: tuple[KnownFile, ...]
+    lifted: tuple[str, ...]
+
+
+def to_read(known: Sequence[KnownFile], found: Listing) -> list[Entry]:
+    """Return the files that differ from what is known of them."""
+    stamps = {one.path: (one.size, one.mtime_ns) for one in known}
+    return [entry for entry in found.entries if stamps.get(entry.path) != (entry.size, entry.mtime_ns)]
+
+
+def missing_too_many(known: Sequence[KnownFile], gone: int, found: Listing) -> str:
+    """Return why this looks like an unmounted disk rather than like deleted notes; empty if it does not."""
+    total = sum(not one.twin for one in known)
+    if gone and gone == total and (found.bare or not found.marked or total > _A_HANDFUL):
+        return f"none of the {total} known notes is there" if total > 1 else "the only known note is not there, nor anything else"
+    if gone > max(_FEW, _SHARE * total):
+        return f"{gone} of the {total} known notes are gone at once"
+    return ""
+
+
+def missing_some(sample: int, gone: int) -> bool:
+    """Return whether `missing_too_many` may hold, judged by a sample of the known notes."""
+    return gone > max(_A_HANDFUL, _ENOUGH_TO_LOOK * sample) or (gone == sample and sample > 0)
+
+
+def judge(
+    known: Sequence[KnownFile],
+    found: Listing,
+    read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
+    *,
+    buried_ids: Container[str],
+    accept: bool = False,
+) -> Judgement:
+    """Compare by ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
+
+    A file that lost its id, or cannot be read any more, keeps the id it had. With ``accept``, any number of notes may be missing.
+    """
+    before = {one.path: one for one in known}
+    listed = {entry.path: entry for entry in found.entries if entry.path in before or entry.path in read}
+    ids, twins = _identities(before, listed, read, found)
+    holders = {id: path for path, id in ids.items() if id and path not in twins}
+
+    absent = [one for one in known if one.path not in listed and not found.hides(one.path)]
+    renamed: list[tuple[str, str]] = []
+    gone: list[KnownFile] = []
+    nameless = {  # files without an id are followed by size and time, which a rename keeps
+        (entry.size, entry.mtime_ns): path
+        for path, entry in listed.items()
+        if path not in before and (not ids[path] or path in twins)
+    }
+    for one in absent:
+        new = holders.get(one.id) if one.id and not one.twin else nameless.pop((one.size, one.mtime_ns), None)
+        if new is not None:
+            renamed.append((one.path, new))
+        else:
+            gone.append(one)
+
+    frozen = "" if accept else missing_too_many(known, sum(not one.twin for one in gone), found)
+    if frozen:
+        return Judgement(comparison=Comparison(frozen=frozen), forgotten=(), seen=(), originals=(), buried=(), lifted=())
+
+    moved_to = {new for _, new in renamed}
+    seen = tuple(
+        OpenedFile(path=path, stamp=stamp, note=note, id=ids[path], twin=path in twins, known=before.get(path))
+        for path, (note, stamp) in read.items()
+        if path in listed
+    )
+    originals = tuple(path for path in listed if path not in read and before[path].twin and path not in twins)
+    buried = tuple(one for one in gone if one.id and not one.twin)
+    changed_ids = tuple(one for one in known if one.id and not one.twin and one.path in listed and one.id not in holders)
+    lifted = tuple(id for id in holders if id in buried_ids)
+    comparison = Comparison(
+        added=tuple(path for path in read if path in listed and path not in before and path not in moved_to),
+        changed=tuple(path for path in read if path in listed and path in before),
+        renamed=tuple(renamed),
+        deleted=tuple(one.path for one in gone),
+        returned=tuple(holders[id] for id in lifted),
+        problems=(
+            *found.problems,
+            *(Problem(file=path, position=0, reason="same id as another note") for path in sorted(twins)),
+            *(Problem(file=one.path, position=0, reason=one.note.reason) for one in seen if isinstance(one.note, UnreadableNote)),
+            *(
+                Problem(file=path, position=0, reason=before[path].problem)
+                for path in listed
+                if path not in read and before[path].problem
+            ),
+        ),
+    )
+    return Judgement(
+        comparison=comparison,
+        forgotten=(*(one.path for one in absent), *(one.path for one in seen)),
+        seen=seen,
+        originals=originals,
+        buried=(*buried, *changed_ids),
+        lifted=lifted,
+    )
+
+
+def _identities(
+    before: Mapping[str, KnownFile],
+    listed: Mapping[str, Entry],
+    read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
+    found: Listing,
+) -> tuple[dict[str, str], set[str]]:
+    """Return the id of each listed file, and which of them are copies of another."""
+    ids: dict[str, str] = {}
+    firm: dict[str, list[str]] = {}
+    kept: dict[str, str] = {}
+    for path in listed:
+        known = before.get(path)
+        note = read[path][0] if path in read else None
+        ids[path] = note.id if isinstance(note, Note) else known.id if known and note is None else ""
+        if ids[path]:
+            firm.setdefault(ids[path], []).append(path)
+        elif known and known.id and not known.twin:
+            kept[path] = known.id
+    for path, id in kept.items():
+        if id not in firm:
+            ids[path] = id
+            firm[id] = [path]
+    home = {one.id: one.path for one in before.values() if one.id and not one.twin}
+    twins: set[str] = set()
+    for id, paths in firm.items():
+        if len(paths) == 1 and home.get(id) in (None, paths[0]):
+            continue
+        old = home.get(id, "")
+        if old in paths:
+            original = old
+        elif old and found.hides(old):
+            original = ""
+        else:
+            original = min(paths, key=lambda path: (listed[path].mtime_ns, len(path), path))
+        twins.update(path for path in paths if path != original)
+    return ids, twins
+
+
+class NoteReader:
+    """Reads notes with the ids that the ledger has for them, and records which could not be read."""
+
+    def __init__(self, files: Files, notes: NoteRows) -> None:
+        self._files = files
+        self._notes = notes
+        self._unread: dict[str, str] = {}
+
+    def why_unread(self, path: str) -> str:
+        """Return why a file could not be read; empty where it could be read, or was not tried."""
+        return self._unread.get(path, "")
+
+    def forget(self, path: str) -> None:
+        """Drop what is recorded of a file that is gone or no note: that it could not be read is no problem."""
+        self._unread.pop(path, None)
+
+    def raw(self, path: str) -> bytes | None:
+        """Return a file of the vault as it is; ``None`` where it is gone or is not read."""
+        try:
+            return self._files.read(path).data
+        except (OSError, CannotRead, OutsideVault):
+            return None
+
+    def read(self, path: str) -> Note | None:
+        """Return a note; ``None`` for what is no note, or cannot be read: then `problems` has the reason."""
+        read = self.read_as_known(path)
+        return read[0] if read is not None else None
+
+    def read_as_known(self, path: str) -> tuple[Note, Stamp] | None:
+        """Read a note with the id that the ledger has for it."""
+        read = self.open(path)
+        if read is None:
+            return None
+        note, stamp = read
+        if isinstance(note, UnreadableNote):
+            return None
+        known = self._notes.at(path)
+        if known is not None and known.twin and note.id == known.id:
+            note = replace(note, id="")
+        elif not note.id and known is not None and not known.twin:
+            note = replace(note, id=known.id)
+        if note.anchors and (since := self._notes.drift(path)) is not None:
+            note = replace(note, drifted=since)
+        return note, stamp
+
+    def read_again(self, known: KnownFile) -> Note | None:
+        """Read a note just returned by the ledger, which is no copy. From memory where its file has not changed."""
+        read = self.open(known.path, self._files.read_again)
+        if read is None or isinstance(read[0], UnreadableNote):
+            return None
+        return read[0] if read[0].id else replace(read[0], id=known.id)
+
+    def text(self, path: str) -> str:
+        try:
+            return self._files.read(path).data.decode()
+        except (OSError, CannotRead, UnicodeDecodeError) as error:
+            raise NoteNotFound(f"{path} cannot be read", hint="it has just been moved or changed") from error
+
+    def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | UnreadableNote, Stamp] | None:
+        """Read and parse a file; ``None`` where none exists.
+
+        A file that cannot be opened gets a stamp that will not match the next time.
+        """
+        try:
+            content = (reading or self._files.read)(path)
+        except (FileNotFoundError, NotADirectoryError, OutsideVault):
+            self._unread.pop(path, None)
+            return None
+        except CannotRead as error:
+            self._unread[path] = str(error)
+            return UnreadableNote(path=path, reason=str(error)), Stamp(size=-1, mtime_ns=-1)
+        at = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
+        try:
+            note = parse(content.data.decode(), path, created=at, updated=at)
+        except UnicodeDecodeError:
+            note = UnreadableNote(path=path, reason="not UTF-8")
+        if isinstance(note, UnreadableNote):
+            self._unread[path] = note.reason
+        else:
+            self._unread.pop(path, None)
+        return note, content.stamp
+
+    def problems(self) -> list[Problem]:
+        """Return what could not be read or was left alone, as of the last comparison and the reads since."""
+        found = {(problem.file, problem.reason) for problem in self._notes.problems()} | set(self._unread.copy().items())
+        return [Problem(file=path, position=0, reason=reason) for path, reason in sorted(found)]
+
 
 _SAMPLE = 50
 

@@ -10,31 +10,40 @@ from types import TracebackType
 from typing import assert_never
 
 from kite_memory.errors import KiteError, NoteNotFound
-from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Contest, Create, Ruling, Skip, Supersede, Surround, Surroundings
-from kite_memory.model.read_result import Problem
-from kite_memory.model.record import Origin
-from kite_memory.system.locks import WriterLock
-from kite_memory.vault import finding, lifecycle, links, planning
-from kite_memory.vault.comparison import Comparison
+from kite_memory.model.event import Problem
+from kite_memory.model.note import (
+    Action,
+    Amend,
+    Contest,
+    Create,
+    Entry,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Origin,
+    Ruling,
+    Scope,
+    Skip,
+    Supersede,
+    Surround,
+    Surroundings,
+)
+from kite_memory.system.private_files import WriterLock
+from kite_memory.vault import lifecycle, links, planning
 from kite_memory.vault.drafting import Draft, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.keyed_notes import KeyedNotes
-from kite_memory.vault.known import KnownNotes
-from kite_memory.vault.layout import init_vault
+from kite_memory.vault.known import KnownNotes, around_each, around_written, as_text, find_note, gather, inside, is_handle, restated
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.listing import (
     COPY_REASON,
     listing,
 )
-from kite_memory.vault.made_pages import MadePages
+from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.plan_context import around_each, around_written, gather, restated
-from kite_memory.vault.reading import NoteReader
-from kite_memory.vault.scanning import Scanner
-from kite_memory.vault.shared_files import SharedFiles
+from kite_memory.vault.scanning import Comparison, NoteReader, Scanner
 from kite_memory.vault.wording import body_key
 from kite_memory.vault.writing import Amended, LeftAlone, Outcome, Skipped, Writer
 
@@ -181,18 +190,18 @@ class Vault:
 
         Raises `VaultMissing` rather than report that it is gone.
         """
-        name = finding.as_text(name)
+        name = as_text(name)
         known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self._read_where_it_is(known.path) if known is not None else None
 
     def ending(self, ends: str) -> Note | None:
         """Return the only note whose id ends with ``ends``, as lines that point at notes name it."""
-        known = self._ledger.notes.ending_with(finding.as_text(ends).upper()) if finding.is_handle(ends) else []
+        known = self._ledger.notes.ending_with(as_text(ends).upper()) if is_handle(ends) else []
         return self._read_where_it_is(known[0].path) if len(known) == 1 else None
 
     def titled(self, title: str) -> Iterator[Note]:
         """Yield the notes of this title, or of one that differs only in case and punctuation."""
-        for known in self._ledger.notes.by_title(finding.as_text(title)):
+        for known in self._ledger.notes.by_title(as_text(title)):
             if (note := self._read_where_it_is(known.path)) is not None:
                 yield note
 
@@ -209,14 +218,14 @@ class Vault:
         return note
 
     def _find(self, name: str) -> KnownFile:
-        name = finding.as_text(name)
+        name = as_text(name)
         try:
-            known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
+            known = self._ledger.notes.at(inside(self.root, name)) or find_note(self._ledger.notes, name)
         except NoteNotFound:
             known = None
         if known is None or not self._files.exists(known.path):  # the ledger is out of date
             self.compare()
-            known = self._ledger.notes.at(finding.inside(self.root, name)) or finding.find(self._ledger.notes, name)
+            known = self._ledger.notes.at(inside(self.root, name)) or find_note(self._ledger.notes, name)
         return known
 
     def plan(

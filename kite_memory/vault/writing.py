@@ -14,16 +14,14 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteStatus
-from kite_memory.model.plan import Amend, Supersede
+from kite_memory.model.note import Amend, Note, NoteStatus, Supersede
 from kite_memory.vault import links
 from kite_memory.vault.files import MAX_NOTE_BYTES, CannotRead, Content, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
-from kite_memory.vault.notefile import UnreadableNote, body_of, parse, render, with_addition
-from kite_memory.vault.properties import Raw, moment, with_properties
+from kite_memory.vault.notefile import Raw, UnreadableNote, body_of, moment, parse, render, with_addition, with_properties
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
 _ATTEMPTS = 3

@@ -18,16 +18,16 @@ from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
 from kite_memory.app.operations import Operations
-from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
-from kite_memory.daemon.lock import DaemonLock
+from kite_memory.daemon.protocol import DaemonLock
 from kite_memory.errors import UsageError, VaultMissing, VaultReadOnly
 from kite_memory.log_lines import BACKUPS, LARGEST, dated
-from kite_memory.recall.embedders.embedder import Embedder
+from kite_memory.recall.embedder import Embedder
 from kite_memory.redaction import redact
-from kite_memory.system.checksums import broken
 from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.system.sqlite import broken
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 from kite_memory.wiring.services import open_services, report_error
 

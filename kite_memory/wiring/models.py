@@ -1,42 +1,124 @@
-"""Construction of everything that uses a model, or replaces one: extractor, judge, answerer, embedder."""
+"""Construction of everything that uses a model, or replaces one: extractor, judge, answerer, embedder.
+
+What is sent to a service is redacted once more, just before it leaves.
+"""
 
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory import assets
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Keyless, Prices
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.chunking import FREE, PAID, ChunkPolicy
-from kite_memory.distill.extractor import Extractor, Outcome, Usage
+from kite_memory.distill.batch_ledger import Budget, Purpose
+from kite_memory.distill.condense import FREE, PAID, ChunkPolicy
+from kite_memory.distill.extractor import (
+    Ending,
+    Extractor,
+    Failure,
+    Inquiry,
+    Keyless,
+    ListedBatch,
+    Outcome,
+    Prices,
+    RedactedInquiry,
+    SendingBackend,
+    SendingBatches,
+    Usage,
+    load_prompt,
+)
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
-from kite_memory.distill.spending import Budget, Purpose
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import ConfigInvalid
 from kite_memory.extensions import installed
 from kite_memory.keys import Keys
 from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
-from kite_memory.model.record import Chunk
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
-from kite_memory.recall.embedders.multilingual import MultilingualEmbedder
-from kite_memory.team.recall import TeamRecall
-from kite_memory.team.search import Team
+from kite_memory.model.note import Chunk
+from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
+from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
+from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
+from kite_memory.redaction import drop_private, redact
+from kite_memory.team.search import Team, TeamRecall
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
-    from kite_memory.distill.answering import Answerer
-    from kite_memory.distill.backends.backend import Backend, Batches
+    from kite_memory.distill.answering import Answerer, Polisher
+    from kite_memory.distill.extractor import Backend, Batches
     from kite_memory.distill.offline import OfflineExtractor
-    from kite_memory.distill.polishing import Polisher
+
+
+@dataclass(frozen=True, slots=True)
+class RedactingBackend:
+    """Language model backend that redacts secrets in what it sends."""
+
+    inner: SendingBackend
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    def estimate(self, inquiry: Inquiry) -> Usage:
+        return self.inner.estimate(inquiry)
+
+    def ask(self, inquiry: Inquiry) -> Ending:
+        return self.inner.ask(_redacted(inquiry))
+
+
+@dataclass(frozen=True, slots=True)
+class RedactingBatches:
+    """Batches of inquiries that are redacted before they are sent."""
+
+    inner: SendingBatches
+
+    def estimate(self, inquiry: Inquiry) -> Usage:
+        return self.inner.estimate(inquiry)
+
+    def submit(self, inquiries: Mapping[str, Inquiry]) -> str | Failure:
+        return self.inner.submit({name: _redacted(inquiry) for name, inquiry in inquiries.items()})
+
+    def is_over(self, batch: str) -> bool | Failure:
+        return self.inner.is_over(batch)
+
+    def endings(self, batch: str, estimates: Mapping[str, Usage]) -> Mapping[str, Ending] | Failure:
+        return self.inner.endings(batch, estimates)
+
+    def listed(self) -> Sequence[ListedBatch] | Failure:
+        return self.inner.listed()
+
+
+def _redacted(inquiry: Inquiry) -> RedactedInquiry:
+    return RedactedInquiry(
+        system=inquiry.system,
+        user=redact(inquiry.user),
+        schema=inquiry.schema,
+        max_tokens=inquiry.max_tokens,
+        seconds=inquiry.seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RedactingEmbedder:
+    """Embedder that redacts secrets and drops text marked as private before sending."""
+
+    inner: SendingEmbedder
+
+    @property
+    def space(self) -> Space:
+        return self.inner.space
+
+    def embed(self, texts: Sequence[str], purpose: EmbeddingPurpose) -> Vectors:
+        return self.inner.embed([redact(drop_private(text)) for text in texts], purpose)
 
 
 def extractor_of(config: Config, kept: Keys) -> Extractor:
@@ -51,7 +133,7 @@ def extractor_of(config: Config, kept: Keys) -> Extractor:
         return OfflineRules()
     from kite_memory.distill.model_extractor import ModelExtractor
 
-    prompt = prompts.load(prompt_folders(config))
+    prompt = load_prompt(prompt_folders(config))
     match backend.name:
         case "claude-cli":
             return ModelExtractor(backend=backend, prompt=prompt, seconds=240.0, max_tokens=8_000)
@@ -112,7 +194,7 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
 
     return ModelJudge(
         backend=backend,
-        prompt=prompts.load(prompt_folders(config), "judge"),
+        prompt=load_prompt(prompt_folders(config), "judge"),
         allowance=_allowance(config, outbox, "judge"),
     )
 
@@ -126,7 +208,7 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
 
     return Answerer(
         backend=backend,
-        prompt=prompts.load(prompt_folders(config), "ask"),
+        prompt=load_prompt(prompt_folders(config), "ask"),
         allowance=_allowance(config, outbox, "answer"),
     )
 
@@ -136,11 +218,11 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     backend = backend_of(config, kept)
     if backend is None:
         return None
-    from kite_memory.distill.polishing import Polisher
+    from kite_memory.distill.answering import Polisher
 
     return Polisher(
         backend=backend,
-        prompt=prompts.load(prompt_folders(config), "polish"),
+        prompt=load_prompt(prompt_folders(config), "polish"),
         allowance=_allowance(config, outbox, "polish"),
     )
 
@@ -178,8 +260,6 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
-        from kite_memory.outbound import RedactingEmbedder
-
         return RedactingEmbedder(installed.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
@@ -190,8 +270,7 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
         if config.embedder.name == "voyage":
             raise ConfigInvalid("the embedder `voyage` needs a package that is not installed", hint=f"`{command}`")
         return None
-    from kite_memory.outbound import RedactingEmbedder
-    from kite_memory.recall.embedders.voyage import VoyageEmbedder
+    from kite_memory.recall.voyage_embedder import VoyageEmbedder
 
     base_url = config.embedder.voyage_base_url or os.environ.get("VOYAGE_BASE_URL", "")
     return RedactingEmbedder(VoyageEmbedder(key.value, model=config.embedder.voyage_model, base_url=base_url))
@@ -199,7 +278,6 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
 
 def backend_of(config: Config, kept: Keys) -> "Backend | None":
     """Return the configured model's backend, which redacts what it sends; ``None`` without a model or a key for it."""
-    from kite_memory.outbound import RedactingBackend
 
     settings, prices = config.extractor, prices_of(config)
     match settings.name:
@@ -209,13 +287,13 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             key = kept.find("anthropic")
             if key is None:
                 return None
-            from kite_memory.distill.backends.anthropic_api import AnthropicBackend
+            from kite_memory.distill.anthropic_api import AnthropicBackend
 
             return RedactingBackend(
                 AnthropicBackend(api_key=key.value, model=settings.model, prices=prices, base_url=settings.base_url)
             )
         case "claude-cli":
-            from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
+            from kite_memory.distill.claude_cli import ClaudeCliBackend
 
             return RedactingBackend(
                 ClaudeCliBackend(folder=config.state / "extractor", prices=prices, environment=dict(os.environ))
@@ -224,7 +302,7 @@ def backend_of(config: Config, kept: Keys) -> "Backend | None":
             key, address = kept.find("openai"), _openai_address(config)
             if key is None and not _is_local(address):
                 return None
-            from kite_memory.distill.backends.openai_api import OpenAiBackend
+            from kite_memory.distill.openai_api import OpenAiBackend
 
             return RedactingBackend(
                 OpenAiBackend(api_key=key.value if key else "", model=settings.openai_model, prices=prices, base_url=address)
@@ -238,9 +316,7 @@ def batches_of(config: Config, kept: Keys) -> "Batches | None":
     key = kept.find("anthropic") if config.extractor.name in ("auto", "anthropic") else None
     if key is None:
         return None
-    from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-    from kite_memory.distill.backends.anthropic_batches import AnthropicBatches
-    from kite_memory.outbound import RedactingBatches
+    from kite_memory.distill.anthropic_api import AnthropicBackend, AnthropicBatches
 
     settings = config.extractor
     live = AnthropicBackend(api_key=key.value, model=settings.model, prices=prices_of(config), base_url=settings.base_url)
@@ -253,7 +329,7 @@ def prices_of(config: Config) -> Prices:
 
 def fixed_part(config: Config) -> int:
     """Return the number of characters that are the same in every extraction call."""
-    prompt = prompts.load(prompt_folders(config))
+    prompt = load_prompt(prompt_folders(config))
     return len(prompt.system) + len(json.dumps(prompt.schema))
 
 
@@ -262,7 +338,7 @@ def _openai_address(config: Config) -> str:
 
 
 def _is_local(address: str) -> bool:
-    from kite_memory.distill.backends.transport import is_loopback
+    from kite_memory.distill.transport import is_loopback
 
     return is_loopback(address)
 

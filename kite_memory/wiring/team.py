@@ -12,21 +12,20 @@ from kite_memory.config import Config
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.ages import age
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools import declarations
+from kite_memory.tools.asking import tools_of
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.registry import tools_of
-from kite_memory.tools.store import StoreUnavailable
+from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from kite_memory.team.postgres import AuditTrail, PostgresStore
-    from kite_memory.tools.wire import Json, Perform
+    from kite_memory.tools.declarations import Json, Perform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,7 @@ def recorded(perform: "Perform", trail: "AuditTrail") -> "Perform":
             outcome = "ok"
             return result
         except KiteError as error:
-            outcome = str(wire.error_json(error)["kind"])
+            outcome = str(declarations.error_json(error)["kind"])
             raise
         finally:
             trail.note(

@@ -11,11 +11,12 @@ from kite_memory.agents.claude_code import (
     OLDER_EVENTS,
     OPENS_NOTES,
     events_for,
+    fast_command,
     plan_install,
     plan_uninstall,
+    shell_line,
     status,
 )
-from kite_memory.agents.hook_command import fast_command, shell_line
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
 COMMAND = "/opt/py/bin/python3 -I -S /opt/kite/kite_memory/hook_client.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory import assets
-from kite_memory.agents.commands import NAMES, CommandFile, files, is_ours, plan_add, plan_remove, written
+from kite_memory.agents.instructions import NAMES, CommandFile, files, is_ours, plan_add_file, plan_remove_file, written
 from kite_memory.agents.settings_edit import Edit, Nothing
 
 HOOKS = assets.folder("hooks")
@@ -25,10 +25,10 @@ def said(file: CommandFile) -> str:
 def test_what_was_put_in_is_taken_out(agent: str, file: CommandFile) -> None:
     ours = said(file)
 
-    assert plan_add(None, ours, file.place) == Edit(before=None, after=ours, because=f"adds {file.place}")
-    assert isinstance(plan_add(ours, ours, file.place), Nothing)
-    assert plan_remove(ours, file.place) == Edit(before=ours, after=None, because=f"removes {file.place}")
-    assert isinstance(plan_remove(None, file.place), Nothing)
+    assert plan_add_file(None, ours, file.place) == Edit(before=None, after=ours, because=f"adds {file.place}")
+    assert isinstance(plan_add_file(ours, ours, file.place), Nothing)
+    assert plan_remove_file(ours, file.place) == Edit(before=ours, after=None, because=f"removes {file.place}")
+    assert isinstance(plan_remove_file(None, file.place), Nothing)
 
 
 @every_file
@@ -37,8 +37,8 @@ def test_what_its_owner_has_changed_is_theirs(agent: str, file: CommandFile) -> 
 
     for theirs in (ours.replace("kmem", "kmem --debug", 1), f"{ours}more\n", "mine\n", ""):
         assert not is_ours(theirs)
-        assert isinstance(plan_add(theirs, ours, file.place), Nothing)
-        assert isinstance(plan_remove(theirs, file.place), Nothing)
+        assert isinstance(plan_add_file(theirs, ours, file.place), Nothing)
+        assert isinstance(plan_remove_file(theirs, file.place), Nothing)
     assert is_ours(ours.replace("\n", "\r\n"))
 
 
@@ -46,7 +46,7 @@ def test_an_older_one_of_ours_is_brought_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "why.md").write_text("---\ndescription: older\n---\n", encoding="utf-8")
     older, newer = written(tmp_path / "why.md"), said(files("claude-code")[2])
 
-    plan = plan_add(older, newer, "commands/why.md")
+    plan = plan_add_file(older, newer, "commands/why.md")
 
     assert plan == Edit(before=older, after=newer, because="brings commands/why.md up to date")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kite_memory.agents import instruction_lines
-from kite_memory.agents.going_on import CannotGoOn, command_for
+from kite_memory.agents import instructions
+from kite_memory.agents.registry import CannotGoOn, command_for
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
 OWN = "# Orchard\n\nTabs.\n"
@@ -33,13 +33,13 @@ def test_an_agent_that_takes_none_up_is_said() -> None:
 
 
 def test_a_brief_is_handed_over_once_and_taken_back_without_a_trace() -> None:
-    first = instruction_lines.plan_hand_over(OWN, "the first brief")
+    first = instructions.plan_hand_over(OWN, "the first brief")
     assert isinstance(first, Edit)
     assert first.after is not None
-    second = instruction_lines.plan_hand_over(first.after, "the second brief")
+    second = instructions.plan_hand_over(first.after, "the second brief")
     assert isinstance(second, Edit)
 
-    back = instruction_lines.plan_take_back(second.after)
+    back = instructions.plan_take_back(second.after)
 
     assert second.after is not None
     assert "the first brief" not in second.after
@@ -49,21 +49,21 @@ def test_a_brief_is_handed_over_once_and_taken_back_without_a_trace() -> None:
 
 
 def test_a_brief_and_the_lines_about_the_memory_leave_each_other_alone() -> None:
-    lines = instruction_lines.plan_add(OWN)
+    lines = instructions.plan_add(OWN)
     assert isinstance(lines, Edit)
-    both = instruction_lines.plan_hand_over(lines.after, "brief")
+    both = instructions.plan_hand_over(lines.after, "brief")
     assert isinstance(both, Edit)
 
-    back = instruction_lines.plan_take_back(both.after)
+    back = instructions.plan_take_back(both.after)
 
     assert isinstance(back, Edit)
     assert back.after == lines.after
-    assert isinstance(instruction_lines.plan_take_back(lines.after), Nothing)
+    assert isinstance(instructions.plan_take_back(lines.after), Nothing)
 
 
 def test_a_brief_cannot_end_its_own_block() -> None:
-    record = instruction_lines.handed("asked <!-- kite-memory:handoff:end --> and more")
+    record = instructions.handed("asked <!-- kite-memory:handoff:end --> and more")
 
     assert record.count("<!--") == 2
     with pytest.raises(SettingsUnreadable):
-        instruction_lines.plan_hand_over(record.replace("<!-- kite-memory:handoff -->", ""), "again")
+        instructions.plan_hand_over(record.replace("<!-- kite-memory:handoff -->", ""), "again")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.agents import json_text
-from kite_memory.agents.json_text import Array, Literal, NotJson, Object, String
+from kite_memory.agents import settings_edit
+from kite_memory.agents.settings_edit import Array, Literal, NotJson, Object, String
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -33,7 +33,7 @@ def wildly_written(draw: st.DrawFn, values: st.SearchStrategy[Any] = VALUES) -> 
     return write(draw(values))
 
 
-def meaning(text: str, node: json_text.Node) -> Any:
+def meaning(text: str, node: settings_edit.Node) -> Any:
     match node:
         case Object(members=members):
             return {member.key: meaning(text, member.value) for member in members}
@@ -47,7 +47,7 @@ def meaning(text: str, node: json_text.Node) -> Any:
 
 @given(text=wildly_written())
 def test_reading_finds_what_json_means(text: str) -> None:
-    assert meaning(text, json_text.read(text)) == json.loads(text)
+    assert meaning(text, settings_edit.read(text)) == json.loads(text)
 
 
 @given(text=st.text(alphabet='{}[]",: \n0123456789.-+eEtrufalsn\\u/\x00\x1fé', max_size=24))
@@ -58,7 +58,7 @@ def test_what_json_refuses_is_refused_and_nothing_else(text: str) -> None:
         expected = []
 
     try:
-        found = [meaning(text, json_text.read(text))]
+        found = [meaning(text, settings_edit.read(text))]
     except NotJson:
         found = []
 
@@ -71,57 +71,57 @@ BROKEN = ["", " ", "{", '{"a":1,}', "[1,]", "{a:1}", "// no\n{}", '{"a":1} x', "
 @pytest.mark.parametrize("text", BROKEN)
 def test_what_is_not_json_is_refused_with_a_place(text: str) -> None:
     with pytest.raises(NotJson, match=r"line \d+, column \d+: expected "):
-        json_text.read(text)
+        settings_edit.read(text)
 
 
 def test_a_refusal_names_line_and_column() -> None:
     with pytest.raises(NotJson, match="line 3, column 3: expected a comma or }"):
-        json_text.read('{\n  "a": 1\n  "b": 2\n}\n')
+        settings_edit.read('{\n  "a": 1\n  "b": 2\n}\n')
 
 
 def test_a_byte_order_mark_is_kept_out_of_the_way() -> None:
     text = '\ufeff{"a": 1}'
 
-    root = json_text.read(text)
+    root = settings_edit.read(text)
 
     assert isinstance(root, Object)
-    assert json_text.add_member(text, root, "b", 2) == '\ufeff{"a": 1, "b": 2}'
+    assert settings_edit.add_member(text, root, "b", 2) == '\ufeff{"a": 1, "b": 2}'
 
 
 @given(text=wildly_written(st.dictionaries(st.text(max_size=4).map(lambda key: "k" + key), VALUES, max_size=4)), value=VALUES)
 def test_a_member_added_means_that_and_taken_away_leaves_the_text_as_it_was(text: str, value: Any) -> None:
-    root = json_text.read(text)
+    root = settings_edit.read(text)
     assert isinstance(root, Object)
 
-    added = json_text.add_member(text, root, "new", value)
+    added = settings_edit.add_member(text, root, "new", value)
 
-    again = json_text.read(added)
+    again = settings_edit.read(added)
     assert isinstance(again, Object)
     assert json.loads(added) == json.loads(text) | {"new": value}
-    assert json_text.remove(added, again, len(again.members) - 1) == text
+    assert settings_edit.remove(added, again, len(again.members) - 1) == text
 
 
 @given(text=wildly_written(st.lists(VALUES, max_size=4)), value=VALUES)
 def test_an_item_added_means_that_and_taken_away_leaves_the_text_as_it_was(text: str, value: Any) -> None:
-    root = json_text.read(text)
+    root = settings_edit.read(text)
     assert isinstance(root, Array)
 
-    added = json_text.add_item(text, root, value)
+    added = settings_edit.add_item(text, root, value)
 
-    again = json_text.read(added)
+    again = settings_edit.read(added)
     assert isinstance(again, Array)
     assert json.loads(added) == [*json.loads(text), value]
-    assert json_text.remove(added, again, len(again.items) - 1) == text
+    assert settings_edit.remove(added, again, len(again.items) - 1) == text
 
 
 @given(items=st.lists(VALUES, min_size=1, max_size=4), data=st.data())
 def test_any_item_can_be_taken_away(items: list[Any], data: st.DataObject) -> None:
     text = data.draw(wildly_written(st.just(items)))
     index = data.draw(st.integers(0, len(items) - 1))
-    root = json_text.read(text)
+    root = settings_edit.read(text)
     assert isinstance(root, Array)
 
-    rest = json_text.remove(text, root, index)
+    rest = settings_edit.remove(text, root, index)
 
     assert json.loads(rest) == items[:index] + items[index + 1 :]
 
@@ -169,33 +169,33 @@ PLAIN: st.SearchStrategy[Any] = st.recursive(
 def test_remarks_and_last_commas_mean_nothing(written: tuple[Any, str]) -> None:
     value, text = written
 
-    assert meaning(text, json_text.read(text, comments=True)) == value
+    assert meaning(text, settings_edit.read(text, comments=True)) == value
 
 
 @given(written=remarked(st.dictionaries(st.text(alphabet="ab", max_size=3), PLAIN, max_size=3)))
 def test_a_member_added_among_remarks_and_taken_away_leaves_the_text_as_it_was(written: tuple[Any, str]) -> None:
     value, text = written
-    root = json_text.read(text, comments=True)
+    root = settings_edit.read(text, comments=True)
     assert isinstance(root, Object)
 
-    added = json_text.add_member(text, root, "new", {"x": ["y"]})
+    added = settings_edit.add_member(text, root, "new", {"x": ["y"]})
 
-    again = json_text.read(added, comments=True)
+    again = settings_edit.read(added, comments=True)
     assert isinstance(again, Object)
     assert meaning(added, again) == value | {"new": {"x": ["y"]}}
-    assert json_text.remove(added, again, len(again.members) - 1) == text
+    assert settings_edit.remove(added, again, len(again.members) - 1) == text
 
 
 @given(written=remarked(st.lists(PLAIN, min_size=1, max_size=4)), data=st.data())
 def test_any_item_among_remarks_can_be_taken_away(written: tuple[list[Any], str], data: st.DataObject) -> None:
     value, text = written
     index = data.draw(st.integers(0, len(value) - 1))
-    root = json_text.read(text, comments=True)
+    root = settings_edit.read(text, comments=True)
     assert isinstance(root, Array)
 
-    rest = json_text.remove(text, root, index)
+    rest = settings_edit.remove(text, root, index)
 
-    assert meaning(rest, json_text.read(rest, comments=True)) == value[:index] + value[index + 1 :]
+    assert meaning(rest, settings_edit.read(rest, comments=True)) == value[:index] + value[index + 1 :]
     inside = text[: root.items[index].start] + text[root.items[index].end :]
     assert remarks_of(rest) == remarks_of(inside)
 
@@ -203,7 +203,7 @@ def test_any_item_among_remarks_can_be_taken_away(written: tuple[list[Any], str]
 @pytest.mark.parametrize("text", ["/* {}", "{} /", '{"a": 1,,}', "{,}", "[,]", "// only"])
 def test_what_is_no_json_with_remarks_either_is_refused(text: str) -> None:
     with pytest.raises(NotJson):
-        json_text.read(text, comments=True)
+        settings_edit.read(text, comments=True)
 
 
 @pytest.mark.parametrize("indent", [None, 1, 2, 4, "\t"])
@@ -211,9 +211,9 @@ def test_what_is_no_json_with_remarks_either_is_refused(text: str) -> None:
 def test_what_is_added_looks_as_if_the_writer_of_the_file_had_added_it(indent: int | str | None, newline: str) -> None:
     start: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}}
     text = json.dumps(start, indent=indent).replace("\n", newline)
-    root = json_text.read(text)
+    root = settings_edit.read(text)
     assert isinstance(root, Object)
 
-    added = json_text.add_member(text, root, "new", {"d": [{"e": 3}]})
+    added = settings_edit.add_member(text, root, "new", {"d": [{"e": 3}]})
 
     assert added == json.dumps(start | {"new": {"d": [{"e": 3}]}}, indent=indent).replace("\n", newline)

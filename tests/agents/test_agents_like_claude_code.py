@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.like_claude_code import HookDialect
+from kite_memory.agents.other_agents import HookDialect
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.agents import instruction_lines
-from kite_memory.agents.connections import AgentFolders, Connection, connection, connections
-from kite_memory.agents.mcp_entry import McpDialect, ServerCommand, is_ours
+from kite_memory.agents import instructions
+from kite_memory.agents.mcp_entry import AgentFolders, Connection, McpDialect, ServerCommand, connection, connections, is_ours
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, SettingsUnreadable
 from kite_memory.errors import UsageError
 
@@ -309,23 +308,23 @@ TEXTS = st.text(alphabet="ab \n\r#<!->", max_size=60)
 
 @given(before=st.none() | TEXTS)
 def test_two_lines_go_in_and_come_out(before: str | None) -> None:
-    plan = instruction_lines.plan_add(before)
+    plan = instructions.plan_add(before)
     text = after(plan)
 
-    back = instruction_lines.plan_remove(text, [before])
-    without = instruction_lines.plan_remove(text)
+    back = instructions.plan_remove(text, [before])
+    without = instructions.plan_remove(text)
 
-    assert text.count(instruction_lines.BLOCK) == 1 and (before or "").strip() in text
+    assert text.count(instructions.BLOCK) == 1 and (before or "").strip() in text
     assert isinstance(back, Edit) and back.after == before
     assert isinstance(without, Edit) and (without.after or "").rstrip() == (before or "").rstrip()
-    assert isinstance(instruction_lines.plan_add(text), Nothing)
+    assert isinstance(instructions.plan_add(text), Nothing)
 
 
 @given(before=TEXTS, later=TEXTS)
 def test_what_a_person_wrote_around_the_lines_stays(before: str, later: str) -> None:
-    text = after(instruction_lines.plan_add(before)) + later
+    text = after(instructions.plan_add(before)) + later
 
-    removed = after(instruction_lines.plan_remove(text))
+    removed = after(instructions.plan_remove(text))
 
     assert removed.startswith(before.rstrip("\n") if before.strip() else "")
     assert removed.endswith(later)
@@ -334,17 +333,17 @@ def test_what_a_person_wrote_around_the_lines_stays(before: str, later: str) -> 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: text.replace(instruction_lines.END, ""),
-        lambda text: text.replace(instruction_lines.BEGIN, ""),
+        lambda text: text.replace(instructions.END, ""),
+        lambda text: text.replace(instructions.BEGIN, ""),
         lambda text: text * 2,
     ],
 )
 def test_lines_with_half_their_marks_are_left_to_the_person(damage: Callable[[str], str]) -> None:
     with pytest.raises(SettingsUnreadable):
-        instruction_lines.plan_add(damage(instruction_lines.BLOCK))
+        instructions.plan_add(damage(instructions.BLOCK))
 
 
 def test_an_older_block_is_brought_up_to_date_where_it_stands() -> None:
-    text = f"# Mine\n\n{instruction_lines.BEGIN}\nold words\n{instruction_lines.END}\n\nmore of mine\n"
+    text = f"# Mine\n\n{instructions.BEGIN}\nold words\n{instructions.END}\n\nmore of mine\n"
 
-    assert after(instruction_lines.plan_add(text)) == f"# Mine\n\n{instruction_lines.BLOCK}\nmore of mine\n"
+    assert after(instructions.plan_add(text)) == f"# Mine\n\n{instructions.BLOCK}\nmore of mine\n"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.claude_code import plan_install, plan_uninstall
-from kite_memory.agents.hook_command import fast_command, shell_line
+from kite_memory.agents.claude_code import fast_command, plan_install, plan_uninstall, shell_line
 from kite_memory.agents.settings_edit import Edit, SettingsNotWritable, SettingsUnreadable, apply, backed_up, diff, read_settings
 from kite_memory.errors import KiteError, UsageError
 

@@ -3,16 +3,15 @@ from pathlib import Path
 import pytest
 
 from kite_memory import assets
-from kite_memory.agents import plugins
-from kite_memory.agents.claude_code import plan_install
-from kite_memory.agents.hook_command import BY_NAME, is_ours
+from kite_memory.agents import registry
+from kite_memory.agents.claude_code import BY_NAME, is_ours, plan_install
 from kite_memory.agents.registry import CODEX_HOOKS, GEMINI_HOOKS
 from kite_memory.agents.settings_edit import Edit, Plan
 
 CLAUDE_CODE = assets.folder("hooks") / "claude-code"
 
 
-@pytest.mark.parametrize(("name", "text"), sorted(plugins.files(CODEX_HOOKS, GEMINI_HOOKS).items()))
+@pytest.mark.parametrize(("name", "text"), sorted(registry.files(CODEX_HOOKS, GEMINI_HOOKS).items()))
 def test_a_plugins_files_are_those_made_from_the_code(name: str, text: str) -> None:
     assert (assets.folder("hooks") / name).read_text(encoding="utf-8") == text, "run `python -m tests.plugin_files`"
 

@@ -16,17 +16,14 @@ import pytest
 from kite_memory.app import session_context
 from kite_memory.app.agent_hooks import HookHandler, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.event import Event, EventType, Session, Where
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
 from kite_memory.model.note import Note
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.delivery import Delivery
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.recall.select import Prompt
+from kite_memory.recall.select import Delivery, Prompt
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.text.shell import Action
 from kite_memory.timeline.store import Timeline

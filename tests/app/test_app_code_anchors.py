@@ -17,9 +17,8 @@ from kite_memory import assets
 from kite_memory.app import code_anchors
 from kite_memory.app.code_anchors import CodeAnchors, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note
-from kite_memory.model.record import Chunk, Decision, Fact, Insight, Record, RecordItem, Topic
-from kite_memory.projects.repositories import branch_of, merged
+from kite_memory.model.note import Chunk, Decision, Fact, Insight, Note, Record, RecordItem, Topic
+from kite_memory.projects import branch_of, merged
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import draft
 
@@ -159,7 +158,7 @@ class Rounds:
         self.sessions.branch = name
 
     def write(self, note: Note) -> str:
-        from kite_memory.model.plan import Create
+        from kite_memory.model.note import Create
 
         self.vault.carry_out([Create(note=note, because="")])
         return note.id

@@ -7,18 +7,17 @@ from pathlib import Path
 
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.session_context import NoteIndexer
-from kite_memory.daemon.watch import Watch
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.daemon.daemon import Watch
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Scheduler
-from kite_memory.model.event import EventType
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.event import EventType, RedactedResult
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.sources.common.source import Source
-from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.git_history import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault

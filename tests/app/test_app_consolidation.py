@@ -14,9 +14,8 @@ from kite_memory import assets
 from kite_memory.app.consolidation import Consolidation, commit
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Create
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.app.conversation_voices import ConversationVoices
 from kite_memory.app.question_answering import (
     Evidence,
     QuestionAnswering,
@@ -19,10 +18,11 @@ from kite_memory.app.question_answering import (
     sentences_of_evidence,
     settled_in,
 )
+from kite_memory.app.searching import ConversationVoices
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.timeline.test_timeline_cards import MONDAY, talked

@@ -4,8 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.model.note import NoteStatus
-from kite_memory.model.record import Chunk, Fact, Record, Topic
+from kite_memory.model.note import Chunk, Fact, NoteStatus, Record, Topic
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import fake_house
 from tests.sources.transcript import SESSION, Transcript

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill.chunking import FREE
+from kite_memory.distill.condense import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import Note
 from kite_memory.sources.aider.source import Aider

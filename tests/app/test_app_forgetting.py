@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.spending import Budget
 from kite_memory.errors import NoteNotFound
-from kite_memory.extensions.contract.events import SESSION
+from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
-from kite_memory.model.record import Fact, Record, Topic
+from kite_memory.model.note import Fact, Record, Topic
 from kite_memory.system import sqlite
-from kite_memory.timeline import tombstones
+from kite_memory.timeline import writing
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.access import OWNER, Asker
-from kite_memory.vault.pages import memory_page
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault import memory_page
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.fakes.work import Work
@@ -278,7 +278,7 @@ class TestErasing:
         self.erased(house)
 
         after = texts(house)
-        assert after == [tombstones.BLANK if text in (GATE, SHARED) else text for text in before]
+        assert after == [writing.BLANK if text in (GATE, SHARED) else text for text in before]
 
     def test_the_sessions_title_goes_too_and_stays_away(self, house: Services) -> None:
         self.erased(house)
@@ -312,7 +312,7 @@ class TestErasing:
             texts = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
             offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
 
-        assert GATE not in texts and tombstones.BLANK in texts
+        assert GATE not in texts and writing.BLANK in texts
         assert SHARED in texts and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
@@ -321,7 +321,7 @@ class TestErasing:
 
         (piece,) = perform(house, "why", note="quinces")["evidence"]
 
-        assert [each["text"] for each in piece["events"]] == [tombstones.BLANK]
+        assert [each["text"] for each in piece["events"]] == [writing.BLANK]
         assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
 
     def test_it_can_be_repeated(self, house: Services) -> None:
@@ -351,7 +351,7 @@ class TestLines:
         [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
     )
     def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
-        assert tombstones.line_of(event) == line
+        assert writing.line_of(event) == line
 
     def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
         one = event(GATE)
@@ -362,8 +362,8 @@ class TestLines:
             timeline.forget_events([one], blank=True)
 
             assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
-                tombstones.BLANK,
-                tombstones.BLANK,
+                writing.BLANK,
+                writing.BLANK,
                 GATE,
             ]
 

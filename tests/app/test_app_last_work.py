@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from kite_memory.app.session_context import last_work
-from kite_memory.extensions.contract.events import SESSION, START, event
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import Event, EventType, Status
 
 NOW = START + timedelta(days=1)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.forgetting import Forgetting, Ground
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.distill.scheduler import ChunkHandled, Idle
-from kite_memory.model.record import Chunk, Fact, Record, Topic
+from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house

@@ -10,15 +10,14 @@ import pytest
 
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.prompt_capture import TAG, PromptCapture
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Outcome
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.errors import VaultMissing
-from kite_memory.extensions.contract.events import event
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.provenance import Trace
-from kite_memory.model.record import Chunk
-from kite_memory.projects.project import project_of
+from kite_memory.extensions.contract.extractor_contract import event
+from kite_memory.model.event import Trace
+from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Scope
+from kite_memory.projects import project_of
 from kite_memory.recall.search import Query
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.app.prompt_hook import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
+from kite_memory.app.session_context import TOOL_EVENTS, HookInput, ToolCall, read_hook_input
 
 PROMPT = {
     "hook_event_name": "UserPromptSubmit",

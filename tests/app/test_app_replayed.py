@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill.chunking import FREE
+from kite_memory.distill.condense import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.scheduler import Idle
 from tests.fakes.house import FakeHouse, fake_house

@@ -14,13 +14,10 @@ from kite_memory.app.review import NoteChanged, Review
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
-from kite_memory.model.event import EvidenceReference
+from kite_memory.model.event import Cursor, EvidenceReference, ReadResult, RedactedResult
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.model.plan import Create, Skip
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Skip
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query

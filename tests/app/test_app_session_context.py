@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.session_context import before, said_about
-from kite_memory.extensions.contract.events import SESSION, event
-from kite_memory.model.event import Event, EventType, evidence_reference
+from kite_memory.extensions.contract.extractor_contract import SESSION, event
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, evidence_reference
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.rendering import block
 from kite_memory.recall.search import Query, search

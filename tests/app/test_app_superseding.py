@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.model.note import NoteStatus
-from kite_memory.model.record import Change, Chunk, Decision, Origin, Record, Rejected, Topic
+from kite_memory.model.note import Change, Chunk, Decision, NoteStatus, Origin, Record, Rejected, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house

@@ -15,15 +15,13 @@ from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Hit, Injection
-from kite_memory.recall.delivery import Delivery
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import block, estimated_tokens
-from kite_memory.recall.select import Prompt
+from kite_memory.recall.select import Delivery, Prompt
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.team.recall import TeamQuery, TeamRecall
-from kite_memory.team.search import Team
+from kite_memory.team.search import Team, TeamQuery, TeamRecall
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring.models import team_recall_of
 from tests.recall.notes import VAULT, Pile, hit

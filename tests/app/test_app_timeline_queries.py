@@ -18,15 +18,13 @@ from kite_memory.app import question_answering, timeline_queries
 from kite_memory.app.note_view import became_of
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.timeline_queries import SessionNotFound
-from kite_memory.distill import prompts
-from kite_memory.distill.answering import Answerer
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Usage
-from kite_memory.distill.polishing import Polisher
-from kite_memory.distill.spending import Budget, Spending
+from kite_memory.distill import extractor
+from kite_memory.distill.answering import Answerer, Polisher
+from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import UsageError
-from kite_memory.extensions.contract.events import SESSION
+from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import EvidenceReference, evidence_reference
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
@@ -64,7 +62,7 @@ def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
 
 def with_model(house: Services, *answers: str | Callable[[Inquiry], Ending], dollars: float = 1) -> QuestionAnswering:
     backend = ScriptedBackend(answers)
-    of_ask, of_polish = (prompts.load([Path(__file__).parents[2] / "prompts"], task) for task in ("ask", "polish"))
+    of_ask, of_polish = (extractor.load_prompt([Path(__file__).parents[2] / "prompts"], task) for task in ("ask", "polish"))
     allowance = Allowance(outbox=house.outbox, budget=Budget(dollars=dollars, calls=100), share=0.5, clock=lambda: 0.0)
     answerer = Answerer(backend=backend, prompt=of_ask, allowance=allowance)
     polisher = Polisher(backend=backend, prompt=of_polish, allowance=allowance)

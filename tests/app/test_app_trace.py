@@ -9,9 +9,9 @@ import pytest
 
 from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.app.trace import Tracer
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Busy, Refused, Usage
-from kite_memory.model.record import Record
+from kite_memory.model.note import Record
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import SESSION, Transcript

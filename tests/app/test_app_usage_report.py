@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.usage_report import QUIET, OutcomeTracker, turns
-from kite_memory.extensions.contract.events import SESSION, START, event
-from kite_memory.model.event import Event, EventType
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult
 from kite_memory.model.note import NoteKind
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
-from kite_memory.recall.tallies import Moment, Standing, Tally
+from kite_memory.recall.uptake import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house

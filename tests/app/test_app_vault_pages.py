@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.vault_pages import VaultPages
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Usage
+from kite_memory.distill import extractor
+from kite_memory.distill.answering import Polisher
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.polishing import Polisher
-from kite_memory.distill.spending import Budget
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.vault.vault import Vault
@@ -33,7 +32,7 @@ def pages(vault: Vault) -> VaultPages:
     return VaultPages(vault=vault, clock=later)
 
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "polish")
 PLAIN = "The press failed because the belt of Marcheweg 3 was worn"
 BETTER = "Because the belt of Marcheweg 3 was worn, the press failed."
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.note import Scope
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.team.postgres import AuditEntry, migrate, open_postgres
-from kite_memory.tools.access import Grant
-from kite_memory.tools.store import MemoryPlace, MemoryQuery
+from kite_memory.tools.store import Grant, MemoryPlace, MemoryQuery
 from tests.cli.test_cli_json import Number, fits
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.app.backlog import Backlog, Bill
-from kite_memory.cli.first_run import offered
+from kite_memory.cli.backfilling import LocalServer, local_servers, offered
 from kite_memory.config import Config
-from kite_memory.distill.backends.local_servers import LocalServer, local_servers
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT
 
 SERVER = LocalServer(name="Ollama", address="http://127.0.0.1:11434/v1", model="qwen3:8b")

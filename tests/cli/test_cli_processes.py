@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.cli.everyday import leave_transcripts
-from kite_memory.daemon import client
+from kite_memory.daemon import protocol
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran, eventually
 
@@ -111,8 +111,8 @@ def test_what_is_asked_of_the_daemon_wrongly_is_refused_and_it_goes_on(machine: 
             ("hook:claude-code", b"\xff\xff"),
         ]:
             try:
-                answer = client.call(machine.state, op, body, 10)
-            except client.DaemonRefused as refused:
+                answer = protocol.call(machine.state, op, body, 10)
+            except protocol.DaemonRefused as refused:
                 assert refused.exit_code == 2, (op, body, refused)
             else:
                 assert (op, answer) == ("hook:claude-code", b"")

@@ -12,8 +12,7 @@ from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
 from kite_memory.errors import UsageError
 from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
-from kite_memory.tools.access import OWNER, Asker
-from kite_memory.tools.store import StoreUnavailable
+from kite_memory.tools.store import OWNER, Asker, StoreUnavailable
 from kite_memory.wiring.team import TeamBridge
 
 ASKER = Asker(grant=OWNER)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory import hook_client
-from kite_memory.app.prompt_hook import session_of
+from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import Figures, segment
-from kite_memory.cli.status_line import snippet
+from kite_memory.cli.opening import snippet
 from kite_memory.errors import UsageError
 
 
@@ -49,7 +49,7 @@ def test_without_a_daemon_it_prints_nothing(tmp_path: Path, command: list[str]) 
 
 
 def test_it_loads_neither_typer_nor_the_vault() -> None:
-    listed = "import sys; import kite_memory.cli.status_line as s; s._segment(b''); print(*sys.modules)"
+    listed = "import sys; import kite_memory.cli.opening as s; s._segment(b''); print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, timeout=30, check=True).stdout.split()
 

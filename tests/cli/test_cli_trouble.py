@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from kite_memory.cli.everyday import leave_transcripts
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
 from tests.cli.test_cli_processes import without_privileges
 from tests.cli.transcript import in_this_process

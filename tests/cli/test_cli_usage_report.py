@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
-from kite_memory.recall.tallies import Moment
-from kite_memory.recall.uptake import Outcome, Uptake
+from kite_memory.recall.uptake import Moment, Outcome, Uptake
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran
 

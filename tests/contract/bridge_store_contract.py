@@ -15,15 +15,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Preference, Record, Rejected, Topic
-from kite_memory.tools.access import OWNER, Grant, NotAllowed
+from kite_memory.model.note import (
+    TURNED_DOWN,
+    Decision,
+    Fact,
+    Insight,
+    Note,
+    NoteKind,
+    NoteStatus,
+    OpenQuestion,
+    Preference,
+    Record,
+    Rejected,
+    Scope,
+    Topic,
+)
+from kite_memory.tools.argument_parsing import fits
 from kite_memory.tools.store import (
+    OWNER,
     Conflict,
+    Grant,
     JsonValue,
     Memory,
     MemoryPlace,
     MemoryQuery,
+    NotAllowed,
     NoteQuery,
     Saved,
     SavedConversation,
@@ -31,7 +47,6 @@ from kite_memory.tools.store import (
     Store,
     Todo,
 )
-from kite_memory.tools.values import fits
 from tests.contract.whole_note import ELSEWHERE, OTHERS, differing, whole_note
 from tests.counts import examples
 

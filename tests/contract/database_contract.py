@@ -10,10 +10,9 @@ from typing import Protocol
 
 import pytest
 
+from kite_memory.extensions.contract.bad_input_contract import wild_rows
 from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
-from kite_memory.extensions.contract.wild_values import wild_rows
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import ReadResult
+from kite_memory.model.event import Event, ReadResult
 from kite_memory.sources.common.source import Compound, Source
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.note import Note
-from kite_memory.model.plan import Create
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.note import Create, Note
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.tools.store import Store
 from kite_memory.vault import Vault
 from tests.contract.bridge_store_contract import BridgeStoreContract

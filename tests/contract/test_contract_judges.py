@@ -8,24 +8,24 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Backend, Prices
-from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
-from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.budget_ledger import Allowance
+from kite_memory.distill import extractor
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.extractor import Backend, Prices
 from kite_memory.distill.judge import ModelJudge
+from kite_memory.distill.openai_api import OpenAiBackend
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.spending import Budget
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.model.hit import Judge
-from kite_memory.outbound import RedactingBackend
+from kite_memory.wiring.models import RedactingBackend
 from tests.contract.judge_contract import JudgeContract
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
 from tests.fakes.judges import ScriptedBackend, ScriptedJudge, verdict_on
 from tests.fakes.openai_server import completion, openai_server
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "judge")
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "judge")
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import BUDGET, SourceContract
 from kite_memory.sources.common.source import Source
-from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.git_history import GitLog
 from tests.fakes.repositories import FakeRepository, environment
 
 

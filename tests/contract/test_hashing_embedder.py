@@ -1,5 +1,5 @@
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
-from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder, HashingEmbedder
 
 
 class TestHashing(EmbedderContract):

@@ -8,9 +8,8 @@ import pytest
 
 from kite_memory.errors import StateDamaged
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.encoder import tiled
-from kite_memory.recall.embedders.local import WEIGHTS, LocalEmbedder
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder, tiled
 
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text(encoding="utf-8"))
 SHARED = LocalEmbedder()

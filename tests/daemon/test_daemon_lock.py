@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.lock import DaemonLock, holder
+from kite_memory.daemon.protocol import DaemonLock, holder
 from kite_memory.errors import DaemonRunning, KiteError
 
-IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.lock import DaemonLock\n"
+IMPORTS = "import sys; from pathlib import Path; from kite_memory.daemon.protocol import DaemonLock\n"
 HOLD = IMPORTS + "DaemonLock.take(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
 
 

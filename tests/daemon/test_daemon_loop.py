@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.daemon import Daemon
-from kite_memory.daemon.watch import Changes
+from kite_memory.daemon.daemon import Changes, Daemon
 from kite_memory.errors import StateNotWritten
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor

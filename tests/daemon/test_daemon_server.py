@@ -14,8 +14,7 @@ from time import monotonic
 import pytest
 
 from kite_memory import endpoint, paths
-from kite_memory.daemon.client import DaemonRefused, DaemonSilent, call
-from kite_memory.daemon.protocol import HeldReply, Ok, Reply, Request
+from kite_memory.daemon.protocol import DaemonRefused, DaemonSilent, HeldReply, Ok, Reply, Request, call
 from kite_memory.daemon.server import Acceptor, Handler, Limits, Server, Transport, listen
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError, UsageError
 from kite_memory.system.private_files import NotPrivate

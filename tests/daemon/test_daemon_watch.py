@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.daemon.watch import Changes, Wake, Watch
+from kite_memory.daemon.daemon import Changes, Wake, Watch
 
 
 class Ears:

@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill import prompts
+from kite_memory.distill import extractor
 from kite_memory.distill.answering import Answerer, EvidencePiece, Unsaid, WrittenAnswer, answer_prompt, parse_sentences
-from kite_memory.distill.backends.backend import Ending, Reply
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
+from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.extractor import Busy, Ending, Misconfigured, Refused, Reply, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.spending import Budget, Spending
+from kite_memory.distill.scheduler import Allowance
 from tests.fakes.judges import ScriptedBackend
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "ask")
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "ask")
 PIECES = (
     EvidencePiece(
         head="decision: PostgreSQL over SQLite, 2026-03-01", text="The job queue uses PostgreSQL for its row-level locks."

@@ -9,20 +9,17 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Prices
-from kite_memory.distill.backends.transport import retry_after
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Prices, Refused, Usage, load_prompt
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
-from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.transport import retry_after
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, chunk, event, item
 from kite_memory.model.event import EventType
-from kite_memory.model.record import Record
-from kite_memory.outbound import RedactingBackend
+from kite_memory.model.note import Record
+from kite_memory.wiring.models import RedactingBackend
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, message, text_message
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
+PROMPT = load_prompt([Path(__file__).parents[2] / "prompts"])
 GOOD = json.dumps(answer(item()))
 
 

@@ -8,24 +8,21 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.anthropic_batches import AnthropicBatches
-from kite_memory.distill.backends.backend import Prices
+from kite_memory.distill.anthropic_api import AnthropicBackend, AnthropicBatches
+from kite_memory.distill.batch_ledger import Budget, utc_day
 from kite_memory.distill.batches import BatchScheduler
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.condense import Span
+from kite_memory.distill.extractor import Prices, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox, WaitingChunk
 from kite_memory.distill.scheduler import ChunkHandled, Idle, Scheduler
-from kite_memory.distill.spending import Budget, utc_day
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, answer_to, plain_item, stretches
-from kite_memory.extensions.contract.events import SESSION, event
+from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, SESSION, answer_to, event, plain_item, stretches
 from kite_memory.model.event import EventType
-from kite_memory.model.record import Chunk, Remembered
-from kite_memory.outbound import RedactingBackend, RedactingBatches
+from kite_memory.model.note import Chunk, Remembered
+from kite_memory.wiring.models import RedactingBackend, RedactingBatches
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, text_message
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
+PROMPT = load_prompt([Path(__file__).parents[2] / "prompts"])
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
 USAGE = {"input_tokens": 10_000, "output_tokens": 1_000}

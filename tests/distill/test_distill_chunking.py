@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.chunking import ChunkPolicy, finished, worth_asking
-from kite_memory.distill.offline.passages import turns
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.condense import ChunkPolicy, finished, worth_asking
+from kite_memory.distill.offline.wording import turns
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import PLANNING, Event, EventType
 
 SMALL = ChunkPolicy(target=300, most=900, idle=60.0, stalled=120.0)

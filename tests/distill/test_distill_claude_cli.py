@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Prices
-from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
+from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Prices, Refused, Usage, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
-from kite_memory.outbound import RedactingBackend
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, chunk, item, plain_item, stretches
+from kite_memory.wiring.models import RedactingBackend
 from tests.e2e.kmem import claude_code
 from tests.fakes.anthropic_server import anthropic_server, tool_message, wait_for
 from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
@@ -25,7 +23,7 @@ from tests.fakes.claude_command import ClaudeCommand, claude_command, saying
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script with a first line")
 
 ROOT = Path(__file__).parents[2]
-PROMPT = prompts.load([ROOT / "prompts"])
+PROMPT = load_prompt([ROOT / "prompts"])
 GOOD = answer(item())
 
 
@@ -243,7 +241,7 @@ def test_it_dies_with_us_even_if_we_are_killed(tmp_path: Path) -> None:
                 from pathlib import Path
                 from tests.distill.test_distill_claude_cli import extractor_with
                 from tests.fakes.claude_command import ClaudeCommand
-                from kite_memory.extensions.contract.conversations import about_the_queue
+                from kite_memory.extensions.contract.extractor_contract import about_the_queue
                 extractor_with(ClaudeCommand(folder=Path({str(tmp_path)!r}))).extract(about_the_queue())
             """),
         ],

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.condense import SMALLEST_LIMIT, condense, short_ids
-from kite_memory.extensions.contract.conversations import chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
 
 TALK = EventType.ASSISTANT_MESSAGE

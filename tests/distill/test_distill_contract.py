@@ -7,22 +7,19 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Prices
-from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
-from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.extractor import Extractor
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.extractor import Extractor, Prices, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.extensions.contract.conversations import answer_to
-from kite_memory.extensions.contract.extractor_contract import ExtractorContract
-from kite_memory.outbound import RedactingBackend
+from kite_memory.distill.openai_api import OpenAiBackend
+from kite_memory.extensions.contract.extractor_contract import ExtractorContract, answer_to
+from kite_memory.wiring.models import RedactingBackend
 from tests.fakes.anthropic_server import anthropic_server, text_message
 from tests.fakes.claude_command import claude_command
 from tests.fakes.openai_server import completion, openai_server
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
+PROMPT = load_prompt([Path(__file__).parents[2] / "prompts"])
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
 
 
@@ -63,7 +60,7 @@ class TestClaudeCli(ExtractorContract):
     def extractor(self, tmp_path: Path) -> Iterator[Extractor]:
         body = (
             f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-            "from kite_memory.extensions.contract.conversations import answer_to\n"
+            "from kite_memory.extensions.contract.extractor_contract import answer_to\n"
             "answer = answer_to(asked)\n"
             "usage = {'input_tokens': (len(asked) + sum(map(len, sys.argv))) // 3, 'output_tokens': 100}\n"
             "dollars = (usage['input_tokens'] + 5 * 100) / 1_000_000\n"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from kite_memory.distill.gate import PROPOSED, Doubt, GateVerdict, passed
-from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.parse_answer import from_json, to_json
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
+from kite_memory.model.note import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
 
 TALK = EventType.ASSISTANT_MESSAGE
 THEORY = "The root cause is the connection pool of the sweeper, which hands one lease to two workers."

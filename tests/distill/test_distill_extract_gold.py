@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from bench.extract_gold import live, main
-from kite_memory.distill.chunking import ChunkPolicy
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, answer_to
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.condense import ChunkPolicy
+from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, answer_to, event
 from kite_memory.model.event import EventType
 from tests.sources.transcript import SESSION, Transcript
 

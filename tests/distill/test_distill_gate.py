@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill import prompts
+from kite_memory.distill import extractor
 from kite_memory.distill.gate import GateVerdict, judged, passed, shingles
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, event
 from kite_memory.model.event import Event, EventType, Status
-from kite_memory.model.record import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"])
 FIXED = shingles(f"{PROMPT.system}\n{json.dumps(PROMPT.schema)}")
 SAID = [event(1, DECIDED), event(2, EXPLAINED, EventType.ASSISTANT_MESSAGE)]
 TITLE = "PostgreSQL for the job queue"

@@ -12,22 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Backend, Ending, Inquiry, Prices, Reply
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
-from kite_memory.distill.judge import ModelJudge
-from kite_memory.distill.judge_question import MOST_CANDIDATES, TASK, judge_prompt, parse_verdicts, room
+from kite_memory.distill import extractor
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.extractor import Backend, Busy, Ending, Inquiry, Misconfigured, Prices, Refused, Reply, Usage
+from kite_memory.distill.judge import MOST_CANDIDATES, TASK, ModelJudge, judge_prompt, parse_verdicts, room
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.spending import Budget, Spending
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
-from kite_memory.outbound import RedactingBackend
+from kite_memory.wiring.models import RedactingBackend
 from tests.fakes.anthropic_server import Json, Raw, anthropic_server, api_error, message
 from tests.fakes.judges import ScriptedBackend, hit, question
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "judge")
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "judge")
 NOON = 1_772_366_400.0
 DAY = "2026-03-01"
 USAGE = Usage(tokens_in=2_000, tokens_out=40, dollars=0.0022)

@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.languages import cues_of, foreign_drafts
-from kite_memory.distill.offline.passages import turns
-from kite_memory.extensions.contract.conversations import chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.offline.extractor import cues_of, foreign_drafts
+from kite_memory.distill.offline.wording import turns
+from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Fact, Preference, RecordItem
+from kite_memory.model.note import Decision, Fact, Preference, RecordItem
 
 CODES = ("de", "fr", "es", "pt", "ru", "zh", "ja")
 

@@ -5,16 +5,13 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.commands import established
-from kite_memory.distill.offline.passages import sentences_of, turns
+from kite_memory.distill.offline.claims import established
 from kite_memory.distill.offline.people import stated_decisions, wishes
-from kite_memory.distill.offline.wording import entities_of, rejected_in, title_of
-from kite_memory.distill.options import options_in, picked
-from kite_memory.distill.prose import sentences, stems
-from kite_memory.extensions.contract.conversations import DECIDED, chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.offline.wording import entities_of, rejected_in, sentences_of, title_of, turns
+from kite_memory.distill.prose import options_in, picked, sentences, stems
+from kite_memory.extensions.contract.extractor_contract import DECIDED, chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem, Rejected
+from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem, Rejected
 
 TALK = EventType.ASSISTANT_MESSAGE
 

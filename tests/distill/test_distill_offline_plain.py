@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
 from kite_memory.distill.offline.wording import title_of, without_opening
-from kite_memory.extensions.contract.conversations import chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
-from kite_memory.model.record import Decision, Fact, Insight, Preference, RecordItem
+from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem
 
 Said = tuple[str, str]
 """Who, and what: a person, their agent, or the outcome of one of its calls."""

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.draft import joined
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.distill.offline.wording import joined
+from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Insight, Preference, RecordItem
+from kite_memory.model.note import Decision, Insight, Preference, RecordItem
 
 TALK = EventType.ASSISTANT_MESSAGE
 OFFER = event(

@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.backend import Prices, RedactedInquiry, Reply
-from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Refused, Usage
+from kite_memory.distill import extractor
+from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Prices, RedactedInquiry, Refused, Reply, Usage
 from kite_memory.distill.model_extractor import TASK, ModelExtractor
-from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
-from kite_memory.outbound import RedactingBackend
+from kite_memory.distill.openai_api import OpenAiBackend
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, item
 from kite_memory.redaction import redact
+from kite_memory.wiring.models import RedactingBackend
 from tests.fakes.anthropic_server import Json, Raw
 from tests.fakes.openai_server import OpenAiServer, completion, failure, openai_server
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"])
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"])
 GOOD = json.dumps(answer(item()))
 PRICES = Prices(dollars_in=1.0, dollars_out=5.0)
 HELLO = RedactedInquiry(system="Be brief.", user=redact("Hello?"), schema={"type": "object"}, max_tokens=50, seconds=20.0)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
-from kite_memory.distill.record_json import from_json, to_json
-from kite_memory.distill.spending import Budget
+from kite_memory.distill.parse_answer import from_json, to_json
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Rejected, Topic
 
 DAY = "2026-03-01"
 ROOMY = Budget(dollars=1.0, calls=100)

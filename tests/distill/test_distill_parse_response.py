@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from kite_memory.distill.condense import condense
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, Flaw, ParsedAnswer, parse, read_answer
-from kite_memory.extensions.contract.conversations import about_the_queue, answer, chunk, item, plain_item, stretches
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, chunk, event, item, plain_item, stretches
 from kite_memory.model.event import EventType
-from kite_memory.model.record import Change, Decision, Fact, Insight, OpenQuestion, Preference, Rejected
+from kite_memory.model.note import Change, Decision, Fact, Insight, OpenQuestion, Preference, Rejected
 
 CHUNK = about_the_queue()
 IDS = condense(CHUNK, limit_chars=40_000).ids

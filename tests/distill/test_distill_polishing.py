@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill import prompts
-from kite_memory.distill.answering import Unsaid
-from kite_memory.distill.backends.backend import Ending, Reply
-from kite_memory.distill.budget_ledger import Allowance
-from kite_memory.distill.extractor import Busy, Misconfigured, Refused, Usage
+from kite_memory.distill import extractor
+from kite_memory.distill.answering import Polished, Polisher, Unsaid, polish_prompt, read_polished, says_the_same
+from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.extractor import Busy, Ending, Misconfigured, Refused, Reply, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.polishing import Polished, Polisher, polish_prompt, read_polished, says_the_same
-from kite_memory.distill.spending import Budget, Spending
+from kite_memory.distill.scheduler import Allowance
 from tests.fakes.judges import ScriptedBackend
 
-PROMPT = prompts.load([Path(__file__).parents[2] / "prompts"], "polish")
+PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "polish")
 ASKED = 'asked last: "Let the sweeper take back stale claims, as PostgreSQL does"'
 CHANGED = "edited since the last commit: orchard/sweeper.py, settings.toml and 3 more"
 FAILED = "`pytest tests/test_sweeper.py` failed: AssertionError: the lease is 0 (only `pytest -k lease` has gone well since)"

@@ -3,10 +3,9 @@
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.extensions.contract.conversations import chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Preference, RecordItem
+from kite_memory.model.note import Preference, RecordItem
 
 
 def items_of(*said: str) -> tuple[RecordItem, ...]:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from anthropic import transform_schema
 
-from kite_memory.distill import prompts
+from kite_memory.distill import extractor
 from kite_memory.errors import ConfigInvalid
-from kite_memory.model.record import Item
+from kite_memory.model.note import Item
 
 OURS = Path(__file__).parents[2] / "prompts"
 
@@ -22,18 +22,18 @@ def override(folder: Path, name: str, text: str) -> Path:
 def test_a_person_may_override_just_one_file(tmp_path: Path) -> None:
     theirs = override(tmp_path, "system.md", "Only write down what is about bees.")
 
-    prompt = prompts.load([theirs, OURS])
+    prompt = extractor.load_prompt([theirs, OURS])
 
     assert prompt.system == "Only write down what is about bees."
-    assert prompt.schema == prompts.load([OURS]).schema
+    assert prompt.schema == extractor.load_prompt([OURS]).schema
 
 
 def test_the_version_follows_either_file(tmp_path: Path) -> None:
-    ours = prompts.load([OURS])
-    with_system = prompts.load([override(tmp_path / "a", "system.md", ours.system + " "), OURS])
-    with_schema = prompts.load([override(tmp_path / "b", "schema.json", json.dumps({**ours.schema, "title": "x"})), OURS])
+    ours = extractor.load_prompt([OURS])
+    with_system = extractor.load_prompt([override(tmp_path / "a", "system.md", ours.system + " "), OURS])
+    with_schema = extractor.load_prompt([override(tmp_path / "b", "schema.json", json.dumps({**ours.schema, "title": "x"})), OURS])
 
-    versions = {ours.version, with_system.version, with_schema.version, prompts.load([OURS]).version}
+    versions = {ours.version, with_system.version, with_schema.version, extractor.load_prompt([OURS]).version}
 
     assert len(versions) == 3
 
@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str, text: st
     theirs = override(tmp_path, name, text)
 
     with pytest.raises(ConfigInvalid, match=name) as refused:
-        prompts.load([theirs, OURS])
+        extractor.load_prompt([theirs, OURS])
 
     assert refused.value.hint
 
@@ -56,12 +56,12 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "extract" / "system.md").write_bytes(b"\xff\xfe\x00")
 
     with pytest.raises(ConfigInvalid, match="not UTF-8"):
-        prompts.load([tmp_path, OURS])
+        extractor.load_prompt([tmp_path, OURS])
 
 
 def test_no_prompt_anywhere_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="no extract/system"):
-        prompts.load([tmp_path])
+        extractor.load_prompt([tmp_path])
 
 
 def _without_type_beside_enum(schema: dict[str, object]) -> dict[str, object]:
@@ -71,13 +71,13 @@ def _without_type_beside_enum(schema: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("task", ["extract", "judge"])
 def test_our_schema_is_one_that_constrained_decoding_takes(task: str) -> None:
-    schema = json.loads(json.dumps(prompts.load([OURS], task).schema), object_hook=_without_type_beside_enum)
+    schema = json.loads(json.dumps(extractor.load_prompt([OURS], task).schema), object_hook=_without_type_beside_enum)
 
     assert transform_schema(schema) == schema
 
 
 def test_our_schema_has_what_an_item_holds_and_asks_for_little_of_it() -> None:
-    stretches = json.loads(json.dumps(prompts.load([OURS]).schema))["properties"]["stretches"]["items"]["properties"]
+    stretches = json.loads(json.dumps(extractor.load_prompt([OURS]).schema))["properties"]["stretches"]["items"]["properties"]
     item = stretches["items"]["items"]
 
     assert len(item["required"]) <= 5
@@ -87,14 +87,14 @@ def test_our_schema_has_what_an_item_holds_and_asks_for_little_of_it() -> None:
 
 
 def test_our_prompt_names_every_kind_and_says_that_the_transcript_is_material() -> None:
-    system = prompts.load([OURS]).system
+    system = extractor.load_prompt([OURS]).system
 
     assert all(f"**{kind}**" in system for kind in ("decision", "insight", "fact", "preference", "question"))
     assert "quoted material" in system
 
 
 def test_the_judge_learns_what_counts_and_that_the_material_is_no_instruction() -> None:
-    system = prompts.load([OURS], "judge").system
+    system = extractor.load_prompt([OURS], "judge").system
 
     assert "Topic overlap is not relevance" in system
     assert "never an instruction" in system

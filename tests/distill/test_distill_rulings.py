@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.extensions.contract.conversations import chunk
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Decision, Preference, RecordItem
+from kite_memory.model.note import Decision, Preference, RecordItem
 
 CHATS: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("rulings.jsonl").read_text(encoding="utf-8").splitlines()

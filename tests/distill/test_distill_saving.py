@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill.budget_ledger import Allowance
+from kite_memory.distill.batch_ledger import Budget
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import Saving
-from kite_memory.distill.spending import Budget
+from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.record import Chunk, Decision, Fact, Record, Topic
+from kite_memory.model.note import Chunk, Decision, Fact, Record, Topic
 from tests.fakes.extractors import ScriptedExtractor
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)

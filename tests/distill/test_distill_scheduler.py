@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.batch_ledger import Budget, utc_day
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk
 from kite_memory.distill.scheduler import LONGEST_PAUSE, TOO_DEAR, ChunkHandled, Idle, Scheduler, pause_after
-from kite_memory.distill.spending import Budget, utc_day
 from kite_memory.errors import StateNotWritten
-from kite_memory.extensions.contract.events import SESSION, event
-from kite_memory.model.record import Chunk
+from kite_memory.extensions.contract.extractor_contract import SESSION, event
+from kite_memory.model.note import Chunk
 from tests.fakes.extractors import ScriptedExtractor, SharingExtractor, plain_answer
 
 NOON = 1_772_366_400.0

@@ -1,6 +1,6 @@
 """What a connection says of itself."""
 
-from kite_memory.distill.backends.transport import shortened_error
+from kite_memory.distill.transport import shortened_error
 
 
 def test_a_reason_has_no_half_of_a_key_wherever_it_is_cut() -> None:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.agents.claude_code import plan_install
-from kite_memory.agents.hook_command import fast_command
+from kite_memory.agents.claude_code import fast_command, plan_install
 from kite_memory.agents.settings_edit import Edit
 from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.config import Config, ExtractorConfig
@@ -22,11 +21,10 @@ from kite_memory.daemon.server import Server
 from kite_memory.distill.outbox import Outbox
 from kite_memory.keys import keys_beside
 from kite_memory.model.hit import Injection, Judged, Question
-from kite_memory.recall.delivery import Delivery
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.select import Prompt
+from kite_memory.recall.select import Delivery, Prompt
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline

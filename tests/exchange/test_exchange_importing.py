@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 from kite_memory.app.importer import Importer
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.exchange.exporting import as_json, jsonl, note_of, zipped
-from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts
+from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, as_json, drafts, jsonl, note_of, zipped
 from kite_memory.exchange.importing import Sort, pieces, sort_of
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Create
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

@@ -12,10 +12,10 @@ from kite_memory.config import Config, ExtractorConfig
 from kite_memory.errors import ConfigInvalid
 from kite_memory.extensions import installed
 from kite_memory.keys import keys_beside
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.sources.gemini_cli.source import Gemini
 from kite_memory.wiring.models import OfflineRules, extractor_of, second_embedder
-from kite_memory.wiring.sources import PROVIDERS, sources_of
+from kite_memory.wiring.services import PROVIDERS, sources_of
 from tests.contract.held_sources import HELD
 
 
@@ -95,7 +95,7 @@ def test_switched_off_none_is_imported(tmp_path: Path, points: list[EntryPoint])
 def test_an_extractor_and_an_embedder_are_chosen_by_name(tmp_path: Path, points: list[EntryPoint]) -> None:
     points += [
         point("extractor", "abacus", f"{HERE}:rules"),
-        point("embedder", "hashes", "kite_memory.recall.embedders.embedder:HashingEmbedder"),
+        point("embedder", "hashes", "kite_memory.recall.embedder:HashingEmbedder"),
     ]
     file = tmp_path / "c.toml"
 

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 
 from kite_memory.distill.extractor import Answer, Outcome, Refused, Usage
-from kite_memory.model.record import Chunk, Decision, Record, Topic
+from kite_memory.model.note import Chunk, Decision, Record, Topic
 
 
 class ScriptedExtractor:

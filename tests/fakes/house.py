@@ -9,12 +9,12 @@ from pathlib import Path
 from kite_memory import assets
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.session_context import NoteIndexer
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
-from kite_memory.distill.spending import Budget
-from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

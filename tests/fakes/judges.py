@@ -6,9 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.extractor import Usage
-from kite_memory.distill.judge_question import judge_prompt, parse_verdicts
+from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
+from kite_memory.distill.judge import judge_prompt, parse_verdicts
 from kite_memory.model.hit import Hit, Judged, Question, Unjudged, Verdict
 from kite_memory.model.note import Note, NoteKind
 

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
-from kite_memory.extensions.contract.events import START
+from kite_memory.extensions.contract.extractor_contract import START
 from kite_memory.model.event import Session, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.session_memory import Occasion, ShownNote
-from kite_memory.recall.tallies import Standing
+from kite_memory.recall.uptake import Standing
 from kite_memory.vault.notefile import render
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.work import Work

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import Origin, Record, RecordItem
+from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Record, RecordItem, Scope
 from kite_memory.recall.lexical import terms
-from kite_memory.tools.access import Grant, NotAllowed
+from kite_memory.tools.argument_parsing import fits
 from kite_memory.tools.conversation_notes import (
     drafts_of,
     item_id,
@@ -24,17 +23,18 @@ from kite_memory.tools.conversation_notes import (
 from kite_memory.tools.store import (
     Conflict,
     FoundNote,
+    Grant,
     JsonValue,
     Memory,
     MemoryPlace,
     MemoryQuery,
     MemoryVersion,
+    NotAllowed,
     NoteQuery,
     Saved,
     SavedConversation,
     State,
 )
-from kite_memory.tools.values import fits
 from kite_memory.vault.drafting import remembered
 from kite_memory.vault.planning import plain_body
 from kite_memory.vault.wording import note_id, text_block

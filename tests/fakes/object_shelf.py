@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from kite_memory.team.postgres.objects import ObjectMissing
+from kite_memory.team.postgres.conversations import ObjectMissing
 from kite_memory.tools.store import StoreUnavailable
 
 

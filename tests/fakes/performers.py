@@ -4,9 +4,8 @@ import threading
 from dataclasses import dataclass, field
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.tools.access import Asker
-from kite_memory.tools.store import Conflict
-from kite_memory.tools.wire import Json
+from kite_memory.tools.declarations import Json
+from kite_memory.tools.store import Asker, Conflict
 
 NOTE = {"id": "n1", "path": "topics/tea-mar26.md", "title": "Tea & biscuits", "kind": "fact", "project": "mycelia"}
 

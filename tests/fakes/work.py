@@ -4,10 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from kite_memory.extensions.contract.events import SESSION, START
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.extensions.contract.extractor_contract import SESSION, START
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from tests.sources.transcript import Transcript
 
 

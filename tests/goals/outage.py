@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Busy, Outcome, Usage
 from kite_memory.distill.scheduler import ChunkHandled, Idle
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.record import Chunk
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import ReadResult, RedactedResult
+from kite_memory.model.note import Chunk
 from kite_memory.timeline.store import Timeline
 from tests.crash.harness import LONG_AGO, Places
 from tests.fakes.house import fake_house

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from kite_memory.app.pipeline import redacted
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, ReadResult
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
 from kite_memory.sources.common.source import Source

@@ -14,18 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill import prompts
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Prices
-from kite_memory.distill.chunking import ChunkPolicy, Span
-from kite_memory.distill.extractor import Busy, Extractor, Outcome, Refused, Usage
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import ChunkPolicy, Span
+from kite_memory.distill.extractor import Busy, Extractor, Outcome, Prices, Refused, Usage, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import ChunkHandled, Scheduler
-from kite_memory.distill.spending import Budget
-from kite_memory.extensions.contract.conversations import about_the_queue, answer, item
-from kite_memory.model.record import Chunk
-from kite_memory.outbound import RedactingBackend
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer, item
+from kite_memory.model.note import Chunk
+from kite_memory.wiring.models import RedactingBackend
 from tests.counts import how_many
 from tests.crash.harness import Places, Writer
 from tests.e2e.kmem import PROJECT
@@ -34,7 +32,7 @@ from tests.fakes.extractors import plain_answer
 from tests.fakes.house import fake_house
 from tests.goals.outage import Clock
 
-PROMPT = prompts.load([PROJECT / "prompts"])
+PROMPT = load_prompt([PROJECT / "prompts"])
 POLICY = ChunkPolicy(target=400, most=1500, idle=0.0, stalled=0.0)
 PATIENCE = 0.3
 """Seconds for a call, here; a server that hangs is let go then."""

@@ -13,7 +13,7 @@ import pytest
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill.extractor import Answer, Outcome, Usage
 from kite_memory.model.event import Event
-from kite_memory.model.record import Chunk, Fact, Record, Topic
+from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from tests.contract.held_sources import HELD
 from tests.counts import how_many

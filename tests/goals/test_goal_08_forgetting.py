@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill.chunking import Span
+from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
-from kite_memory.distill.spending import Budget
-from kite_memory.extensions.contract.events import SESSION
+from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import Event
-from kite_memory.model.record import Decision, Fact, Insight, Record, Rejected, Topic
+from kite_memory.model.note import Decision, Fact, Insight, Record, Rejected, Topic
 from kite_memory.system import sqlite
-from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.store import OWNER, Asker
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.counts import how_many

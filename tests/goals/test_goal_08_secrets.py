@@ -26,15 +26,13 @@ import pytest
 
 from kite_memory.app.pipeline import redacted
 from kite_memory.config import Config, ExtractorConfig
-from kite_memory.distill.backends.backend import Ending, Inquiry, Reply
-from kite_memory.distill.extractor import Usage
+from kite_memory.distill.extractor import Ending, Inquiry, PromptTemplate, Reply, Usage
 from kite_memory.distill.model_extractor import ModelExtractor
-from kite_memory.distill.prompts import PromptTemplate
-from kite_memory.outbound import RedactingBackend, RedactingEmbedder
-from kite_memory.recall.embedders.embedder import HashingEmbedder, Purpose, Vectors
+from kite_memory.recall.embedder import HashingEmbedder, Purpose, Vectors
 from kite_memory.redaction import redact
 from kite_memory.sources.common.tool_text import kept
-from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.wiring.models import RedactingBackend, RedactingEmbedder
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.contract.held_sources import HELD

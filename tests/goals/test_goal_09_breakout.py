@@ -18,16 +18,16 @@ import pytest
 from kite_memory.config import Config
 from kite_memory.errors import KiteError
 from kite_memory.log_lines import OneLine
-from kite_memory.mcp_server.rendering import bounded, refusal, text_of
+from kite_memory.mcp_server.server import bounded, refusal, text_of
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, voices
-from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.declarations import TOOLS
-from kite_memory.vault.pages.graph import FORMATS, graph
-from kite_memory.vault.pages.memory_page import BEGIN, page
-from kite_memory.vault.pages.review_page import WaitingNote
-from kite_memory.vault.pages.review_page import page as review
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault.graph import FORMATS, graph
+from kite_memory.vault.memory_page import BEGIN, page
+from kite_memory.vault.review_page import WaitingNote
+from kite_memory.vault.review_page import page as review
 from kite_memory.wiring.services import Services, open_services
 from tests.app.test_app_operations import config_in
 from tests.cli.conftest import machine as machine
@@ -280,7 +280,7 @@ class TestPages:
     @pytest.fixture(autouse=True)
     def every_title_is_worth_a_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Or few payloads would stand on a page at all."""
-        monkeypatch.setattr("kite_memory.vault.pages.memory_page.is_worth_a_line", lambda note: True)
+        monkeypatch.setattr("kite_memory.vault.memory_page.is_worth_a_line", lambda note: True)
 
     def test_nothing_breaks_out_of_the_pages_and_pictures_we_write(self) -> None:
         at = datetime(2026, 3, 1, tzinfo=UTC)
@@ -311,7 +311,7 @@ class TestPages:
                 assert re.fullmatch(r'  n\d+ \[label="(?:[^"\\]|\\.)*", fillcolor="#\w{6}"\];|  n\d+ -> n\d+;', line), line
 
     def test_control_a_page_that_does_not_quote_is_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("kite_memory.vault.pages.memory_page.quoted", lambda text: text)
+        monkeypatch.setattr("kite_memory.vault.memory_page.quoted", lambda text: text)
         notes = [replace(hit("Pears.", id=f"n{n}", title=payload(n), path=f"facts/n{n}.md").note, importance=3) for n in range(40)]
         notes = [replace(note, kind=NoteKind.INSIGHT) for note in notes]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kite_memory.errors import KiteError
-from kite_memory.model.record import Decision, Fact, Insight, Preference, Record, Rejected, Topic
-from kite_memory.tools.access import OWNER, Asker
-from kite_memory.vault import taming
+from kite_memory.model.note import Decision, Fact, Insight, Preference, Record, Rejected, Topic
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault import links
 from kite_memory.vault.drafting import draft
 from kite_memory.vault.notefile import body_of
 from kite_memory.wiring.services import Services, open_services
@@ -116,7 +116,7 @@ def test_no_way_in_leaves_anything_that_acts(house: Services, tmp_path: Path) ->
 
 
 def test_control_without_taming_the_vault_is_full_of_it(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taming, "_paragraph", lambda text, *, linked=False: text)
+    monkeypatch.setattr(links, "_paragraph", lambda text, *, linked=False: text)
 
     for number in range(10):
         distilled(house, number)

@@ -14,9 +14,8 @@ from uuid import UUID
 import pytest
 
 from kite_memory.distill import gate
-from kite_memory.model.note import NoteStatus
-from kite_memory.model.record import Chunk
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.model.note import Chunk, NoteStatus
+from kite_memory.recall.embedder import HashingEmbedder
 from tests.counts import how_many
 from tests.goals.test_goal_10_poisoning import THINGS, TakenOver, remembering
 from tests.sources.transcript import BEGIN, Transcript

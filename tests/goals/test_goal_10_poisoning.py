@@ -15,20 +15,17 @@ from uuid import UUID
 import pytest
 
 from kite_memory.distill import model_extractor
-from kite_memory.distill.extractor import Answer, Outcome, Usage
-from kite_memory.distill.prompts import PromptTemplate
-from kite_memory.model.event import Event
-from kite_memory.model.note import Note, NoteStatus
-from kite_memory.model.provenance import Provenance
-from kite_memory.model.record import Chunk, Record
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.distill.extractor import Answer, Outcome, PromptTemplate, Usage
+from kite_memory.model.event import Event, Provenance
+from kite_memory.model.note import Chunk, Note, NoteStatus, Record
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
 from kite_memory.text.shell import Action
-from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.vault.pages.graph import graph
-from kite_memory.vault.pages.memory_page import page
+from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault.graph import graph
+from kite_memory.vault.memory_page import page
 from tests.counts import how_many
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import BEGIN, Transcript

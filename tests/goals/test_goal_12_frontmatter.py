@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from kite_memory.model.note import Note, NoteStatus
-from kite_memory.vault import properties
-from kite_memory.vault.notefile import UnreadableNote, body_of, parse
-from kite_memory.vault.properties import with_properties
+from kite_memory.vault import notefile
+from kite_memory.vault.notefile import UnreadableNote, body_of, parse, with_properties
 from tests.counts import how_many
 from tests.vault.test_vault_properties import BOMBS, HOSTILE
 
@@ -93,9 +92,9 @@ def test_control_an_ordinary_reader_of_yaml_is_hurt(monkeypatch: pytest.MonkeyPa
         try:
             return yaml.safe_load(front)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise properties.InvalidFrontmatter("not YAML") from error
+            raise notefile.InvalidFrontmatter("not YAML") from error
 
-    monkeypatch.setattr(properties, "load", believing)
+    monkeypatch.setattr(notefile, "load", believing)
     bomb = "a: &a [x]\n" + "\n".join(f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]" for n in range(5))
     deep = "a: " + "[" * 30_000
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from kite_memory.cli.everyday import leave_transcripts
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.vector_file import VectorFile
-from kite_memory.system import checksums
+from kite_memory.system import sqlite
 from tests.cli.transcript import in_this_process
 from tests.counts import how_many
 from tests.e2e.kmem import Machine
@@ -85,13 +85,13 @@ def test_every_bit_that_turned_over_is_found_by_the_seals(machine: Machine) -> N
         path = files[number % len(files)]
         whole, before = path.read_bytes(), path.stat()
         bit = turn_over(path, chance)
-        if path.name not in {Path(name).name for name in checksums.broken(machine.state)}:
+        if path.name not in {Path(name).name for name in sqlite.broken(machine.state)}:
             missed.append((path.name, bit))
         path.write_bytes(whole)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     assert missed == []
-    assert checksums.broken(machine.state) == []
+    assert sqlite.broken(machine.state) == []
 
 
 def found_by_verify(machine: Machine, copies: Path, flips: int, *, sealed: bool = True) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kite_memory.distill.chunking import ChunkPolicy
+from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Scope
 from kite_memory.vault.keyed_notes import KeyPlace

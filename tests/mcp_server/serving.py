@@ -16,7 +16,7 @@ import anyio
 from kite_memory.mcp_server.auth_middleware import AccessRules, Audit, TokenIssuer
 from kite_memory.mcp_server.http import serve
 from kite_memory.mcp_server.tokens import Tokens
-from kite_memory.tools.wire import Perform
+from kite_memory.tools.declarations import Perform
 
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 
 from kite_memory.mcp_server.auth_middleware import LONGEST_BODY
 from kite_memory.model.note import Scope
-from kite_memory.tools.access import OWNER, Asker, Grant
+from kite_memory.tools.store import OWNER, Asker, Grant
 from tests.fakes.performers import Performer
 from tests.mcp_server.serving import HEADERS, Served, serving
 

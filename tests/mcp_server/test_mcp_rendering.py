@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError
-from kite_memory.mcp_server.rendering import bounded, refusal, text_of
-from kite_memory.text.unicode import written
+from kite_memory.mcp_server.server import bounded, refusal, text_of
+from kite_memory.text.quoting import written
 from kite_memory.tools.store import Conflict, StoreUnavailable
 
 JSON = st.recursive(

@@ -13,8 +13,8 @@ from mcp.shared.exceptions import MCPError
 
 from kite_memory.mcp_server.http import agent_of
 from kite_memory.mcp_server.server import client_of, server_over
-from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.declarations import MORE_TOOLS, TOOLS
+from kite_memory.tools.store import OWNER, Asker
 from tests.fakes.performers import Performer
 
 DAILY = (

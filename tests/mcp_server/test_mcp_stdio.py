@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kite_memory.mcp_server import stdio
 from kite_memory.mcp_server.server import server_over
 from kite_memory.mcp_server.stdio import InputLines, serve
-from kite_memory.tools.access import OWNER, Asker
+from kite_memory.tools.store import OWNER, Asker
 from tests.counts import examples
 from tests.fakes.performers import Performer
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kite_memory.errors import StateDamaged, StateNewer, UsageError
 from kite_memory.mcp_server.tokens import NoSuchToken, StoredToken, Tokens
 from kite_memory.model.note import Scope
-from kite_memory.tools.access import OWNER, Grant
+from kite_memory.tools.store import OWNER, Grant
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kite_memory.extensions.contract.events import SESSION, event
-from kite_memory.model.read_result import IMPOSSIBLE_TIME, Cursor, ReadResult, in_time
+from kite_memory.extensions.contract.extractor_contract import SESSION, event
+from kite_memory.model.event import IMPOSSIBLE_TIME, Cursor, ReadResult, in_time
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 LATEST = NOON + timedelta(days=1)

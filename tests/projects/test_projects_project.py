@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.projects.project import project_of, project_with_remote
+from kite_memory.projects import project_of, project_with_remote
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
-from kite_memory.recall.embedders.local import LocalEmbedder
 from kite_memory.recall.index import Index
+from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.recall.session_memory import SessionMemory

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kite_memory.errors import StateDamaged
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall import gate
-from kite_memory.recall.embedders.embedder import Space
-from kite_memory.recall.embedders.local import LocalEmbedder
+from kite_memory.recall.embedder import Space
 from kite_memory.recall.gate import FEATURES, Candidate, Gate
+from kite_memory.recall.local_embedder import LocalEmbedder
 from tests.recall.notes import QUEUE, note
 
 TEXT = "where do the workers of the orchard keep their ladders"

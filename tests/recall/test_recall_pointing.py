@@ -6,7 +6,7 @@ import pytest
 
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import NoteKind
-from kite_memory.recall import pointing, titles
+from kite_memory.recall import brief
 from kite_memory.recall.rendering import handle, likely_tokens, voices
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, note
@@ -17,7 +17,7 @@ ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 
 
 def ids(*others: Pointer, prompt: str = "which table?", **listed: float) -> list[str]:
-    return [each.id for each in pointing.pointers(prompt, LIKELY, others, listed=listed)]
+    return [each.id for each in brief.pointers(prompt, LIKELY, others, listed=listed)]
 
 
 def test_the_likely_ones_of_notes_and_conversations_best_first() -> None:
@@ -29,15 +29,15 @@ def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> No
 
 
 def test_what_the_start_listed_is_named_again_where_the_prompt_bears_on_it() -> None:
-    assert ids(queue=pointing.LISTED) == ["queue", "auth"]
+    assert ids(queue=brief.LISTED) == ["queue", "auth"]
 
 
 def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> None:
     near = [replace(LIKELY[0], score=0.05), replace(LIKELY[1], score=0.045)]
     many = {f"n{each}": 0.3 for each in range(20)}
 
-    assert len(pointing.pointers("which?", near, [], listed=dict.fromkeys(many, pointing.LISTED))) == 2
-    assert pointing.pointers("which?", near, [], listed=many) == ()
+    assert len(brief.pointers("which?", near, [], listed=dict.fromkeys(many, brief.LISTED))) == 2
+    assert brief.pointers("which?", near, [], listed=many) == ()
 
 
 def test_what_the_prompt_says_itself_is_not_named() -> None:
@@ -48,14 +48,14 @@ def test_a_conversation_that_a_note_mentions_is_not_named_beside_it() -> None:
     changed = replace(TALK, evidence=("claude-code:1#2",))
     noted = [replace(LIKELY[0], note=replace(QUEUE, evidence=("claude-code:1#2",)))]
 
-    assert [each.id for each in pointing.pointers("which?", noted, [changed], listed={})] == ["queue"]
+    assert [each.id for each in brief.pointers("which?", noted, [changed], listed={})] == ["queue"]
 
 
 def test_among_few_notes_one_that_stands_out_is_named() -> None:
     near = [replace(LIKELY[0], score=0.03), replace(LIKELY[1], score=0.004)]
 
-    assert [each.id for each in pointing.pointers("which?", near, [], listed={})] == ["queue"]
-    assert pointing.pointers("which?", [near[0], replace(LIKELY[1], score=0.02)], [], listed={}) == ()
+    assert [each.id for each in brief.pointers("which?", near, [], listed={})] == ["queue"]
+    assert brief.pointers("which?", [near[0], replace(LIKELY[1], score=0.02)], [], listed={}) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,30 +72,30 @@ def test_among_few_notes_one_that_stands_out_is_named() -> None:
     ],
 )
 def test_who_asks_of_the_past(text: str, asks: bool) -> None:
-    assert pointing.asks_of_the_past(text) is asks
+    assert brief.asks_of_the_past(text) is asks
 
 
 def test_a_question_of_the_past_is_answered_in_full_where_the_best_is_clear() -> None:
     text = "why did we pick postgres?"
 
-    assert pointing.asked_for(text, LIKELY) == 1
-    assert pointing.asked_for("pick postgres", LIKELY) == 0
-    assert pointing.asked_for(text, [LIKELY[0], replace(LIKELY[1], score=0.39)]) == 0
+    assert brief.asked_for(text, LIKELY) == 1
+    assert brief.asked_for("pick postgres", LIKELY) == 0
+    assert brief.asked_for(text, [LIKELY[0], replace(LIKELY[1], score=0.39)]) == 0
 
 
 @pytest.mark.parametrize(
     "title", ["parseQueue", "`parse_queue()` in jobs.py", "This one as well, later", "The remaining issue is", "Ports and hosts,"]
 )
 def test_a_title_that_claims_nothing(title: str) -> None:
-    assert not titles.says_something(title)
+    assert not brief.says_something(title)
     assert (
-        titles.line(note("n", title, "The port of the staging database is 5433. More."))
+        brief.title_line(note("n", title, "The port of the staging database is 5433. More."))
         == "The port of the staging database is 5433"
     )
 
 
 def test_a_title_that_claims_something_stands_for_its_note() -> None:
-    assert titles.line(QUEUE) == QUEUE.title
+    assert brief.title_line(QUEUE) == QUEUE.title
 
 
 def test_pointers_stand_below_the_notes_in_one_block_within_their_tokens() -> None:

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.recall import scoring
-from kite_memory.recall.embedders.embedder import Space
+from kite_memory.recall import search
+from kite_memory.recall.embedder import Space
 
 SPACE = Space(name="tiny", dim=4, version="1", threshold=0.42)
 
 
 def fused(cosine: float, bm25: float, *, notes: int = 1000, terms: int = 4) -> float:
-    return float(scoring.fused(np.array([cosine], np.float32), np.array([bm25]), notes=notes, terms=terms)[0])
+    return float(search.fused(np.array([cosine], np.float32), np.array([bm25]), notes=notes, terms=terms)[0])
 
 
 def test_nothing_said_is_nothing_scored() -> None:
@@ -42,11 +42,11 @@ def test_a_long_prompt_does_not_win_by_its_length() -> None:
     [(0, 0.42), (1, 0.42), (100, 0.42), (1000, 0.50), (10_000, 0.58), (100_000, 0.66), (10**7, 0.66)],
 )
 def test_the_threshold_rises_with_the_vault_up_to_a_point(notes: int, expected: float) -> None:
-    assert scoring.threshold(SPACE, notes) == pytest.approx(expected)
+    assert search.threshold(SPACE, notes) == pytest.approx(expected)
 
 
 def settled(scores: list[float], *pairs: tuple[int, int]) -> list[float]:
-    found: list[float] = scoring.settled(np.array(scores), np.array(pairs, np.int64).reshape(-1, 2)).tolist()
+    found: list[float] = search.settled(np.array(scores), np.array(pairs, np.int64).reshape(-1, 2)).tolist()
     return found
 
 

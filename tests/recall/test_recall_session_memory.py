@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import StateNewer
-from kite_memory.recall.delivery import Delivery, give
+from kite_memory.recall.select import Delivery, give
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit, Judged, Question, Verdict
 from kite_memory.recall.session_memory import Occasion, Ruled, Ruling, SessionMemory, ShownNote
-from kite_memory.recall.tallies import Count, Moment, Tally, Week, habit, mondays
-from kite_memory.recall.uptake import Outcome, Uptake
+from kite_memory.recall.uptake import Count, Moment, Outcome, Tally, Uptake, Week, habit, mondays
 from tests.recall.notes import note
 
 NOW = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.search import Mode, Query, search
 from tests.counts import examples

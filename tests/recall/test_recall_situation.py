@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.recall.select import Situation, situation_of
 

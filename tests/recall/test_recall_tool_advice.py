@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.fix import Fix
-from kite_memory.model.hit import Injection
+from kite_memory.model.hit import Fix, Injection
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.recall.embedders.embedder import Space, Vectors
+from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.vector_file import Row, Rows, VectorFile, key_of
 from tests.counts import examples
 

@@ -11,7 +11,7 @@ from kite_memory.recall import gate
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
 from kite_memory.recall.select import CANDIDATES, Prompt, Requirement, Situation, weigh
-from kite_memory.recall.tallies import Tally
+from kite_memory.recall.uptake import Tally
 from tests.recall.house import LOCAL, Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
 

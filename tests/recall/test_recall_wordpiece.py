@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.recall.embedders import local
-from kite_memory.recall.embedders.local import WEIGHTS
+from kite_memory.recall import local_embedder
+from kite_memory.recall.local_embedder import WEIGHTS
 from tests.counts import examples
 
-VOCABULARY = local.read_vocabulary(WEIGHTS / "vocab.txt")
+VOCABULARY = local_embedder.read_vocabulary(WEIGHTS / "vocab.txt")
 
 OLD_CHARACTERS = st.characters(exclude_categories=["Cs"]).filter(
     lambda char: unicodedata.ucd_3_2_0.category(char) == unicodedata.category(char)
@@ -19,7 +19,7 @@ OLD_CHARACTERS = st.characters(exclude_categories=["Cs"]).filter(
 
 
 def ids(text: str, limit: int = 10_000) -> list[int]:
-    return local.tokens(text, VOCABULARY, limit)
+    return local_embedder.tokens(text, VOCABULARY, limit)
 
 
 def pieces(text: str) -> list[str]:
@@ -66,7 +66,7 @@ def test_every_text_is_cut_as_the_library_cuts_it(text: str) -> None:
 def test_no_text_yields_more_tokens_than_asked_for(text: str, limit: int) -> None:
     found = ids(text, limit)
 
-    assert found == [*ids(text)[:-1][: limit - 1], local.END]
+    assert found == [*ids(text)[:-1][: limit - 1], local_embedder.END]
 
 
 def test_a_megabyte_is_not_read_to_its_end() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kite_memory.recall.embedders.embedder import HashingEmbedder, Vectors
+from kite_memory.recall.embedder import HashingEmbedder, Vectors
 
 KEY = "pa-a-key-for-tests"
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import door, drop_private, redact, redact_event
+from kite_memory.redaction.chance import Span
 from kite_memory.redaction.door import mark
-from kite_memory.redaction.span import Span
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
 

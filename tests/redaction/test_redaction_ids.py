@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.redaction import redact_event, redact_id
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from kite_memory.redaction import door, redact
+from kite_memory.redaction.chance import TextWords
 from kite_memory.redaction.cleaning import bare, clean
 from kite_memory.redaction.door import find
-from kite_memory.redaction.words import TextWords
 from tests.redaction.people import Case, cases
 
 CASES = list(cases())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import event
+from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import redact, redact_event
 from kite_memory.redaction.cleaning import clean

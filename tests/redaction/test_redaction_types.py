@@ -11,16 +11,16 @@ import kite_memory
 PACKAGE = Path(kite_memory.__file__).parent
 BYPASS = "# bypass"
 PLANTED = f"""
-from kite_memory.distill.backends.anthropic_api import AnthropicBackend
-from kite_memory.distill.backends.backend import Backend, Inquiry
-from kite_memory.distill.backends.claude_cli import ClaudeCliBackend
-from kite_memory.distill.backends.openai_api import OpenAiBackend
-from kite_memory.model.read_result import ReadResult
-from kite_memory.outbound import RedactingBackend, RedactingEmbedder
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.recall.embedders.voyage import VoyageEmbedder
+from kite_memory.distill.anthropic_api import AnthropicBackend
+from kite_memory.distill.extractor import Backend, Inquiry
+from kite_memory.distill.claude_cli import ClaudeCliBackend
+from kite_memory.distill.openai_api import OpenAiBackend
+from kite_memory.model.event import ReadResult
+from kite_memory.wiring.models import RedactingBackend, RedactingEmbedder
+from kite_memory.recall.embedder import Embedder
+from kite_memory.recall.voyage_embedder import VoyageEmbedder
 from kite_memory.redaction import redact, redact_result
-from kite_memory.team.recall import TeamRecall
+from kite_memory.team.search import TeamRecall
 from kite_memory.team.search import Asking, Team
 from kite_memory.timeline.store import Timeline
 

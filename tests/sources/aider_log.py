@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, ReadResult
 from kite_memory.sources.aider.source import HISTORY, Aider
 
 

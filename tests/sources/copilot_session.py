@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.sources.copilot_cli.source import CopilotCli
+from kite_memory.model.event import Cursor, ReadResult
+from kite_memory.sources.copilot_cli import CopilotCli
 
 SESSION = "c0917070-0000-4000-8000-000000000001"
 BEGIN = datetime(2026, 7, 2, 9, 0, tzinfo=UTC)

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, Event, ReadResult
 from kite_memory.sources.gemini_cli.source import Gemini
 
 SESSION = "5e551011-0000-4000-8000-000000000002"

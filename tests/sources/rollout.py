@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, Event, ReadResult
 from kite_memory.sources.codex.source import Codex
 
 BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

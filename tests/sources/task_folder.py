@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, ReadResult
 from kite_memory.sources.cline.source import HISTORY, SHOWN, Cline, RooCode, VscodeTasks
 
 TASK = "1772442000000"

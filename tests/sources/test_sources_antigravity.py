@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.sources.antigravity.source import Antigravity
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult
+from kite_memory.sources.antigravity import Antigravity
 from tests.fakes.steps import Steps, a_morning
 
 

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
+from kite_memory.model.event import Event, EventType, ReadResult
 from kite_memory.sources.aider.source import Aider
-from kite_memory.sources.antigravity.source import Antigravity
-from kite_memory.sources.copilot_cli.source import CopilotCli
+from kite_memory.sources.antigravity import Antigravity
+from kite_memory.sources.copilot_cli import CopilotCli
 from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.sources.gemini_cli.source import Gemini
-from kite_memory.sources.git_history.source import GitLog
+from kite_memory.sources.git_history import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 from tests.contract.database_contract import looks
 from tests.fakes.cursor_store import CommandLineStore, EditorState

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, Problem
+from kite_memory.model.event import Cursor, Event, Problem
 from kite_memory.sources.claude_code.source import ClaudeCode
 from tests.counts import examples
 from tests.sources.transcript import SESSION, Home, Transcript, a_day, reasons, said

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor
+from kite_memory.model.event import Cursor, Event
 from tests.counts import examples
 from tests.sources.transcript import SESSION, Home, Transcript, said
 

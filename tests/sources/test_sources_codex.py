@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from backports import zstd
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Event, EventType, ReadResult, RedactedResult
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.rollout import BEGIN, THREAD, Home, Rollout, a_day, uuid7

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.sources.cursor.folders import path_of
+from kite_memory.model.event import Event, EventType, ReadResult, RedactedResult
+from kite_memory.sources.cursor.bubbles import path_of
 from kite_memory.sources.cursor.source import CursorApp
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
+from kite_memory.model.event import Event, EventType, ReadResult
 from kite_memory.sources.common.source import Source
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
-from kite_memory.sources.droid.source import Droid as DroidSource
-from kite_memory.sources.goose.source import Goose
+from kite_memory.sources.droid import Droid as DroidSource
+from kite_memory.sources.goose import Goose
 from kite_memory.sources.opencode.source import Kilo, OpenCode
-from kite_memory.sources.pi.source import Pi as PiSource
-from kite_memory.sources.qwen_code.source import QwenCode
+from kite_memory.sources.pi import Pi as PiSource
+from kite_memory.sources.qwen_code import QwenCode
 from tests.fakes import opencode_store
 from tests.fakes.goose_store import SESSION, GooseStore, a_morning, request, response
 from tests.fakes.goose_store import text as said

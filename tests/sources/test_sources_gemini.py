@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.event import Event
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Event, RedactedResult
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.timeline.store import Timeline
 from tests.sources.gemini_session import CWD, SESSION, GeminiSession, Home, a_day, context

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill.chunking import worth_asking
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import ReadResult
-from kite_memory.projects.git_process import Git, GitFailed
-from kite_memory.sources.git_history.source import GitLog
+from kite_memory.distill.condense import worth_asking
+from kite_memory.model.event import Event, ReadResult
+from kite_memory.projects import Git, GitFailed
+from kite_memory.sources.git_history import GitLog
 from tests.contract.database_contract import looks
 from tests.fakes.repositories import FakeRepository, environment
 

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Event, EventType, ReadResult, RedactedResult
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from tests.contract.database_contract import looks

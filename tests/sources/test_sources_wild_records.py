@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.sources.antigravity.source import AntigravityInterpreter, AntigravityState
+from kite_memory.sources.antigravity import AntigravityInterpreter, AntigravityState
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
-from kite_memory.sources.cursor.cli import add_message
 from kite_memory.sources.cursor.ide import legacy_conversations
+from kite_memory.sources.cursor.source import add_message
 from kite_memory.sources.opencode import parts as opencode_parts
 
 WORDS = st.sampled_from(

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing.exchange import Syncing
-from kite_memory.extensions.contract.events import START, event
-from kite_memory.model.event import Event, Session
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.app.syncing import Syncing
+from kite_memory.extensions.contract.extractor_contract import START, event
+from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house

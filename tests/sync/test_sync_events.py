@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kite_memory.recall.tallies import Tally
-from kite_memory.sync.keys import SyncKey
+from kite_memory.recall.uptake import Tally
+from kite_memory.sync.segments import SyncKey
 from tests.sync.homes import Home, homes, said, session_of, settle
 
 LAPTOP, DESK = session_of("1"), session_of("2")

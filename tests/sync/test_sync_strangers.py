@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.sync.keys import SyncKey
 from kite_memory.sync.rows import ForgottenRow, Malformed, Row, UptakeRow, note_path, parsed
-from kite_memory.sync.segments import NotWhole, SharedFolder, pack, unpack
+from kite_memory.sync.segments import NotWhole, SharedFolder, SyncKey, pack, unpack
 from tests.sync.homes import Clock, homes, open_home, settle
 
 KEY = SyncKey.make(encrypted=False)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.system.editors import extension_storages
+from kite_memory.config import extension_storages
 
 HOME = Path("/home/ada").absolute()
 EXTENSION = "rooveterinaryinc.roo-cline"

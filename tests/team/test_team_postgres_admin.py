@@ -16,12 +16,21 @@ from psycopg import errors, sql
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import AuditEntry, AuditTrail, PostgresStore, migrate, open_postgres
 from kite_memory.team.postgres.backup import BackupDamaged
 from kite_memory.team.postgres.connections import settings_of
-from kite_memory.tools.access import EVERYBODY, OWNER, Asker, Grant, NotAllowed
-from kite_memory.tools.store import MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
+from kite_memory.tools.store import (
+    EVERYBODY,
+    OWNER,
+    Asker,
+    Grant,
+    MemoryPlace,
+    MemoryQuery,
+    NotAllowed,
+    NoteQuery,
+    StoreUnavailable,
+)
 from kite_memory.wiring.team import recorded
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, state
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server

@@ -16,11 +16,10 @@ import pytest
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, Patience, PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
-from kite_memory.tools.access import OWNER
-from kite_memory.tools.store import MemoryQuery, NoteQuery, StoreUnavailable
+from kite_memory.tools.store import OWNER, MemoryQuery, NoteQuery, StoreUnavailable
 from tests.contract.bridge_store_contract import CHAT, ORCHARD, conversation, only, state
 from tests.fakes.object_shelf import ObjectShelf
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server

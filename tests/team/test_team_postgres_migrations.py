@@ -10,16 +10,15 @@ import pytest
 from kite_memory.distill.saving import Saving
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.note import Scope
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
 from kite_memory.text.ages import age
-from kite_memory.tools.access import OWNER, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.asking import tools_of
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.registry import tools_of
-from kite_memory.tools.store import MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
+from kite_memory.tools.store import OWNER, Grant, MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server

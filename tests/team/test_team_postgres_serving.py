@@ -12,10 +12,9 @@ import pytest
 from kite_memory.config import Config, TeamConfig, check
 from kite_memory.errors import ConfigInvalid, NoteNotFound, UsageError
 from kite_memory.model.note import NoteKind
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, SchemaMissing, migrate, open_postgres
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.store import Conflict, StoreUnavailable
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, StoreUnavailable
 from kite_memory.wiring.team import bridge_of, migrate_store
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server

@@ -19,15 +19,14 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.model.event import RedactedText
 from kite_memory.model.note import NoteKind
-from kite_memory.model.redacted import RedactedText
 from kite_memory.redaction import redact
-from kite_memory.team.recall import MARGIN, SCORE, CircuitBreaker, TeamRecall, note_of, standing_out
-from kite_memory.team.search import Team, hits_of
+from kite_memory.team.search import MARGIN, SCORE, CircuitBreaker, Team, TeamRecall, hits_of, note_of, standing_out
 from kite_memory.tools import asking
-from kite_memory.tools.access import OWNER
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import serving

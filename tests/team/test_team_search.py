@@ -14,14 +14,13 @@ import pytest
 from kite_memory.cli.memory import team_search
 from kite_memory.config import Config, TeamConfig
 from kite_memory.errors import UsageError
-from kite_memory.model.note import NoteKind
-from kite_memory.model.record import Origin, RecordItem
+from kite_memory.model.note import NoteKind, Origin, RecordItem
 from kite_memory.redaction import redact
 from kite_memory.team.search import Asking, Team, TeamConnection, together
 from kite_memory.tools import asking
-from kite_memory.tools.access import OWNER
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore
 from tests.mcp_server.serving import Served, serving

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.text.language import language_of
+from kite_memory.text.stems import language_of
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kite_memory.extensions.contract.events import event
-from kite_memory.model.event import Event, EventType, Session
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.extensions.contract.extractor_contract import event
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session
+from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import CardHit, Timeline
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

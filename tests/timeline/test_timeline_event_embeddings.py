@@ -11,11 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.timeline import schema
-from kite_memory.timeline.event_embeddings import Meaning
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.extensions.contract.events import SESSION, START
-from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.fix import Fix
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.extensions.contract.extractor_contract import SESSION, START
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
+from kite_memory.model.hit import Fix
 from kite_memory.timeline import schema
 from kite_memory.timeline.store import Timeline
 

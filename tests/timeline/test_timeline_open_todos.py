@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.extensions.contract.events import SESSION, event
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.timeline.open_todos import LISTS, left, todos
+from kite_memory.extensions.contract.extractor_contract import SESSION, event
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.summaries import LISTS, left, todos
 
 
 def call(number: int, tool: str, text: str, *, name: str = "") -> Event:

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.extensions.contract.events import event
-from kite_memory.model.event import Session
-from kite_memory.model.provenance import Passage, Speaker, Trace
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.extensions.contract.extractor_contract import event
+from kite_memory.model.event import Cursor, Passage, ReadResult, RedactedResult, Session, Speaker, Trace
 from kite_memory.timeline import passages, schema
 from kite_memory.timeline.shingles import packed, pairs_of
 from kite_memory.timeline.store import Timeline

@@ -11,13 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kite_memory.extensions.contract.events import SESSION, START, event
-from kite_memory.model.event import EventType, EvidenceReference, Session, Status, evidence_reference
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
-from kite_memory.timeline.conversations import CardQuery
-from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.exchange import Since
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
+from kite_memory.model.event import (
+    Cursor,
+    EventType,
+    EvidenceReference,
+    ReadResult,
+    RedactedResult,
+    Session,
+    Status,
+    evidence_reference,
+)
+from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.rows import Since
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 

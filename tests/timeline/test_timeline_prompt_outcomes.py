@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import SESSION, START
+from kite_memory.extensions.contract.extractor_contract import SESSION, START
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
-from kite_memory.timeline.event_embeddings import Meaning
-from kite_memory.timeline.prompt_outcomes import PromptOutcome, prompt_outcome
+from kite_memory.timeline.cards import PromptOutcome, prompt_outcome
+from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples

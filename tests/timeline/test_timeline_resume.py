@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import SESSION, START, event
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import EventType, Status, evidence_reference
 from kite_memory.timeline.resume import Brief, BriefPart, brief, fitted, together
 from kite_memory.timeline.runs import open_failures, runs

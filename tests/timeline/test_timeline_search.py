@@ -12,9 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kite_memory.model.event import Event, EventType, Session, Status, Where
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.timeline import schema
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline

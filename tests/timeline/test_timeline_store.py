@@ -12,9 +12,21 @@ from typing import get_args
 import pytest
 
 from kite_memory.errors import StateDamaged, StateNewer, StateNotWritten
-from kite_memory.model.event import Edge, EdgeKind, Event, EventType, EvidenceReference, Role, Session, Status, Where
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.model.redacted import RedactedResult
+from kite_memory.model.event import (
+    Cursor,
+    Edge,
+    EdgeKind,
+    Event,
+    EventType,
+    EvidenceReference,
+    Problem,
+    ReadResult,
+    RedactedResult,
+    Role,
+    Session,
+    Status,
+    Where,
+)
 from kite_memory.timeline.schema import BUNDLED, not_written
 from kite_memory.timeline.store import Timeline
 

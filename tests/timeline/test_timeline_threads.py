@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.extensions.contract.events import START
+from kite_memory.extensions.contract.extractor_contract import START
 from kite_memory.model.event import Session
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Work as Summary

@@ -11,19 +11,18 @@ from typing import Any
 from kite_memory import assets
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
-from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.text.ages import age
 from kite_memory.tools import asking, conversations
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Store
+from kite_memory.tools.store import OWNER, Asker, Grant, Store
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]

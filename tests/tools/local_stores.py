@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kite_memory import assets
 from kite_memory.model.note import Note
-from kite_memory.recall.embedders.embedder import Embedder, HashingEmbedder
+from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory

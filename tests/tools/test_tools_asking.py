@@ -15,18 +15,17 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.searching import Searching
 from kite_memory.app.session_context import conversation
 from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
-from kite_memory.extensions.contract.events import SESSION
-from kite_memory.model.note import Scope
-from kite_memory.model.plan import Create
-from kite_memory.recall.embedders.embedder import HashingEmbedder
+from kite_memory.extensions.contract.extractor_contract import SESSION
+from kite_memory.model.note import Create, Scope
+from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
 from kite_memory.tools.asking import EventsElsewhere
+from kite_memory.tools.declarations import error_json
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.wire import error_json
+from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed
 from kite_memory.vault import Vault
 from tests.counts import examples
 from tests.fakes.memory_store import MemoryStore

@@ -18,11 +18,11 @@ from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
 from kite_memory.mcp_server.tokens import StoredToken, Tokens
 from kite_memory.text.ages import age
-from kite_memory.tools import wire
-from kite_memory.tools.access import Asker, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools import declarations
+from kite_memory.tools.asking import tools_of
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.registry import tools_of
+from kite_memory.tools.store import Asker, Grant
 from tests.tools.conversing import conversing
 from tests.tools.test_tools_conversations_boundary import MARK, PROJECTS, World, grant, question
 from tests.vault.building import MEMORY_DISK
@@ -40,13 +40,15 @@ class Guarded:
     chance: random.Random
     held: tuple[str, ...]
 
-    def ask(self, token: str, tool: str, arguments: wire.Json, project: str = "") -> str:
+    def ask(self, token: str, tool: str, arguments: declarations.Json, project: str = "") -> str:
         kept = self.tokens.find(token, loopback=False)
         assert isinstance(kept, StoredToken)
-        asked = json.loads(wire.request_body(tool, arguments, Asker(grant=kept.grant, project=project)))
-        answer = json.loads(json.dumps(wire.perform(self.bridge.perform, asked["tool"], asked["arguments"], asked["asker"])))
+        asked = json.loads(declarations.request_body(tool, arguments, Asker(grant=kept.grant, project=project)))
+        answer = json.loads(
+            json.dumps(declarations.perform(self.bridge.perform, asked["tool"], asked["arguments"], asked["asker"]))
+        )
         try:
-            result = wire.result_of(answer)
+            result = declarations.result_of(answer)
             result.pop("took_ms", None)
             return json.dumps(result, sort_keys=True)
         except KiteError as error:
@@ -73,9 +75,9 @@ def guarded() -> Iterator[Guarded]:
         tokens.close()
 
 
-def strays(guarded: Guarded, triples: int) -> tuple[int, list[tuple[str, wire.Json, Grant, str]]]:
+def strays(guarded: Guarded, triples: int) -> tuple[int, list[tuple[str, declarations.Json, Grant, str]]]:
     """How much was read at all, and what of it lay outside the token's bounds."""
-    read, outside = 0, list[tuple[str, wire.Json, Grant, str]]()
+    read, outside = 0, list[tuple[str, declarations.Json, Grant, str]]()
     for _ in range(triples):
         token = guarded.chance.choice(guarded.held)
         tool, arguments = question(guarded.world, guarded.chance)

@@ -12,11 +12,11 @@ from uuid import UUID as Uuid
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
-from kite_memory.mcp_server.rendering import bounded
+from kite_memory.mcp_server.server import bounded
 from kite_memory.model.note import Scope
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.declarations import TOOLS
+from kite_memory.tools.store import OWNER, Grant, NotAllowed
 from tests.tools.conversing import ELSE, QUEUE, SEVERAL, UUID, Conversing, conversing
 from tests.vault.building import MEMORY_DISK, dying_at, in_a_process_that_may_die
 

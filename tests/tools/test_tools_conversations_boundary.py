@@ -22,10 +22,10 @@ from kite_memory.distill.saving import Saving
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Scope
 from kite_memory.text.ages import age
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.asking import tools_of
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.registry import tools_of
+from kite_memory.tools.store import OWNER, Asker, Grant
 from tests.tools.conversing import conversing
 from tests.vault.building import MEMORY_DISK
 

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
 from kite_memory.model.note import Note
-from kite_memory.tools.conversation_notes import drafts_of, journal_id, journal_of, merged, name_of
+from kite_memory.tools.conversation_notes import as_text, chunk_of, drafts_of, journal_id, journal_of, merged, name_of, turns
 from kite_memory.tools.local_conversations import from_json, to_json
 from kite_memory.tools.record_reading import ParsedRecord, read_record
 from kite_memory.tools.store import SavedConversation
-from kite_memory.tools.transcripts import as_text, chunk_of, turns
 from kite_memory.vault.notefile import parse, render
 from tests.counts import examples
 from tests.tools.conversing import QUEUE, SEVERAL, UUID

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from kite_memory.errors import UsageError
-from kite_memory.tools.access import OWNER, Asker
 from kite_memory.tools.arguments import TODOS, VALUE, Argument
-from kite_memory.tools.bridge import Bridge
-from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Declared, called
+from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Bridge, Declared, called
+from kite_memory.tools.store import OWNER, Asker
 
 EVERY = (*TOOLS.values(), RECENT_NOTES, MORE_TOOLS)
 UUID = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122"

@@ -16,10 +16,21 @@ import pytest
 
 from kite_memory.errors import StateNewer
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.tools.access import OWNER, Grant, NotAllowed
 from kite_memory.tools.local_state import VERSION, LocalState
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import Conflict, JsonValue, Memory, MemoryPlace, MemoryQuery, NoteQuery, State, Todo
+from kite_memory.tools.store import (
+    OWNER,
+    Conflict,
+    Grant,
+    JsonValue,
+    Memory,
+    MemoryPlace,
+    MemoryQuery,
+    NotAllowed,
+    NoteQuery,
+    State,
+    Todo,
+)
 from tests.tools.local_stores import START, Clock, local_store
 
 ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
@@ -28,7 +39,7 @@ SHARED = MemoryPlace(scope=Scope.SHARED)
 _COUNT_UP = """
 import sys
 from pathlib import Path
-from kite_memory.tools.access import OWNER
+from kite_memory.tools.store import OWNER
 from kite_memory.tools.store import Conflict, Place, Wanted
 from kite_memory.model.note import Scope
 from tests.tools.local_stores import local_store

@@ -11,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.mcp_server.rendering import bounded
-from kite_memory.text.unicode import written
-from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.tools.bridge import Bridge, Json
-from kite_memory.tools.declarations import TOOLS
+from kite_memory.mcp_server.server import bounded
+from kite_memory.text.quoting import written
+from kite_memory.tools.declarations import TOOLS, Bridge, Json
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.memories import tools
-from kite_memory.tools.store import Conflict, JsonValue
+from kite_memory.tools.resuming import memory_tools
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, JsonValue, NotAllowed
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START
 
@@ -29,7 +27,7 @@ Ask = Callable[..., Json]
 
 @pytest.fixture
 def ask() -> Ask:
-    known = Bridge(tools(MemoryStore(), LocalContext(), clock=lambda: START))
+    known = Bridge(memory_tools(MemoryStore(), LocalContext(), clock=lambda: START))
 
     def asking(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform(tool, arguments, asker)
@@ -225,7 +223,7 @@ def test_it_ends_after_so_many_seconds(ask: Ask) -> None:
 @pytest.mark.parametrize("ttl", [1, 1.5, 0.001])
 def test_it_never_ends_early_though_a_note_shows_whole_seconds(ttl: float) -> None:
     now = START + timedelta(milliseconds=700)
-    known = Bridge(tools(MemoryStore(), LocalContext(), clock=lambda: now))
+    known = Bridge(memory_tools(MemoryStore(), LocalContext(), clock=lambda: now))
 
     written = known.perform("write_memory", {"key": "port", "value": 80, "ttl": ttl, "scope": "global"}, HERE)
 
@@ -386,7 +384,7 @@ def test_a_bounded_grant_neither_writes_nor_reads_beyond_it(ask: Ask) -> None:
     )
 )
 def test_whatever_is_given_the_answer_is_json_or_an_error_with_a_hint(arguments: dict[str, Any]) -> None:
-    known = tools(MemoryStore(), LocalContext(), clock=lambda: START)
+    known = memory_tools(MemoryStore(), LocalContext(), clock=lambda: START)
 
     for tool in known:
         try:

@@ -13,18 +13,15 @@ from hypothesis import strategies as st
 
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.extensions.contract.events import SESSION, event
-from kite_memory.model.event import EventType, Session
+from kite_memory.extensions.contract.extractor_contract import SESSION, event
+from kite_memory.model.event import Cursor, EventType, ReadResult, RedactedResult, Session
 from kite_memory.model.note import NoteKind, Scope
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.model.redacted import RedactedResult
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.tools import wire
-from kite_memory.tools.access import OWNER, Asker, Grant
-from kite_memory.tools.bridge import Bridge, Json
+from kite_memory.tools import declarations
+from kite_memory.tools.declarations import Bridge, Json
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.resuming import MOST_TOKENS, BriefingPart, briefing, context, cost, state_lines, tools
-from kite_memory.tools.store import Memory, MemoryPlace, State, Todo
+from kite_memory.tools.store import OWNER, Asker, Grant, Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START
@@ -249,7 +246,7 @@ def take_in(house: Services, session: Session) -> None:
 
 def ask(house: Services, tool: str, **arguments: object) -> Json:
     asker = {"project": "orchard", "session": "now", "ai": "claude-code"}
-    return wire.result_of(house.operations.perform("bridge", {"tool": tool, "arguments": arguments, "asker": asker}))
+    return declarations.result_of(house.operations.perform("bridge", {"tool": tool, "arguments": arguments, "asker": asker}))
 
 
 def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving_them(house: Services) -> None:

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from kite_memory.errors import UsageError
-from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.tools.bridge import Bridge, Json
+from kite_memory.tools.declarations import Bridge, Json
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import joined, tools
-from kite_memory.tools.store import State, Todo
+from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed, State, Todo
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START, Clock
 

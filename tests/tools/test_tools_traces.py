@@ -10,15 +10,15 @@ import pytest
 
 from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
 from kite_memory.errors import KiteError
-from kite_memory.extensions.contract.events import SESSION, START, event
+from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Scope
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import resuming
-from kite_memory.tools.access import Asker, Grant
-from kite_memory.tools.bridge import Bridge
+from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import working
+from kite_memory.tools.store import Asker, Grant
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.work import Work
 from tests.tools.conversing import QUEUE, tools_over

@@ -12,9 +12,9 @@ import pytest
 from kite_memory.cli.care import _damage
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import Saving
-from kite_memory.model.record import Decision, Record
+from kite_memory.model.note import Decision, Record
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.transcripts import chunk_of
+from kite_memory.tools.conversation_notes import chunk_of
 from tests.tools.conversing import QUEUE, UUID, Conversing, conversing
 from tests.tools.transcripts import HELD_OUT, TUNED, Spoken, holds
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kite_memory.tools.argument_parsing import body_of, fits, value_of
 from kite_memory.tools.store import JsonValue
-from kite_memory.tools.values import body_of, fits, value_of
 from kite_memory.vault.wording import text_block
 
 TEXTS = st.text() | st.sampled_from(

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import VaultMissing
-from kite_memory.model.note import NoteKind, Scope
-from kite_memory.model.record import Record
-from kite_memory.tools.access import OWNER
+from kite_memory.model.note import NoteKind, Record, Scope
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.store import MemoryPlace, MemoryQuery, SavedConversation
+from kite_memory.tools.store import OWNER, MemoryPlace, MemoryQuery, SavedConversation
 from tests.tools.local_stores import local_store
 
 ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.redaction.door import redact_id
-from kite_memory.tools import wire
-from kite_memory.tools.access import OWNER, Asker, Grant, NotAllowed
-from kite_memory.tools.store import Conflict, StoreUnavailable
+from kite_memory.tools import declarations
+from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable
 
 GRANTS = st.builds(
     Grant,
@@ -26,16 +25,18 @@ SESSIONS = st.text(max_size=9).map(redact_id)  # what else a client may send is 
 ASKERS = st.builds(Asker, grant=st.just(OWNER) | GRANTS, project=st.text(max_size=9), session=SESSIONS, ai=st.text(max_size=9))
 
 
-def over_the_wire(perform: wire.Perform, tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
-    asked = json.loads(wire.request_body(tool, arguments, asker))
-    return wire.result_of(json.loads(json.dumps(wire.perform(perform, asked["tool"], asked["arguments"], asked["asker"]))))
+def over_the_wire(perform: declarations.Perform, tool: str, arguments: declarations.Json, asker: Asker) -> declarations.Json:
+    asked = json.loads(declarations.request_body(tool, arguments, asker))
+    return declarations.result_of(
+        json.loads(json.dumps(declarations.perform(perform, asked["tool"], asked["arguments"], asked["asker"])))
+    )
 
 
 @given(asker=ASKERS)
 def test_anyone_who_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
     seen: list[Asker] = []
 
-    def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
+    def perform(tool: str, arguments: declarations.Json, asker: Asker) -> declarations.Json:
         seen.append(asker)
         return {"tool": tool, **arguments}
 
@@ -56,7 +57,7 @@ def test_anyone_who_asks_is_the_same_at_the_other_end(asker: Asker) -> None:
     ],
 )
 def test_an_error_comes_back_as_what_it_was(error: KiteError) -> None:
-    def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
+    def perform(tool: str, arguments: declarations.Json, asker: Asker) -> declarations.Json:
         raise error
 
     with pytest.raises(type(error)) as raised:
@@ -67,7 +68,7 @@ def test_an_error_comes_back_as_what_it_was(error: KiteError) -> None:
 
 
 def test_a_conflict_keeps_its_version() -> None:
-    def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
+    def perform(tool: str, arguments: declarations.Json, asker: Asker) -> declarations.Json:
         raise Conflict("written since", version=7, hint="read again")
 
     with pytest.raises(Conflict) as raised:
@@ -79,7 +80,7 @@ def test_a_conflict_keeps_its_version() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [{"deep": float("-inf")}]])
 def test_what_json_cannot_say_is_refused_and_not_made_null(value: object) -> None:
     with pytest.raises(UsageError, match="not JSON"):
-        wire.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
+        declarations.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
 
 
 def test_nesting_without_end_is_refused() -> None:
@@ -88,7 +89,7 @@ def test_nesting_without_end_is_refused() -> None:
         value = [value]
 
     with pytest.raises(UsageError, match="nesting"):
-        wire.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
+        declarations.request_body("write_memory", {"key": "a", "value": value}, Asker(grant=OWNER))
 
 
 @pytest.mark.parametrize(
@@ -103,25 +104,25 @@ def test_nesting_without_end_is_refused() -> None:
     ],
 )
 def test_a_grant_that_cannot_be_read_never_becomes_the_owners(grant: object) -> None:
-    def perform(tool: str, arguments: wire.Json, asker: Asker) -> wire.Json:
+    def perform(tool: str, arguments: declarations.Json, asker: Asker) -> declarations.Json:
         raise AssertionError("nobody may ask")
 
     with pytest.raises(UsageError):
-        wire.perform(perform, "read_memory", {}, {"project": "", "session": "", "ai": "", "grant": grant})
+        declarations.perform(perform, "read_memory", {}, {"project": "", "session": "", "ai": "", "grant": grant})
 
 
 @pytest.mark.parametrize(
     "answer", [{}, {"result": 1}, {"error": {}}, {"error": "no"}, {"error": {"kind": 1, "message": "", "hint": ""}}]
 )
-def test_an_answer_that_is_invalid_is_an_error_to_act_on(answer: wire.Json) -> None:
+def test_an_answer_that_is_invalid_is_an_error_to_act_on(answer: declarations.Json) -> None:
     with pytest.raises(KiteError, match="no proper answer"):
-        wire.result_of(answer)
+        declarations.result_of(answer)
 
 
 @pytest.mark.parametrize("number", [1 << 64, -(1 << 63) - 1, 10**400])
 def test_a_number_that_the_other_end_would_round_is_refused(number: int) -> None:
     with pytest.raises(UsageError, match="number") as refused:
-        wire.request_body("write_memory", {"key": "k", "value": {"deep": [number]}}, Asker(grant=OWNER))
+        declarations.request_body("write_memory", {"key": "k", "value": {"deep": [number]}}, Asker(grant=OWNER))
 
     assert refused.value.hint
 
@@ -132,13 +133,13 @@ def test_a_number_that_the_other_end_would_round_is_refused(number: int) -> None
     | st.text("0123456789-.e", max_size=60)
 )
 def test_numbers_arrive_as_they_were(value: float | str) -> None:
-    arrived = orjson.loads(wire.request_body("write_memory", {"value": value}, Asker(grant=OWNER)))["arguments"]["value"]
+    arrived = orjson.loads(declarations.request_body("write_memory", {"value": value}, Asker(grant=OWNER)))["arguments"]["value"]
 
     assert (arrived, type(arrived)) == (value, type(value))
 
 
 def test_half_a_character_arrives_as_something_that_can_be_written() -> None:
-    arrived = orjson.loads(wire.request_body("write_memory", {"key": "half \ud83d"}, Asker(grant=OWNER)))["arguments"]
+    arrived = orjson.loads(declarations.request_body("write_memory", {"key": "half \ud83d"}, Asker(grant=OWNER)))["arguments"]
 
     arrived["key"].encode()
     assert arrived["key"].startswith("half ")

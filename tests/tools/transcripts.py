@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Preference, RecordItem
+from kite_memory.model.note import Decision, Fact, Insight, OpenQuestion, Preference, RecordItem
 
 Kind = Literal["decision", "rejected", "wish", "cause", "question"]
 

@@ -8,8 +8,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kite_memory.app.timeline_queries import SessionNotFound, _event, _session
-from kite_memory.tui.app import RowList, TimelineApp
-from kite_memory.tui.screens import NoteScreen, TextScreen
+from kite_memory.tui.app import NoteScreen, RowList, TextScreen, TimelineApp
 from tests.fakes.work import Work, session
 
 Json = dict[str, Any]

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kite_memory.model.event import Event, EventType, Session, Where
-from kite_memory.model.note import Note, NoteKind
-from kite_memory.model.record import Chunk, Decision, Fact, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import Chunk, Decision, Fact, Note, NoteKind, Record, RecordItem, Rejected, Topic
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft
 from kite_memory.vault.files import Files

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from kite_memory.model.note import Entry, Note
-from kite_memory.vault.comparison import Judgement, judge, to_read
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.listing import Listing
 from kite_memory.vault.notefile import UnreadableNote
+from kite_memory.vault.scanning import Judgement, judge, to_read
 from tests.vault.building import note
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
-from kite_memory.model.note import NoteStatus, Scope
-from kite_memory.model.plan import Amend, Create, Skip, Supersede
-from kite_memory.model.record import Rejected
+from kite_memory.model.note import Amend, Create, NoteStatus, Rejected, Scope, Skip, Supersede
 from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, PlainRenames, Renames
 from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.notefile import UnreadableNote, parse

@@ -9,12 +9,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.model.record import Decision, Fact, Insight, OpenQuestion, Origin, Preference, Record, RecordItem, Rejected, Topic
+from kite_memory.model.note import (
+    Decision,
+    Fact,
+    Insight,
+    NoteKind,
+    NoteStatus,
+    OpenQuestion,
+    Origin,
+    Preference,
+    Record,
+    RecordItem,
+    Rejected,
+    Scope,
+    Topic,
+)
 from kite_memory.vault.drafting import draft, tags_of
-from kite_memory.vault.links import targets
+from kite_memory.vault.links import tame, targets
 from kite_memory.vault.notefile import parse, render
-from kite_memory.vault.taming import tame
 from kite_memory.vault.wording import note_id
 from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
 

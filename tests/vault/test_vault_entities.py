@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.pages.entities import deserves_a_page
+from kite_memory.vault.graph import deserves_a_page
 
 WORTH_ONE = [
     "PostgreSQL", "postgresql", "Redis", "redis", "GitHub", "Node.js", "C++", "C#", ".NET", "OAuth 2.0", "job queue", "S3",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.pages.graph import FORMATS, Graph, as_dot, as_html, as_json, as_mermaid, centrality, fits_mermaid, graph
+from kite_memory.vault.graph import FORMATS, Graph, as_dot, as_html, as_json, as_mermaid, centrality, fits_mermaid, graph
 from tests.vault.building import linked, note, orchard
 
 

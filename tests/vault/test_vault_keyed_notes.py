@@ -12,7 +12,7 @@ from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
 from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Ledger
-from kite_memory.vault.ledger.schema import VERSION
+from kite_memory.vault.ledger.database import VERSION
 from tests.vault.building import START, TEMPLATE
 
 
@@ -315,7 +315,7 @@ def test_what_is_remembered_again_after_it_has_expired_is_there_to_stay(vault: V
 @pytest.fixture
 def first_ledger(tmp_path: Path) -> Iterator[Path]:
     """As version 1 of the ledger had a key."""
-    from kite_memory.vault.ledger.schema import _VERSION_1
+    from kite_memory.vault.ledger.database import _VERSION_1
 
     path = tmp_path / "first.sqlite"
     with sqlite3.connect(path) as database:

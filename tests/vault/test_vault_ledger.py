@@ -13,11 +13,11 @@ import pytest
 
 from kite_memory.errors import KiteError, StateDamaged, StateNewer, VaultReadOnly
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.system.locks import WriterLock
+from kite_memory.system.private_files import WriterLock
 from kite_memory.system.sqlite import migrate
 from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import Intent, Ledger
-from kite_memory.vault.ledger.schema import VERSION
+from kite_memory.vault.ledger.database import VERSION
 from tests.vault.building import START
 
 
@@ -192,7 +192,7 @@ def test_a_lock_is_for_one_at_a_time_and_may_be_taken_again_by_who_has_it(tmp_pa
 
 
 def test_a_ledger_of_the_second_version_learns_of_rulings(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger.schema import _VERSION_1, _VERSION_2
+    from kite_memory.vault.ledger.database import _VERSION_1, _VERSION_2
 
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:
@@ -244,7 +244,7 @@ def test_a_title_that_is_not_to_be_made_again_is_kept_unreadable(tmp_path: Path)
 
 
 def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger.schema import _VERSION_1, _VERSION_2, _VERSION_3
+    from kite_memory.vault.ledger.database import _VERSION_1, _VERSION_2, _VERSION_3
 
     file = tmp_path / "vault.sqlite"
     rows = [("a.md", "A", "accepted"), ("b.md", "B", "proposed"), ("c.md", "", "accepted")]
@@ -268,7 +268,7 @@ def test_a_ledger_of_the_third_version_has_what_may_ask_read_again(tmp_path: Pat
 
 
 def test_a_ledger_of_the_fourth_version_has_what_may_be_of_a_branch_read_again(tmp_path: Path) -> None:
-    from kite_memory.vault.ledger.schema import MIGRATIONS
+    from kite_memory.vault.ledger.database import MIGRATIONS
 
     file = tmp_path / "vault.sqlite"
     with contextlib.closing(sqlite3.connect(file)) as database:

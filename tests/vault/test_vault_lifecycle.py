@@ -10,9 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Ruling, SimilarNote, Skip, Supersede, Surroundings
-from kite_memory.model.record import SAID_TO_A_REFUSAL, Rejected
+from kite_memory.model.note import (
+    SAID_TO_A_REFUSAL,
+    Action,
+    Amend,
+    Create,
+    Note,
+    NoteKind,
+    NoteStatus,
+    Rejected,
+    Ruling,
+    Scope,
+    SimilarNote,
+    Skip,
+    Supersede,
+    Surroundings,
+)
 from kite_memory.vault import lifecycle
 from kite_memory.vault.planning import PlanContext, plan
 from kite_memory.vault.vault import Vault

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.vault import links
+from kite_memory.vault.graph import graph
 from kite_memory.vault.links import Resolver
-from kite_memory.vault.pages.graph import graph
-from kite_memory.vault.pages.memory_page import BEGIN, MOST_LINES, Edited, framed, merged, page
+from kite_memory.vault.memory_page import BEGIN, MOST_LINES, Edited, framed, merged, page
 from tests.vault.building import START, linked, orchard
 
 ONE, TWO = framed(["", "one"]), framed(["", "two"])

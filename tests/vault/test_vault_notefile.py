@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.vault import links
-from kite_memory.vault.notefile import UnreadableNote, body_of, parse, render, with_addition
-from kite_memory.vault.properties import sheet_of
+from kite_memory.vault.notefile import UnreadableNote, body_of, parse, render, sheet_of, with_addition
 from kite_memory.vault.wording import one_line, text_block
 from tests.vault.building import START, later, note
 

@@ -13,8 +13,7 @@ import pytest
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.model.note import NoteKind
-from kite_memory.model.record import Rejected
+from kite_memory.model.note import NoteKind, Rejected
 from kite_memory.vault.vault import Vault
 from tests.fakes.house import fake_house
 from tests.sources.transcript import Transcript
@@ -226,7 +225,7 @@ def test_folders_may_be_filed_anew_and_what_comes_later_lands_where_the_note_is_
 
 
 def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault, person: Person) -> None:
-    from kite_memory.model.plan import Supersede
+    from kite_memory.model.note import Supersede
     from tests.vault.building import drafts
 
     (path,) = write(vault, fact("Pear"))
@@ -241,7 +240,7 @@ def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault,
 
 
 def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: Vault, person: Person) -> None:
-    from kite_memory.model.plan import Supersede
+    from kite_memory.model.note import Supersede
     from tests.vault.building import drafts
 
     path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)

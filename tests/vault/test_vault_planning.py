@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Action, Amend, Create, Skip
-from kite_memory.model.record import RecordItem, Rejected
+from kite_memory.model.note import Action, Amend, Create, Note, NoteKind, NoteStatus, RecordItem, Rejected, Scope, Skip
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.planning import EntityMention, PlanContext, plan
 from kite_memory.vault.wording import entity_key, stem_key, title_key

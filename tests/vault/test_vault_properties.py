@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.vault.properties import (
+from kite_memory.vault.notefile import (
     MAX_BYTES,
     InvalidFrontmatter,
     PropertiesHandler,

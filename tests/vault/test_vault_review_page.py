@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.vault.pages.review_page import BEGIN, END, Ticked, WaitingNote, page, renewed, ticked, version
+from kite_memory.vault.review_page import BEGIN, END, Ticked, WaitingNote, page, renewed, ticked, version
 from tests.vault.building import START
 
 NOTE = Note(

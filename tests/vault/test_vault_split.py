@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.vault.notefile import render
-from kite_memory.vault.upkeep.split import Division, NotePart, division, notes, remainder
+from kite_memory.vault.upkeep import Division, NotePart, division, notes, remainder
 from tests.vault.building import START
 
 WHOLE = Note(

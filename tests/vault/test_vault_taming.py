@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from kite_memory.vault.taming import tame, tame_code, tame_line, tame_name, titled
+from kite_memory.vault.links import tame, tame_code, tame_line, tame_name, titled
 
 _COMMONMARK = MarkdownIt("commonmark").enable("table")
 _COMMONMARK.validateLink = lambda url: True  # type: ignore[method-assign]  # which links are safe is for us to say

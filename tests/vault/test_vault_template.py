@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kite_memory.vault import properties
+from kite_memory.vault import notefile
 from kite_memory.vault.links import targets
-from kite_memory.vault.notefile import FOLDERS, written_properties
-from kite_memory.vault.properties import sheet_of
+from kite_memory.vault.notefile import FOLDERS, sheet_of, written_properties
 from kite_memory.vault.vault import Vault
 from tests.vault.building import TEMPLATE, note
 
@@ -56,7 +55,7 @@ def test_the_pages_lead_nowhere_that_is_not_there(name: str) -> None:
     text = (TEMPLATE / name).read_text(encoding="utf-8")
 
     assert targets(text) == ()
-    assert properties.load(sheet_of(text).yaml) == {}
+    assert notefile.load(sheet_of(text).yaml) == {}
 
 
 @pytest.mark.parametrize("path", sorted((TEMPLATE / "views").glob("*.base")), ids=lambda path: path.name)

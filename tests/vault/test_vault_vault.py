@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing, VaultReadOnly
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.plan import Amend, Create, Supersede
-from kite_memory.model.record import Rejected
+from kite_memory.model.note import Amend, Create, Note, NoteKind, NoteStatus, Rejected, Scope, Supersede
 from kite_memory.vault.files import MAX_NOTE_BYTES
 from kite_memory.vault.notefile import render
 from kite_memory.vault.vault import Vault

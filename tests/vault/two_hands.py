@@ -14,8 +14,7 @@ from pathlib import Path
 
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, VaultMissing
-from kite_memory.model.note import NoteStatus, Scope
-from kite_memory.model.plan import Supersede
+from kite_memory.model.note import NoteStatus, Scope, Supersede
 from kite_memory.vault.files import Files
 from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.vault import Vault

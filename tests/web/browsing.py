@@ -12,8 +12,7 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from kite_memory.web.guard import Access
-from kite_memory.web.server import application, serve
+from kite_memory.web.server import Access, application, serve
 from kite_memory.wiring.services import Services
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ def test_without_javascript_everything_can_be_read_and_done(opened: "Browser", o
 
 
 def test_a_link_in_a_file_of_ours_lets_the_browser_in(opened: "Browser", site: Site, tmp_path: Path) -> None:
-    from kite_memory.cli.web import _OPENS
+    from kite_memory.cli.everyday import _OPENS
 
     file = tmp_path / "web.html"
     file.write_text(_OPENS.format(link=site.link), encoding="utf-8")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.web import document as module
-from kite_memory.web.document import document
+from kite_memory.web import drawing as module
+from kite_memory.web.drawing import document
 from tests.web.test_web_pages import HOSTILE, Parts
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

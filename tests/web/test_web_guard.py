@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.web.guard import Access, Admit, Enter, Refuse, decide
+from kite_memory.web.server import Access, Admit, Enter, Refuse, decide
 from tests.web.browsing import Site
 
 ACCESS = Access(port=8123)

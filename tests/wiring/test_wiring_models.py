@@ -10,7 +10,7 @@ import pytest
 from kite_memory.config import Config, ExtractorConfig, JudgeMode
 from kite_memory.distill.extractor import Answer, Misconfigured, Sharing, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.extensions.contract.conversations import about_the_queue, answer_to
+from kite_memory.extensions.contract.extractor_contract import about_the_queue, answer_to
 from kite_memory.keys import Keys
 from kite_memory.model.hit import Judged
 from kite_memory.wiring.models import extractor_of, judge_of

@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 
 from kite_memory.distill.offline.claims import (
     Claim,
+    Established,
     asked_in,
     assertion,
     best_of,
@@ -21,10 +22,6 @@ from kite_memory.distill.offline.claims import (
     settled_choice,
     withdrawn,
 )
-from kite_memory.distill.offline.commands import Established
-from kite_memory.distill.offline.cues import CAUSE, CHOICE, PASSING
-from kite_memory.distill.offline.draft import OfflineDraft, joined
-from kite_memory.distill.offline.passages import Sentence, Turn, said_by_person, sentences_of
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
     Statement,
@@ -35,14 +32,27 @@ from kite_memory.distill.offline.people import (
     statements,
     wishes,
 )
-from kite_memory.distill.offline.preferences import preferences_of
-from kite_memory.distill.offline.rulings import RulingThread, named_after, recommended, taken, threads
-from kite_memory.distill.offline.wording import asserting_title, in_own_words, rejected_in, title_of, without_opening
-from kite_memory.distill.options import options_in, picked
+from kite_memory.distill.offline.preferences import RulingThread, named_after, preferences_of, recommended, taken, threads
+from kite_memory.distill.offline.wording import (
+    CAUSE,
+    CHOICE,
+    PASSING,
+    OfflineDraft,
+    Sentence,
+    Turn,
+    asserting_title,
+    in_own_words,
+    joined,
+    rejected_in,
+    said_by_person,
+    sentences_of,
+    title_of,
+    without_opening,
+)
 from kite_memory.distill.parse_answer import BODY_CHARS
-from kite_memory.distill.prose import clip, key_lines, one_line, stems
+from kite_memory.distill.prose import clip, key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Rejected
+from kite_memory.model.note import Rejected
 
 _QUOTED = 260
 _CONTEXT = 500

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kite_memory.distill.offline.cues import ASSENT, GUESS, PASSING
-from kite_memory.distill.offline.passages import Sentence, said_by_person, sentences_of
-from kite_memory.distill.offline.wording import without_opening
+from kite_memory.distill.offline.wording import ASSENT, GUESS, PASSING, Sentence, said_by_person, sentences_of, without_opening
 from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
 

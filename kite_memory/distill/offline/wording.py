@@ -1,13 +1,187 @@
-"""Titles, entities and rejected alternatives, extracted from sentences."""
+"""Sentences that could be part of a note, the expressions that mark what matters, and the titles and entities made of them.
 
+The expressions are listed in `cues.toml`. English only.
+"""
+
+import math
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from itertools import accumulate
+from typing import Literal
 
-from kite_memory.distill.offline.cues import CODE, LEANING, SUBORDINATE, VERB
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import clip, one_line
-from kite_memory.model.record import Rejected
+from kite_memory.distill.prose import bounded, clean, clip, one_line, sentences, stems
+from kite_memory.model.event import Event, EventType, opens_turn
+from kite_memory.model.note import Origin, Rejected
+
+_DATA = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encoding="utf-8"))
+
+
+def _says(cue: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(_DATA['says'][cue])})\b", re.IGNORECASE)
+
+
+def _opens(fragments: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?:{'|'.join(fragments)})(?!\w)", re.IGNORECASE | re.DOTALL)
+
+
+CAUSE, TRACED, SLIP, CHOICE, LIMIT = map(_says, ("cause", "traced", "slip", "choice", "limit"))
+VERB, GUESS, STATUS, OFFER, SELF = map(_says, ("verb", "guess", "status", "offer", "myself"))
+PROPOSAL, RECOMMENDS, DEICTIC = map(_says, ("proposal", "recommends", "deictic"))
+STEP, ANNOUNCING, CHECKS, LEANING = (_opens(_DATA["opens"][cue]) for cue in ("step", "announcing", "checks", "leaning"))
+CHANGE, SUBORDINATE, HEADLESS, TURNED_OUT = (
+    _opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "headless", "turned_out")
+)
+BINDING, BOUNDING = (
+    re.compile(rf"(?<![\w-])(?:{'|'.join(_DATA['person'][cue])})(?![\w-])", re.IGNORECASE) for cue in ("binding", "bounding")
+)
+PASSING = re.compile(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
+ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
+ASSENT = re.compile(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
+CHOSE = re.compile(
+    r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
+    r"|rather than|not)\b",
+    re.IGNORECASE,
+)
+CODE = re.compile(
+    r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}|\b[\w.-]{1,80}/[\w/.-]+"
+)
+
+
+Rule = Literal[
+    "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
+    "manner", "conceded", "cause", "claim", "command",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineDraft:
+    """A possible note. ``rule`` is its source; ``worth`` is comparable between agents' claims, see `claims.Claim`."""
+
+    rule: Rule
+    kind: Literal["decision", "insight", "fact", "preference"]
+    title: str
+    body: str
+    evidence: tuple[str, ...]
+    importance: int
+    origin: Origin
+    worth: float = math.inf
+    rejected: tuple[Rejected, ...] = ()
+    symptom: str = ""
+    everywhere: bool = False
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Join texts into one paragraph; list items without an ending are separated by semicolons."""
+    said = [text.rstrip(" ;,") for text in texts]
+    closed = [text if text.endswith((*".!?…”:", '."', ".)")) else f"{text};" for text in said[:-1]]
+    return " ".join([*closed, *(text if text.endswith(tuple(".!?…”")) else f"{text}." for text in said[-1:])])
+
+
+_READ = 16_000
+_MOST_SENTENCES = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence. ``place`` is 0 at the start of its message and close to 1 at its end. ``heading`` is the heading above it."""
+
+    event: Event
+    text: str
+    stems: frozenset[str]
+    words: int
+    place: float
+    heading: str
+
+
+def said_by_person(event: Event) -> str:
+    """Return a person's own words in an event: a message or an answer."""
+    return bounded(event.text, _READ) if event.role == "user" else ""
+
+
+def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
+    found: list[tuple[str, str]] = []
+    for heading, block in _blocks(_THOUGHT.sub("", clean(bounded(text, _READ)))):
+        found.extend((heading, sentence) for sentence in sentences(block))
+        if len(found) >= _MOST_SENTENCES:
+            break
+    return tuple(
+        Sentence(
+            event=event, text=sentence, stems=stems(sentence), words=len(sentence.split()), place=at / len(found), heading=heading
+        )
+        for at, (heading, sentence) in enumerate(found)
+    )
+
+
+_THOUGHT = re.compile(r"<(thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"(?:```|~~~)")
+_RULE = re.compile(r"[-=_*|+: ─━═]+")
+_HEADING = re.compile(r"#{1,6} +(?P<title>.*)")
+_BOLD_HEADING = re.compile(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
+_ITEM = re.compile(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
+_TASK = re.compile(r"\[[ xX]\]\s+")
+_MARKUP = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_LINK = re.compile(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield paragraphs and list items, each with the heading above it."""
+    heading = ""
+    rows: list[str] = []
+    fenced = False
+    for row in [*text.split("\n"), ""]:
+        line = row.strip()
+        if _FENCE.match(line):
+            fenced = not fenced
+            line = ""
+        title = _HEADING.match(line) or _BOLD_HEADING.fullmatch(line)
+        item = _ITEM.match(line)
+        ends = fenced or not line or line.startswith(("|", ">")) or bool(_RULE.fullmatch(line))
+        if (ends or title or item) and rows:
+            yield heading, _plain(" ".join(rows))
+            rows = []
+        if title:
+            heading = _plain(title["title"])
+        elif not ends:
+            rows.append(_TASK.sub("", line[item.end() :]) if item else line)
+
+
+def _plain(text: str) -> str:
+    """Remove emphasis and links; text in backticks is unchanged."""
+    parts = _LINK.sub(r"\1", text).split("`")
+    return "`".join(part if at % 2 else _MARKUP.sub("", part) for at, part in enumerate(parts)).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A person's request and everything that followed it.
+
+    ``asked`` is ``None`` for a chunk that begins in the middle of a turn, and for a plan: the person approved it, but in an agent's
+    words.
+    """
+
+    asked: Event | None
+    events: tuple[Event, ...]
+
+
+def turns(events: tuple[Event, ...]) -> list[Turn]:
+    found: list[Turn] = []
+    asked: Event | None = None
+    current: list[Event] = []
+    for event in events:
+        if opens_turn(event):
+            if current:
+                found.append(Turn(asked=asked, events=tuple(current)))
+            asked, current = event if event.type is EventType.USER_MESSAGE else None, [event]
+        else:
+            current.append(event)
+    if current:
+        found.append(Turn(asked=asked, events=tuple(current)))
+    return found
+
 
 _TITLE_WORDS, _SHORT_TITLE = 12, 8
 _TITLE = 80

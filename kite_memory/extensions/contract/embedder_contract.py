@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import pytest
 
-from kite_memory.recall.embedders.embedder import Embedder, Purpose, Vectors
+from kite_memory.recall.embedder import Embedder, Purpose, Vectors
 
 SENTENCES = (
     "tea",

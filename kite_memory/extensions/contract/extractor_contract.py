@@ -1,17 +1,137 @@
-"""Contract of every extractor. Subclass it, and override the methods that make yours."""
+"""What every extractor promises. Subclass it and say how to make yours.
+
+It is tested with an invented conversation worth remembering, and a model's answer to it.
+"""
 
 import dataclasses
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from kite_memory.distill.extractor import Answer, Extractor, Usage
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
-from kite_memory.extensions.contract.conversations import DECIDED, EXPLAINED, about_the_queue, chunk
-from kite_memory.extensions.contract.events import event
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.record import Chunk, Decision, Insight, Preference, Record
+from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
+from kite_memory.model.note import Chunk, Decision, Insight, Preference, Record
+
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+SESSION = Session(
+    id="5e55e55e-0000-4000-8000-000000000001",
+    provider="claude-code",
+    started=START,
+    project="orchard",
+    cwd="/home/ada/orchard",
+    branch="main",
+)
+
+_ROLES: dict[EventType, Role] = {
+    EventType.USER_MESSAGE: "user",
+    EventType.DECISION: "user",
+    EventType.TOOL_RESULT: "tool",
+    EventType.ERROR: "tool",
+    EventType.TEST_RESULT: "tool",
+}
+
+
+def event(
+    number: int,
+    text: str = "",
+    type: EventType = EventType.USER_MESSAGE,
+    *,
+    session: Session = SESSION,
+    command: str = "",
+    status: Status = "",
+) -> Event:
+    return Event(
+        id=f"{number:08x}-{session.id[:4]}-4000-8000-000000000000",
+        session=session.id,
+        provider=session.provider,
+        ordinal=number,
+        at=START + timedelta(seconds=number),
+        role=_ROLES.get(type, "assistant"),
+        type=type,
+        text=text,
+        command=command,
+        status=status,
+        where=Where(file=f"/transcripts/{session.id}.jsonl", start=number * 100, end=number * 100 + 99),
+    )
+
+
+DECIDED = "Let's go with PostgreSQL instead of SQLite for the job queue, because concurrent writers need row-level locking."
+EXPLAINED = (
+    "PostgreSQL suits the job queue better. The workers claim their jobs with `SELECT ... FOR UPDATE SKIP LOCKED`, so two "
+    "of them never"
+    " get the same job. SQLite has a single writer: with eight workers each claim waited for the others, and "
+    "`busy_timeout` only hid it."
+    " The queue's table lives in `orchard/queue.py`, and its migration must run before the workers start, because they "
+    "check the schema"
+    " version once. Picking the oldest job first keeps the nightly batch from starving the small ones. A claim that is "
+    "older than the"
+    " lease is taken back by the sweeper, which never looks at rows that another worker has locked."
+)
+
+
+def chunk(events: Sequence[Event] = (), id: str = "chunk-1") -> Chunk:
+    return Chunk(id=id, session=SESSION, events=tuple(events))
+
+
+def about_the_queue() -> Chunk:
+    return chunk(
+        [
+            event(1, DECIDED),
+            event(2, EXPLAINED, EventType.ASSISTANT_MESSAGE),
+            event(3, "", EventType.COMMAND, command="make check"),
+            event(4, "ok, 12 passed", EventType.TEST_RESULT, command="make check", status="ok"),
+        ]
+    )
+
+
+def item(**changes: object) -> dict[str, Any]:
+    return {
+        "evidence": ["00000001"],
+        "kind": "decision",
+        "title": "PostgreSQL over SQLite for the job queue",
+        "body": "The job queue uses PostgreSQL, because concurrent writers need row-level locking.",
+        "symptom": "",
+        "rejected": [{"alternative": "SQLite", "reason": "its single writer stalled the workers"}],
+        "importance": 3,
+        "origin": "user",
+        "everywhere": False,
+        "entities": ["PostgreSQL", "SQLite"],
+        "triggers": ["which database holds the jobs?"],
+    } | changes
+
+
+def answer(*items: dict[str, Any]) -> dict[str, Any]:
+    topic = {"name": "job queue", "summary": "Moved to PostgreSQL.", "categories": ["data"], "entities": [], "items": list(items)}
+    return {"topics": [topic], "cross_topic_insights": []}
+
+
+def stretches(**items: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return an answer by the letters of the stretches, in the required form."""
+    return {"stretches": [{"stretch": label, "items": records} for label, records in items.items()]}
+
+
+def plain_item(**changes: object) -> dict[str, Any]:
+    """Return the item in the form of our schema, without what the code knows already."""
+    return {name: value for name, value in item(**changes).items() if name not in ("origin", "symptom", "everywhere")}
+
+
+def answer_to(prompt: str) -> dict[str, Any]:
+    """Return what a model would answer: an item about the first event of each stretch, and one that names a missing event."""
+    shown = re.findall(r'<transcript stretch="(\w)"(.*?)</transcript>', prompt, re.DOTALL)
+    return stretches(**{label: _about(shown_text) for label, shown_text in shown})
+
+
+def _about(shown_text: str) -> list[dict[str, Any]]:
+    shown = re.findall(r"^\[([^\]\s]+)\]", shown_text, re.MULTILINE)
+    words = re.findall(r"[A-Za-z]{5,}", shown_text.partition("\n")[2]) or ["nothing"]
+    body = f"The stretch settles on {' and '.join(dict.fromkeys(words[:6]))} for good reason."
+    return [plain_item(evidence=shown[:1], body=body), plain_item(evidence=["ffffffff"], title="Never happened")]
+
 
 TALK = EventType.ASSISTANT_MESSAGE
 

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.extensions.contract.bad_input_contract import BUDGET, BadInputContract, watched
-from kite_memory.extensions.contract.wild_values import wild_documents, wild_lines
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
+from kite_memory.extensions.contract.bad_input_contract import BUDGET, BadInputContract, watched, wild_documents, wild_lines
+from kite_memory.model.event import Cursor, Event, Problem, ReadResult
 
 __all__ = ["BUDGET", "AppendOnlySourceContract", "DocumentSourceContract", "FileSourceContract", "SourceContract", "together"]
 

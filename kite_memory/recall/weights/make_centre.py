@@ -5,7 +5,7 @@ python -m kite_memory.recall.weights.make_centre
 
 import numpy as np
 
-from kite_memory.recall.embedders.multilingual import CENTRE, MultilingualEmbedder
+from kite_memory.recall.multilingual_embedder import CENTRE, MultilingualEmbedder
 
 NOTES = """
 Retries use exponential backoff with jitter, because a fixed delay overloaded the broker.

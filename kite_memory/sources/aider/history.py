@@ -10,14 +10,12 @@ from typing import Any, Literal
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Session
-from kite_memory.model.read_result import Problem
-from kite_memory.projects.project import project_of
+from kite_memory.model.event import Event, EventType, Problem, Session
+from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import DETAIL_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
-from kite_memory.sources.common.fields import digest
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, kept
 
 HEADER = b"# aider chat started at "
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.projects.git_process import Git, GitFailed
+from kite_memory.model.event import Cursor, ReadResult
+from kite_memory.projects import Git, GitFailed
 from kite_memory.sources.aider.history import PROVIDER, AiderRun, HistoryReading
 from kite_memory.sources.common.growing import read_growing, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile

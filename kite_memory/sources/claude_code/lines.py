@@ -4,17 +4,16 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, assert_never
 
-from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
-from kite_memory.model.provenance import Passage
-from kite_memory.model.read_result import Problem
-from kite_memory.projects.project import project_of
+from kite_memory.model.event import PLANNING, Event, EventType, Passage, Problem, Role, Status, Where
+from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.claude_code import results
+from kite_memory.sources.claude_code import records
 from kite_memory.sources.claude_code.records import SKIPPED_ATTACHMENTS, SKIPPED_BLOCKS, SKIPPED_SYSTEM, SKIPPED_TYPES
 from kite_memory.sources.claude_code.thread import EarlyResult, OpenClaudeCall, Queued, TranscriptState, queued, typed
 from kite_memory.sources.common import tool_text as tools
 from kite_memory.sources.common.event_builder import title_of
-from kite_memory.sources.common.fields import (
+from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
+from kite_memory.sources.common.tool_text import (
     as_id,
     blocks_of,
     calls_answered,
@@ -26,7 +25,6 @@ from kite_memory.sources.common.fields import (
     short,
     texts_in,
 )
-from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.words import (
     Approved,
     Continued,
@@ -193,7 +191,7 @@ class ClaudeCodeInterpreter:
                 self._thread.open_call(event, OpenClaudeCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
                 ran = self._thread.calls.pop(parent, None) or OpenClaudeCall(event=parent, tool="Bash", detail="")
-                self._add_result(results.Result(text=text, status=""), ran, "")
+                self._add_result(records.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
                 self._add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
             case Continued(summary=summary):
@@ -225,7 +223,7 @@ class ClaudeCodeInterpreter:
         self._id, self._events_of_line = name, 0
         call = self._thread.calls.get(notification.call) or OpenClaudeCall(event="", tool=tools.AGENT, detail="")
         self._add_result(
-            results.Result(text=notification.result, status=results.BACKGROUND_STATUS.get(notification.status, "")),
+            records.Result(text=notification.result, status=records.BACKGROUND_STATUS.get(notification.status, "")),
             call,
             notification.call,
         )
@@ -299,7 +297,7 @@ class ClaudeCodeInterpreter:
         if call is None:
             call = OpenClaudeCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
-        result = results.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
+        result = records.result_of(block, structured, refused=isinstance(row.get("toolDenialKind"), str))
         event = self._add_result(result, call, name, whole="\n".join(texts_in(block.get("content"))))
         by_a_person = not self._sub_agent and row.get("isSidechain") is not True
         if result.said and by_a_person:
@@ -309,19 +307,19 @@ class ClaudeCodeInterpreter:
             self._add(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
         if result.status != "ok":
             return
-        if action := results.file_action(call.tool, call.detail, structured):
+        if action := records.file_action(call.tool, call.detail, structured):
             self._add(
                 EventType.FILE_ACTION, "tool", action.text, tool=call.tool, path=action.path, status="ok", parent=event, call=name
             )
         if by_a_person:
-            for decision in results.decisions(call.tool, structured, result.text):
+            for decision in records.decisions(call.tool, structured, result.text):
                 self._add(EventType.DECISION, "user", decision, tool=call.tool, parent=event, call=name)
 
-    def _add_result(self, result: results.Result, call: OpenClaudeCall, name: str, *, whole: str = "") -> str:
+    def _add_result(self, result: records.Result, call: OpenClaudeCall, name: str, *, whole: str = "") -> str:
         of_shell = call.tool in tools.SHELLS or call.tool in tools.SHELL_OUTPUTS
         command, path = (call.detail, "") if of_shell else ("", call.detail)
         if call.tool in tools.SHELL_OUTPUTS:
-            result = results.of_a_task(result)
+            result = records.of_a_task(result)
         elif result.task:
             self._thread.keep_task(result.task, command)
         text = tools.kept(result.text, tools.result_limit(call.tool, result.status))

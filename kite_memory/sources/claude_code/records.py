@@ -1,7 +1,257 @@
-"""Claude Code's record types that are skipped on purpose. Types neither parsed nor listed here are counted as problems.
+"""Claude Code's record types that are skipped on purpose, and its tool results parsed.
 
-Covers versions 1.0 to 2.1.328. A name removed from these sets is no longer skipped; nothing else needs to change.
+Types neither parsed nor listed here are counted as problems. A result says a call's outcome, its effect on a file, and the
+user's decisions in it.
 """
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kite_memory.model.event import PLANNING, Status
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
+from kite_memory.sources.common.words import without_blocks, without_echo
+
+_ANSWER_LIMIT = 2_000
+_ANSWERS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Outcome of a tool call.
+
+    ``said`` is the user's verbatim answer to a permission request. ``answered`` are the questions they answered before they asked
+    to discuss the rest. ``running`` means that the command continues in the background; ``task`` is the name by which a later call
+    gets its output.
+    """
+
+    text: str
+    status: Status
+    said: str = ""
+    answered: tuple[str, ...] = ()
+    running: bool = False
+    task: str = ""
+
+
+BACKGROUND_STATUS: Mapping[str, Status] = {"completed": "ok", "failed": "failed", "killed": "interrupted", "stopped": "interrupted"}
+"""How a background task ended, by the client's word for it."""
+
+_REFUSED = "The user doesn't want to "
+_THE_USER_SAID = "the user said:\n"
+_AFTER_WHAT_WAS_SAID = "\n\nNote: The user's next message may contain a correction or preference."
+_CLARIFYING = (
+    "The user wants to clarify these questions.",
+    "The user has indicated they have provided enough answers for the plan interview.",
+)
+_ANSWERED_QUESTION = re.compile(r'^- "(.{1,2000})"\n  Answer: (.{1,2000})(?:\n  User notes: (.{1,2000}))?', re.MULTILINE)
+_DENIED = re.compile(r"Permission to use \S+ |Permission for this |Claude requested permissions? to |\w+ operation blocked by hook")
+_INTERRUPTED = (
+    "[Request interrupted by user",
+    "Sibling tool call errored",
+    "Cancelled: ",
+    "The user interrupted",
+    "Interrupted by user",
+)
+_EXIT_CODE = re.compile(r"\AExit code \d{1,10}\s+")
+_PLAN_HEADING = re.compile(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
+_BACKGROUND = re.compile(r"Command (?:running in background|was manually backgrounded by user) with ID: (\w{1,64})")
+_AGENT_LAUNCHED = "Async agent launched successfully."
+_TASK_STATUS = re.compile(r"<status>(running|completed|failed|killed)</status>")
+_TASK_EXIT = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>")
+_TASK_HEAD = 600
+_PERSISTED = re.compile(r"Preview \(first [^)]{1,40}\):\n")
+
+
+def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) -> Result:
+    """Parse one ``tool_result`` block; ``structured`` is the line's ``toolUseResult``, a fallback for its text.
+
+    ``refused`` means that the line itself names a denial (``toolDenialKind``, since 2.1.205).
+    """
+    text = _content(block.get("content"))
+    if not text:
+        text = _structured_text(structured)
+    failed = block.get("is_error") is True
+    if failed and text.startswith(_REFUSED):
+        said = text.partition(_THE_USER_SAID)[2].partition(_AFTER_WHAT_WAS_SAID)[0].strip()
+        if said.startswith(_CLARIFYING):
+            return Result(text=text.partition(". ")[0], status="denied", answered=_answered_before(said))
+        return Result(text=text.partition(". ")[0], status="denied", said=said)
+    text = _unwrapped(text)
+    if failed:
+        if _EXIT_CODE.sub("", text, count=1).startswith(_INTERRUPTED):
+            return Result(text=text, status="interrupted")
+        return Result(text=text, status="denied" if refused or _DENIED.match(text) else "failed")
+    match structured:
+        case {"status": "async_launched"} if text.startswith(_AGENT_LAUNCHED):
+            return Result(text=_AGENT_LAUNCHED, status="", running=True)  # the rest is instructions to the agent
+        case _:
+            pass
+    if task := _task_begun(structured, text):
+        return Result(text=text, status="", running=True, task=task)
+    interrupted = isinstance(structured, dict) and structured.get("interrupted") is True
+    return Result(text=text, status="interrupted" if interrupted or text.startswith(_INTERRUPTED[0]) else "ok")
+
+
+def _answered_before(said: str) -> tuple[str, ...]:
+    """Return the answers in the client's text for a user who wants to discuss its questions; the rest of it is the client's."""
+    found = _ANSWERED_QUESTION.findall(said)[:_ANSWERS]
+    return tuple(
+        kept(f"{question}\nAnswer: {answer.strip()}" + (f"\nIn their words: {notes.strip()}" if notes else ""), _ANSWER_LIMIT)
+        for question, answer, notes in found
+    )
+
+
+def _task_begun(structured: object, text: str) -> str:
+    match structured:
+        case {"backgroundTaskId": str(task)} if task:
+            return task[:64]
+        case _:
+            started = _BACKGROUND.match(text)
+            return started[1] if started else ""
+
+
+def of_a_task(result: Result) -> Result:
+    """Return the task's own status from the result of a call for its output: the call succeeds even if the task failed."""
+    head = result.text[:_TASK_HEAD]
+    state, code = _TASK_STATUS.search(head), _TASK_EXIT.search(head)
+    if result.status != "ok" or state is None:
+        return result
+    if state[1] == "running":
+        return replace(result, status="", running=True)
+    if state[1] == "killed":
+        return replace(result, status="interrupted")
+    return replace(result, status="failed") if state[1] == "failed" or (code and int(code[1])) else result
+
+
+def _content(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts: list[str] = []
+    for part in content:
+        match part:
+            case {"type": "text", "text": str(text)}:
+                parts.append(text)
+            case {"type": "image" | "document" as kind}:
+                parts.append(f"[{kind}]")
+            case str():
+                parts.append(part)
+            case _:
+                continue
+    return "\n".join(parts)
+
+
+def _structured_text(structured: object) -> str:
+    match structured:
+        case str():
+            return structured
+        case {"stdout": str(stdout), "stderr": str(stderr)} if stderr:
+            return f"{stdout}\n{stderr}"
+        case {"stdout": str(stdout)}:
+            return stdout
+        case _:
+            return ""
+
+
+def _unwrapped(text: str) -> str:
+    """Return the output without the client's reminders; of a large output only the preview."""
+    if "<system-reminder>" in text:
+        text = without_blocks(text, "system-reminder", unclosed_too=True)
+    if text.startswith("<tool_use_error>"):
+        text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
+    if text.startswith("<persisted-output>"):
+        preview = _PERSISTED.search(text, 0, 2_000)
+        text = text[preview.end() if preview else len("<persisted-output>") :].removesuffix("</persisted-output>")
+    return without_echo(text).strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAction:
+    """Effect of a call on a file."""
+
+    path: str
+    text: str
+
+
+def file_action(tool: str, path: str, structured: object) -> FileAction | None:
+    """Return the effect of a successful call on a file; ``None`` for other tools."""
+    if tool not in READERS and tool not in WRITERS:
+        return None
+    facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
+    file = facts.get("file")
+    named = facts.get("filePath") or (file.get("filePath") if isinstance(file, dict) else None)
+    path = without_echo(beginning(named, PATH_LIMIT)) if isinstance(named, str) else path
+    if not path:
+        return None
+    if tool in READERS:
+        return FileAction(path=path, text="read")
+    if tool == "Write":
+        text = "created" if facts.get("type") == "create" else "written"
+    else:
+        added, removed = _patched(facts.get("structuredPatch"))
+        text = f"edited, {added} lines added, {removed} removed" if added or removed else "edited"
+    if facts.get("userModified") is True:
+        text = f"{text}; the user changed it before accepting"
+    return FileAction(path=path, text=text)
+
+
+def _patched(patch: object) -> tuple[int, int]:
+    lines = [
+        line
+        for hunk in (patch if isinstance(patch, list) else [])
+        if isinstance(hunk, dict) and isinstance(hunk.get("lines"), list)
+        for line in hunk["lines"]
+        if isinstance(line, str)
+    ]
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+
+
+def decisions(tool: str, structured: object, text: str) -> list[str]:
+    """Return the user's answers to a question, or the plan they approved, for a successful call."""
+    facts: Mapping[str, Any] = structured if isinstance(structured, dict) else {}
+    if tool == PLANNING:
+        return [kept(_plan(facts.get("plan"), text), PLAN_LIMIT)]
+    if tool != "AskUserQuestion":
+        return []
+    answers = facts.get("answers")
+    if not isinstance(answers, dict) or not answers:
+        return [kept(text, _ANSWER_LIMIT)] if text else []
+    questions = {question["question"]: question for question in _named(facts.get("questions"), "question")}
+    annotations = facts.get("annotations")
+    notes: Mapping[str, Any] = annotations if isinstance(annotations, dict) else {}
+    return [
+        kept(_answered(question, answer, questions.get(question, {}), notes.get(question)), _ANSWER_LIMIT)
+        for question, answer in list(answers.items())[:_ANSWERS]
+    ]
+
+
+def _plan(plan: object, text: str) -> str:
+    if isinstance(plan, str) and plan.strip():
+        return plan.strip()
+    heading = _PLAN_HEADING.search(text)
+    return text[heading.end() :].strip() if heading else "The plan was approved."
+
+
+def _answered(question: str, answer: object, asked: Mapping[str, Any], note: object) -> str:
+    chosen = ", ".join(str(part) for part in answer) if isinstance(answer, list) else str(answer)
+    lines = [question, f"Answer: {chosen}"]
+    if isinstance(note, dict) and isinstance(words := note.get("notes"), str) and words.strip():
+        lines.append(f"In their words: {words.strip()}")
+    others = [option["label"] for option in _named(asked.get("options"), "label") if option["label"] not in chosen]
+    if others:
+        lines.append(f"Not chosen: {'; '.join(others)}")
+    return "\n".join(lines)
+
+
+def _named(entries: object, key: str) -> list[Mapping[str, Any]]:
+    """Return the objects of a list that have a text under ``key``."""
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in entries[:_ANSWERS] if isinstance(entry, dict) and isinstance(entry.get(key), str)]
+
 
 SKIPPED_TYPES = frozenset(
     {

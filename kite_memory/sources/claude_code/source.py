@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kite_memory.model.event import Session
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.projects.project import project_of
+from kite_memory.model.event import Cursor, ReadResult, Session
+from kite_memory.projects import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import TranscriptState
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed

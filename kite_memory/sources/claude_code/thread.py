@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 
 from kite_memory.sources.common.event_builder import shorten_older
-from kite_memory.sources.common.fields import calls_answered, moment
+from kite_memory.sources.common.tool_text import calls_answered, moment
 from kite_memory.sources.common.words import Said, utterances
 
 _LONGEST_QUEUE = 16

@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import Problem
+from kite_memory.model.event import Event, EventType, Problem
 from kite_memory.sources.cline.words import (
     SPEAKING,
     TOOLS,
@@ -25,8 +24,7 @@ from kite_memory.sources.cline.words import (
     without_surroundings,
 )
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls
-from kite_memory.sources.common.fields import blocks_of, digest, moment, safe, scalar, short
-from kite_memory.sources.common.tool_text import kept
+from kite_memory.sources.common.tool_text import blocks_of, digest, kept, moment, safe, scalar, short
 
 _SAME_WORDS = 1_000
 """Limit of shown messages with the same words that are distinguished."""

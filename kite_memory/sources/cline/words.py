@@ -10,8 +10,8 @@ import orjson
 
 from kite_memory.model.event import Status
 from kite_memory.sources.common.event_builder import Toolbox
-from kite_memory.sources.common.fields import blocks_of
 from kite_memory.sources.common.jsonl import mended
+from kite_memory.sources.common.tool_text import blocks_of
 from kite_memory.sources.common.words import without_blocks
 
 TOOLS = Toolbox(

@@ -7,9 +7,8 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event, EventType
-from kite_memory.model.read_result import Problem
-from kite_memory.projects.repositories import branch_in_output
+from kite_memory.model.event import Event, EventType, Problem
+from kite_memory.projects import branch_in_output
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.codex import tools
 from kite_memory.sources.codex.records import (
@@ -17,11 +16,13 @@ from kite_memory.sources.codex.records import (
     SKIPPED_EVENTS,
     SKIPPED_ITEMS,
     SKIPPED_TYPES,
+    Header,
+    RolloutState,
+    created_ms,
     person_said,
     shell_command,
     user_part,
 )
-from kite_memory.sources.codex.thread import Header, RolloutState, created_ms
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
     DETAIL_LIMIT,
@@ -31,8 +32,7 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     title_of,
 )
-from kite_memory.sources.common.fields import moment, safe, short
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 
 PROVIDER = "codex"

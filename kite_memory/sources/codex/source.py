@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kite_memory.model.event import Session
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.projects.project import project_with_remote
+from kite_memory.model.event import Cursor, Problem, ReadResult, Session
+from kite_memory.projects import project_with_remote
 from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
-from kite_memory.sources.codex.thread import RolloutState
+from kite_memory.sources.codex.records import RolloutState
 from kite_memory.sources.common.growing import CompressedLines
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, FoundObject, Stretch, Unreadable, objects
 

@@ -10,8 +10,7 @@ import orjson
 from kite_memory.model.event import Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import Toolbox
-from kite_memory.sources.common.fields import scalar
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, whole_path
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, scalar, whole_path
 
 COMMANDS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec", "unified_exec"})
 PATCHERS = frozenset({"apply_patch"})

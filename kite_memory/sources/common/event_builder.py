@@ -8,11 +8,9 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 import orjson
 
-from kite_memory.model.event import PLANNING, Event, EventType, Role, Status, Where
-from kite_memory.model.read_result import Problem
+from kite_memory.model.event import PLANNING, Event, EventType, Problem, Role, Status, Where
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.fields import texts_in
 from kite_memory.sources.common.outcomes import error_lines, verdict_of_tests
 from kite_memory.sources.common.tool_text import (
     COMMAND_LIMIT,
@@ -21,6 +19,7 @@ from kite_memory.sources.common.tool_text import (
     RESULT_LIMIT,
     TODOS_LIMIT,
     kept,
+    texts_in,
     todo_lines,
 )
 from kite_memory.sources.common.words import (

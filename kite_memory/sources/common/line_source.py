@@ -9,15 +9,13 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Session, Status
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.projects.project import project_of
+from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
+from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
-from kite_memory.sources.common.fields import as_id, digest, moment, safe, short
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, kept
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.system.private_files import is_file, is_text, names_in
 

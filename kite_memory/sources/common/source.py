@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from kite_memory.model.read_result import Cursor, ReadResult
+from kite_memory.model.event import Cursor, ReadResult
 
 
 class Source(Protocol):

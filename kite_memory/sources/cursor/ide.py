@@ -13,8 +13,7 @@ from zlib import crc32
 
 import orjson
 
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
-from kite_memory.sources.common.fields import scalar, short
+from kite_memory.model.event import Cursor, Problem, ReadResult
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,
     ForeignDatabase,
@@ -26,8 +25,8 @@ from kite_memory.sources.common.foreign_sqlite import (
     whole,
 )
 from kite_memory.sources.common.jsonl import Unreadable
-from kite_memory.sources.cursor.bubbles import Bubble, CursorConversation, build_events, conversation
-from kite_memory.sources.cursor.folders import Folders
+from kite_memory.sources.common.tool_text import scalar, short
+from kite_memory.sources.cursor.bubbles import Bubble, CursorConversation, Folders, build_events, conversation
 
 _CONVERSATIONS = 10_000
 _LEGACY_BUBBLES = 10_000

@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Status
-from kite_memory.model.read_result import Problem
+from kite_memory.model.event import Event, EventType, Problem, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
@@ -23,8 +22,7 @@ from kite_memory.sources.common.event_builder import (
     Toolbox,
     title_of,
 )
-from kite_memory.sources.common.fields import moment, safe, scalar, short
-from kite_memory.sources.common.tool_text import kept, whole_path
+from kite_memory.sources.common.tool_text import kept, moment, safe, scalar, short, whole_path
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, without_blocks
 
 SHELLS = frozenset({"run_shell_command", "run_command", "shell"})

@@ -8,13 +8,11 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Session
-from kite_memory.model.read_result import Cursor, ReadResult
-from kite_memory.projects.project import project_of
+from kite_memory.model.event import Cursor, ReadResult, Session
+from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common import documents
-from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument
-from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
+from kite_memory.sources.common import growing
+from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
 from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
 from kite_memory.system.private_files import folders_in, is_text
@@ -63,7 +61,7 @@ class Gemini:
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.suffix == ".json":
-            return documents.read_rewritten(
+            return growing.read_rewritten(
                 path, cursor, within=self._tmp, limit=self._document_limit, parse=partial(self._document, path)
             )
         return read_growing(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kite_memory.model.event import EventType, Session, Status
-from kite_memory.projects.project import project_of
+from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import (
     ANSWER_LIMIT,
@@ -18,8 +18,7 @@ from kite_memory.sources.common.event_builder import (
     compact,
     title_of,
 )
-from kite_memory.sources.common.fields import digest, moment, safe, scalar, short
-from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_echo
 
 PROVIDER = "opencode"

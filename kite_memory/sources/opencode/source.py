@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Event
-from kite_memory.model.read_result import Cursor, Problem, ReadResult
+from kite_memory.model.event import Cursor, Event, Problem, ReadResult
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.foreign_sqlite import (
     UNKNOWN_SCHEMA,

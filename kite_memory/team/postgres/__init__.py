@@ -2,8 +2,8 @@
 
 from kite_memory.team.postgres.audit import AuditEntry, AuditTrail
 from kite_memory.team.postgres.connections import Patience, SchemaMissing
+from kite_memory.team.postgres.conversations import Objects, S3Objects
 from kite_memory.team.postgres.migrating import NotPermitted, migrate
-from kite_memory.team.postgres.objects import Objects, S3Objects
 from kite_memory.team.postgres.store import Housekeeping, PostgresStore, open_postgres
 
 __all__ = [

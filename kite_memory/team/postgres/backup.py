@@ -20,7 +20,7 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.team.postgres.connections import ROLE, Connections, Cursor, Row, settings_of, unavailable
 from kite_memory.team.postgres.migrating import GUARDED, VERSION
 from kite_memory.team.postgres.rows import encoded
-from kite_memory.tools.access import EVERYBODY
+from kite_memory.tools.store import EVERYBODY
 
 _TABLES: Final = (*GUARDED, "audit")
 _AT_ONCE: Final = 500

@@ -19,8 +19,7 @@ from psycopg.rows import dict_row
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Scope
-from kite_memory.tools.access import Grant, NotAllowed
-from kite_memory.tools.store import StoreUnavailable
+from kite_memory.tools.store import Grant, NotAllowed, StoreUnavailable
 
 ROLE: Final = "kite_app"
 """The role of every transaction, whatever the login. It owns nothing, and every policy applies to it."""

@@ -10,15 +10,14 @@ import numpy as np
 
 from kite_memory.errors import EmbedderUnavailable
 from kite_memory.model.note import Note, NoteStatus, Scope
-from kite_memory.recall import lexical, scoring
-from kite_memory.recall.embedders.embedder import Embedder, Space
+from kite_memory.recall import lexical, search
+from kite_memory.recall.embedder import Embedder, Space
 from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import passages, searchable
 from kite_memory.recall.search import snippet
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.rows import aware, note_of
-from kite_memory.tools.access import Grant
-from kite_memory.tools.store import FoundNote, NoteQuery
+from kite_memory.tools.store import FoundNote, Grant, NoteQuery
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _SPACELESS: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -225,7 +224,7 @@ def find(cursor: Cursor, grant: Grant, tenant: str, question: PreparedQuery, spa
         return []
     bm25 = np.array([_bm25(row, rarities) for row in related])
     cosine = np.array([row["cosine"] for row in related], np.float32)
-    scores = scoring.fused(cosine, bm25, notes=int(about["notes"]), terms=max(1, len(question.terms)))
+    scores = search.fused(cosine, bm25, notes=int(about["notes"]), terms=max(1, len(question.terms)))
     notes = _notes(cursor, tenant, [row["id"] for row in related])
     found = [
         _found(note, float(score), row, matched(row["matched"], [term for term, _ in chosen]), asked)

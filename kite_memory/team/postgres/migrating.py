@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors, sql
 
 from kite_memory.errors import KiteError, StateNewer
-from kite_memory.recall.embedders.embedder import Space
+from kite_memory.recall.embedder import Space
 from kite_memory.team.postgres import audit
 from kite_memory.team.postgres.connections import ROLE, Connection, SchemaMissing, connect, unavailable
 

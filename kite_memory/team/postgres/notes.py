@@ -1,18 +1,303 @@
-"""Notes by name or by age, and their changes."""
+"""Memories by key, notes by name or age, and bringing back of what was deleted, as long as the trash holds its words.
 
-from typing import Final
+Of a memory one statement compares, writes and stores the version.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.embedders.embedder import Space
+from kite_memory.recall.embedder import Space
 from kite_memory.team.postgres.connections import Cursor, Row, storable
 from kite_memory.team.postgres.finding import Indexed, drop_index, put_index
-from kite_memory.team.postgres.memories import throw_away
-from kite_memory.team.postgres.rows import more_of, note_of
-from kite_memory.tools.access import Grant
-from kite_memory.tools.store import MOST_TITLED
+from kite_memory.team.postgres.rows import aware, encoded, memory_of, more_of, note_of, version_of
+from kite_memory.tools.argument_parsing import is_pattern, literal_prefix
+from kite_memory.tools.store import MOST_TITLED, Conflict, Grant, JsonValue, Memory, MemoryPlace, MemoryQuery, MemoryVersion
 from kite_memory.vault.lifecycle import standing_until
 
+_HERE: Final = "tenant = %(tenant)s AND key = %(key)s AND scope = %(scope)s AND project = %(project)s AND session = %(session)s"
 _STANDING: Final = "(expires IS NULL OR expires > now())"
+_NEAREST: Final = (
+    "array_position(ARRAY['session', 'project', 'shared', 'global'], note.scope),"
+    " note.project = '', note.project COLLATE \"C\", note.session = '', note.session COLLATE \"C\""
+)
+
+_WRITE: Final = f"""
+WITH last AS (
+    SELECT coalesce(max(version), 0) AS version FROM kite.memory_version WHERE {_HERE}
+), written AS (
+    INSERT INTO kite.note AS note (tenant, id, path, kind, title, body, scope, project, session, tags, status, more, created,
+                                   updated, expires, created_by, conversation, key, value, version, first_version, context, person)
+    SELECT %(tenant)s, %(id)s, %(path)s, %(kind)s, %(title)s, %(body)s, %(scope)s, %(project)s, %(session)s, %(tags)s::text[],
+           %(status)s, %(more)s::json, now(), now(), %(expires)s::timestamptz, %(created_by)s, '', %(key)s, %(value)s::json,
+           last.version + 1, last.version + 1, %(context)s::json, kite.whose(%(scope)s)
+    FROM last WHERE coalesce(%(expected)s::bigint, 0) = 0
+        OR EXISTS (SELECT FROM kite.note WHERE {_HERE} AND {_STANDING} AND version = %(expected)s)
+    ON CONFLICT (tenant, key, scope, project, session, person) WHERE key <> ''
+    DO UPDATE SET value = excluded.value, body = excluded.body, tags = excluded.tags, expires = excluded.expires, updated = now(),
+                  context = excluded.context,
+                  found_over = NULL, version = note.version + (note.value::text <> excluded.value::text)::int
+    WHERE (note.expires IS NULL OR note.expires > now()) AND note.version = coalesce(%(expected)s, note.version)
+    RETURNING note.*
+), kept AS (
+    INSERT INTO kite.memory_version (tenant, key, scope, project, session, version, at, author, value, person)
+    SELECT tenant, key, scope, project, session, version, now(), %(author)s, value, person FROM written
+    WHERE NOT EXISTS (SELECT FROM kite.memory_version WHERE {_HERE} AND version = written.version)
+    RETURNING version
+)
+SELECT written.*, access.accessed, access.count
+FROM written LEFT JOIN kite.access ON access.tenant = written.tenant AND access.id = written.id
+"""  # noqa: S608 - every part is ours
+
+
+def write(
+    cursor: Cursor,
+    tenant: str,
+    note: Row,
+    index: Indexed,
+    *,
+    value: JsonValue,
+    by: str,
+    expires: datetime | None,
+    expected: int | None,
+) -> Memory:
+    """Write a memory. ``note`` is the row of the note that shows it."""
+    asked = {
+        **note,
+        "tenant": tenant,
+        "value": encoded(value),
+        "author": storable(by),
+        "created_by": storable(by),
+        "expires": aware(expires) if expires else None,
+        "expected": expected,
+    }
+    _clear_expired(cursor, asked)
+    row = cursor.execute(_WRITE, asked).fetchone()
+    if row is None:
+        there = cursor.execute(f"SELECT version FROM kite.note WHERE {_HERE} AND {_STANDING}", asked).fetchone()  # noqa: S608 - ours
+        version = int(there["version"]) if there else 0
+        state = f"is at version {version}" if version else "is no longer there"
+        raise Conflict(f"{note['key']!r} {state}", version=version, hint="read it again, and write over what it says now")
+    put_index(cursor, tenant, row, index)
+    return memory_of(row)
+
+
+def wanted(cursor: Cursor, tenant: str, wanted: MemoryQuery, *, touch: bool) -> list[Memory]:
+    pattern = storable(wanted.pattern)
+    start = literal_prefix(pattern)
+    conditions = ["note.tenant = %(tenant)s", "note.key <> ''", _STANDING]
+    if not is_pattern(pattern):
+        conditions.append("note.key = %(pattern)s")
+    elif pattern.strip("*"):
+        conditions.append("note.key LIKE %(like)s")
+        if start:  # below a policy, the index of keys is used only for comparisons
+            conditions.append("note.key >= %(start)s AND note.key < %(end)s")
+    if wanted.scope is not None:
+        conditions.append("note.scope = %(scope)s")
+    if wanted.project:
+        conditions.append("note.project IN ('', %(project)s)")
+    if wanted.session:
+        conditions.append("note.session IN ('', %(session)s)")
+    if wanted.tags:
+        conditions.append("note.tags @> %(tags)s::text[]")
+    rows = cursor.execute(
+        "SELECT note.*, access.accessed, access.count FROM kite.note LEFT JOIN kite.access ON access.tenant = note.tenant"  # noqa: S608
+        f" AND access.id = note.id WHERE {' AND '.join(conditions)}"
+        f" ORDER BY {'note.updated DESC, note.id DESC' if wanted.newest else f'note.key, {_NEAREST}'} LIMIT %(limit)s",
+        {
+            "tenant": tenant,
+            "pattern": pattern,
+            "start": start,
+            "end": start + "\U0010ffff",
+            "like": _like(pattern),
+            "scope": wanted.scope,
+            "project": storable(wanted.project),
+            "session": storable(wanted.session),
+            "tags": list(map(storable, wanted.tags)),
+            "limit": wanted.limit,
+        },
+    ).fetchall()
+    if touch and rows:
+        _touch(cursor, rows)
+    return [memory_of(row) for row in rows]
+
+
+def delete(cursor: Cursor, tenant: str, key: str, place: MemoryPlace) -> bool:
+    row = cursor.execute(
+        f"SELECT id FROM kite.note WHERE {_HERE} AND {_STANDING} FOR UPDATE",  # noqa: S608 - ours
+        _here(tenant, key, place),
+    ).fetchone()
+    return row is not None and throw_away(cursor, tenant, row["id"])
+
+
+def throw_away(cursor: Cursor, tenant: str, id: str) -> bool:
+    """Move the note to the trash, where a forgotten note is known by its id."""
+    row = cursor.execute(
+        "WITH gone AS (DELETE FROM kite.note WHERE tenant = %(tenant)s AND id = %(id)s RETURNING *) INSERT INTO kite.trash"
+        " (tenant, id, scope, project, at, note, person)"
+        " SELECT tenant, id, scope, project, now(), row_to_json(gone), person FROM gone"
+        " RETURNING id",
+        {"tenant": tenant, "id": id},
+    ).fetchone()
+    cursor.execute("DELETE FROM kite.access WHERE tenant = %s AND id = %s", (tenant, id))
+    drop_index(cursor, tenant, id)
+    return row is not None
+
+
+def versions(cursor: Cursor, tenant: str, key: str, place: MemoryPlace) -> list[MemoryVersion]:
+    rows = cursor.execute(
+        "SELECT kept.* FROM kite.memory_version AS kept JOIN kite.note USING (tenant, key, scope, project, session)"  # noqa: S608 - ours
+        f" WHERE {_HERE} AND {_STANDING} AND kept.version >= note.first_version ORDER BY kept.version DESC",
+        _here(tenant, key, place),
+    ).fetchall()
+    return [version_of(row) for row in rows]
+
+
+def _here(tenant: str, key: str, place: MemoryPlace) -> Row:
+    return {
+        "tenant": tenant,
+        "key": storable(key),
+        "scope": place.scope.value,
+        "project": storable(place.project),
+        "session": storable(place.session),
+    }
+
+
+def _clear_expired(cursor: Cursor, asked: Row) -> None:
+    """Remove an expired memory. The next one under its key is another memory, whose version numbers continue."""
+    expired = cursor.execute(
+        f"SELECT id FROM kite.note WHERE {_HERE} AND expires <= now() FOR UPDATE",  # noqa: S608 - ours
+        asked,
+    ).fetchone()
+    if expired is not None:
+        throw_away(cursor, asked["tenant"], expired["id"])
+
+
+def _touch(cursor: Cursor, rows: Sequence[Row]) -> None:
+    """Count a read. Rows are updated in the order of ids, so that concurrent readers cannot deadlock."""
+    cursor.execute(
+        "INSERT INTO kite.access AS known (tenant, id, scope, project, accessed, count, person)"
+        " SELECT tenant, id, scope, project, now(), 1, person FROM kite.note WHERE tenant = %s AND id = ANY (%s) ORDER BY id"
+        " ON CONFLICT (tenant, id) DO UPDATE SET accessed = now(), count = known.count + 1"
+        " RETURNING id, accessed, count",
+        (rows[0]["tenant"], [row["id"] for row in rows]),
+    )
+    seen = {each["id"]: each for each in cursor.fetchall()}
+    for row in rows:
+        row.update(seen.get(row["id"], {}))
+
+
+def _like(pattern: str) -> str:
+    for special in "\\%_":
+        pattern = pattern.replace(special, "\\" + special)
+    while "**" in pattern:
+        pattern = pattern.replace("**", "*")
+    return pattern.replace("*", "%").replace("?", "_")
+
+
+_COLUMNS: Final = (
+    "id", "path", "kind", "title", "body", "scope", "project", "session", "tags", "status", "more", "created", "updated", "expires",
+    "created_by", "conversation", "key", "value", "version", "first_version", "context", "person",
+)  # fmt: skip
+_JSON: Final = frozenset({"more", "value", "context"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """Something in the trash. ``row`` is the note as it was."""
+
+    id: str
+    at: datetime
+    person: str
+    row: Row
+
+    @property
+    def name(self) -> str:
+        return str(self.row["key"] or self.row["title"])
+
+    @property
+    def place(self) -> str:
+        """Where it was, in words that distinguish it from another of its name."""
+        of = self.person if self.row["scope"] == "global" else self.row["project"]
+        return f"{self.row['scope']}{f' of {of}' if of else ''}"
+
+
+def deleted(cursor: Cursor, tenant: str, name: str, *, person: str = "", project: str = "") -> list[Deleted]:
+    """Return what was deleted under this key, id, path or title and has not expired, the newest of each place."""
+    rows = cursor.execute(
+        # as text, since PostgreSQL would not take apart JSON that holds an escaped NUL
+        "SELECT id, at, person, note FROM kite.trash WHERE tenant = %(tenant)s AND note::text <> 'null'"
+        " AND (id = %(name)s OR position(to_json(%(name)s::text)::text IN note::text) > 0)"
+        " AND (%(person)s = '' OR person = %(person)s) AND (%(project)s = '' OR project = %(project)s)"
+        " ORDER BY at DESC, id LIMIT 1000",
+        {"tenant": tenant, "name": storable(name), "person": storable(person), "project": storable(project)},
+    ).fetchall()
+    newest: dict[tuple[Any, ...], Deleted] = {}
+    for row in rows:
+        note = {"context": {}, "value": None, **row["note"], "person": row["person"]}
+        note |= {when: datetime.fromisoformat(note[when]) if note[when] else None for when in ("created", "updated", "expires")}
+        is_over = note["expires"] is not None and note["expires"] <= datetime.now(UTC)
+        if is_over or storable(name) not in (row["id"], note["key"], note["path"], note["title"]):
+            continue
+        place = (note["key"] or note["id"], note["scope"], note["project"], note["session"], row["person"])
+        newest.setdefault(place, Deleted(id=row["id"], at=row["at"], person=row["person"], row=note))
+    return list(newest.values())
+
+
+def is_taken(cursor: Cursor, tenant: str, deleted: Deleted) -> bool:
+    """Return whether another memory has been written under the key since."""
+    return (
+        cursor.execute(
+            "SELECT 1 FROM kite.note WHERE tenant = %(tenant)s AND (id = %(id)s OR (key <> '' AND key = %(key)s"
+            " AND scope = %(scope)s AND project = %(project)s AND session = %(session)s AND person = %(person)s))",
+            {**deleted.row, "tenant": tenant},
+        ).fetchone()
+        is not None
+    )
+
+
+def bring_back(cursor: Cursor, tenant: str, deleted: Deleted, index: Indexed, *, by: str) -> bool:
+    """Put it back, a memory as a new version of itself. Return whether it was still in the trash."""
+    gone = cursor.execute("DELETE FROM kite.trash WHERE tenant = %s AND id = %s RETURNING id", (tenant, deleted.id)).fetchone()
+    if gone is None:
+        return False
+    is_memory = deleted.row["key"] != ""  # whose value may be JSON's own null
+    row = {
+        name: encoded(value) if name in _JSON and (value is not None or is_memory) else value for name, value in deleted.row.items()
+    }
+    row |= {"tenant": tenant, "updated": datetime.now(UTC)}
+    if row["key"]:
+        row |= _next_version(cursor, row)
+        cursor.execute(
+            "INSERT INTO kite.memory_version (tenant, key, scope, project, session, version, at, author, value, person) VALUES"
+            " (%(tenant)s, %(key)s, %(scope)s, %(project)s, %(session)s, %(version)s, now(), %(by)s, %(value)s::json, %(person)s)",
+            {**row, "by": by},
+        )
+    columns = ("tenant", *_COLUMNS)
+    written = cursor.execute(
+        f"INSERT INTO kite.note ({', '.join(columns)}) VALUES ({', '.join(f'%({name})s' for name in columns)}) RETURNING *",  # noqa: S608
+        row,
+    ).fetchone()
+    if written is None:
+        raise AssertionError("an insert without a condition returns its row")
+    put_index(cursor, tenant, written, index)
+    return True
+
+
+def _next_version(cursor: Cursor, row: Row) -> Row:
+    """Number it after all versions of its key. If another memory had the key meanwhile, the history begins anew."""
+    found = cursor.execute(
+        "SELECT coalesce(max(version), 0) AS last FROM kite.memory_version WHERE tenant = %(tenant)s AND key = %(key)s"
+        " AND scope = %(scope)s AND project = %(project)s AND session = %(session)s AND person = %(person)s",
+        row,
+    ).fetchone()
+    last = int(found["last"]) if found else 0
+    same = last <= row["version"]
+    return {"version": last + 1, "first_version": row["first_version"] if same else last + 1}
+
+
 _KEPT_AFTER_EXPIRY: Final = "30 days"
 
 

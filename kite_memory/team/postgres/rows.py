@@ -7,16 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.model.record import (
+from kite_memory.model.note import (
     Decision,
     Fact,
     Insight,
+    Note,
+    NoteKind,
+    NoteStatus,
     OpenQuestion,
     Preference,
     Record,
     RecordItem,
     Rejected,
+    Scope,
     Topic,
 )
 from kite_memory.team.postgres.connections import Row, storable

@@ -15,24 +15,25 @@ from typing import Final, TypeVar
 import psycopg
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.note import Note, NoteKind, Scope
-from kite_memory.model.record import Origin
-from kite_memory.recall.embedders.embedder import Embedder
-from kite_memory.team.postgres import audit, backup, conversations, memories, notes, trash
+from kite_memory.model.note import Note, NoteKind, Origin, Scope
+from kite_memory.recall.embedder import Embedder
+from kite_memory.team.postgres import audit, backup, conversations, notes
 from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
+from kite_memory.team.postgres.conversations import ObjectMissing, Objects
 from kite_memory.team.postgres.finding import find, indexed, question
 from kite_memory.team.postgres.migrating import check
-from kite_memory.team.postgres.objects import ObjectMissing, Objects
 from kite_memory.team.postgres.rows import clean, encoded, memory_note, note_of, note_row, state_of, state_row
-from kite_memory.tools.access import EVERYBODY, Grant, NotAllowed
 from kite_memory.tools.conversation_notes import merged, refuse_elsewhere
 from kite_memory.tools.store import (
+    EVERYBODY,
     FoundNote,
+    Grant,
     JsonValue,
     Memory,
     MemoryPlace,
     MemoryQuery,
     MemoryVersion,
+    NotAllowed,
     NoteQuery,
     Saved,
     SavedConversation,
@@ -217,21 +218,21 @@ class PostgresStore:
         by = by or grant.name
 
         def work(cursor: Cursor) -> Memory:
-            written = memories.write(cursor, self._tenant, row, index, value=value, by=by, expires=expires, expected=expected)
+            written = notes.write(cursor, self._tenant, row, index, value=value, by=by, expires=expires, expected=expected)
             self._tell(cursor)
             return written
 
         return self._connections.run(grant, work)
 
     def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
-        return self._connections.run(grant, lambda cursor: memories.wanted(cursor, self._tenant, wanted, touch=touch))
+        return self._connections.run(grant, lambda cursor: notes.wanted(cursor, self._tenant, wanted, touch=touch))
 
     def delete_memory(self, grant: Grant, key: str, place: MemoryPlace) -> bool:
         grant.demand(place.scope, place.project)
-        return self._changing(grant, lambda cursor: memories.delete(cursor, self._tenant, key, place))
+        return self._changing(grant, lambda cursor: notes.delete(cursor, self._tenant, key, place))
 
     def versions(self, grant: Grant, key: str, place: MemoryPlace) -> list[MemoryVersion]:
-        return self._connections.run(grant, lambda cursor: memories.versions(cursor, self._tenant, key, place))
+        return self._connections.run(grant, lambda cursor: notes.versions(cursor, self._tenant, key, place))
 
     def save_conversation(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation. A long transcript is uploaded first, and deleted again if writing the row fails."""
@@ -408,14 +409,14 @@ class PostgresStore:
     def usage(self, *, since: datetime) -> list[audit.PersonUsage]:
         return self._connections.run(EVERYBODY, partial(audit.usage, tenant=self._tenant, since=since))
 
-    def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> trash.Deleted:
+    def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> notes.Deleted:
         """Bring back a deleted memory or note by its key, id, path or title, no matter who deleted it.
 
         For administrators of the server.
 
         Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
         """
-        asked = partial(trash.deleted, tenant=self._tenant, name=name, person=person, project=project)
+        asked = partial(notes.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
         if not found:
             raise UsageError(
@@ -427,9 +428,9 @@ class PostgresStore:
         index = indexed(note_of(found[0].row), self._embedder)
 
         def work(cursor: Cursor) -> bool:
-            if trash.is_taken(cursor, self._tenant, found[0]):
+            if notes.is_taken(cursor, self._tenant, found[0]):
                 raise UsageError(f"another memory is called {name!r:.80} by now", hint="delete that one first, or keep it")
-            return trash.bring_back(cursor, self._tenant, found[0], index, by=by)
+            return notes.bring_back(cursor, self._tenant, found[0], index, by=by)
 
         if not self._changing(EVERYBODY, work):
             raise UsageError(f"{name!r:.80} was brought back by somebody else just now")

@@ -3,7 +3,7 @@
 Not derived data: notes can be read again, but not who wrote them, nor that one was deleted. A rebuild of the index leaves it alone.
 """
 
+from kite_memory.vault.ledger.database import Intent, Keyed, KnownFile, OpenedFile, Wording, link_key, place_digest
 from kite_memory.vault.ledger.ledger import Ledger
-from kite_memory.vault.ledger.values import Intent, Keyed, KnownFile, OpenedFile, Wording, link_key, place_digest
 
 __all__ = ["Intent", "Keyed", "KnownFile", "Ledger", "OpenedFile", "Wording", "link_key", "place_digest"]

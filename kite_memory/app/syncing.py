@@ -1,0 +1,480 @@
+"""Exchange of notes, events, deletions and counts with a person's other machines, through a folder or a git repository."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from kite_memory.app.forgetting import Forgetting
+from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.synced_notes import AppliedVersions, SyncedNotes
+from kite_memory.distill.condense import Span
+from kite_memory.distill.outbox import Outbox
+from kite_memory.errors import KiteError, UsageError
+from kite_memory.model.event import Cursor, Event, ReadResult, in_time
+from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.recall.uptake import Tally
+from kite_memory.redaction import redact_result
+from kite_memory.sync.rows import EventsRow, ForgottenRow, NoteRow, Row, UptakeRow, line_of, without_forgotten
+from kite_memory.sync.segments import (
+    GitRemote,
+    NotWhole,
+    SharedFolder,
+    SyncKey,
+    batches,
+    is_remote,
+    new_machine,
+    pack,
+    refuse_nested,
+)
+from kite_memory.sync.state import NAME, SyncState
+from kite_memory.system.private_files import WriterLock
+from kite_memory.timeline.rows import ELSEWHERE, Since
+from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.writing import ForgottenLine
+from kite_memory.vault import Vault
+
+Json = dict[str, Any]
+
+_EVENTS_AT_ONCE = 5_000
+_GAP = timedelta(days=1)
+_STRANGE = "is not whole, or was not signed with this key: it is tried again, and nothing after it is read until then"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counts:
+    """Counts for the answer."""
+
+    notes: int = 0
+    renamed: int = 0
+    gone: int = 0
+    events: int = 0
+    forgotten: int = 0
+    uptake: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Round:
+    """One exchange under way."""
+
+    state: SyncState
+    key: SyncKey
+    folder: SharedFolder
+    came: _Counts = field(default_factory=_Counts)
+    went: _Counts = field(default_factory=_Counts)
+    changes: AppliedVersions = field(default_factory=AppliedVersions)
+    held_back: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    erased: bool = False
+
+
+class Syncing:
+    """Thread-safe; one exchange at a time, in any process. ``name`` is what this machine is called."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        timeline: Timeline,
+        outbox: Outbox,
+        memory: SessionMemory,
+        indexer: NoteIndexer,
+        forgetting: Forgetting,
+        erase: Callable[[], list[str]],
+        state: Path,
+        name: str,
+        environment: Mapping[str, str],
+        clock: Callable[[], datetime],
+        step: Callable[[str], None] = lambda doing: None,
+    ) -> None:
+        self._vault = vault
+        self._timeline = timeline
+        self._outbox = outbox
+        self._memory = memory
+        self._indexer = indexer
+        self._forgetting = forgetting
+        self._erase = erase
+        self._folder = state
+        self._name = name
+        self._environment = environment
+        self._clock = clock
+        self._step = step
+        self._lock = WriterLock(state / f"{NAME}.lock")
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"sync": self.sync, "sync_status": self.status}
+
+    def sync(self, *, target: str, join: str = "", encrypt: bool = False, dry_run: bool = False) -> Json:
+        """Read what the other machines have written to ``target``, and write what they do not know yet.
+
+        ``join`` is the key of a machine that is in already. With ``encrypt``, a new folder's key encrypts.
+        """
+        with self._lock.held(), closing(SyncState(self._folder / NAME)) as state:
+            remote = GitRemote(self._folder / "sync-git", target, self._environment) if is_remote(target) else None
+            folder = SharedFolder(root=self._fetched(remote) if remote is not None else self._local(target))
+            key, made = self._key(state, folder, target, join=join, encrypt=encrypt, dry_run=dry_run)
+            under_way = _Round(state=state, key=key, folder=folder)
+            if dry_run:
+                return self._tried(under_way, target)
+            if remote is None:
+                self._exchange(under_way, target)
+            else:
+                remote.exchange(lambda: self._exchange(under_way, target))
+            if under_way.erased:
+                under_way.problems += self._erase()
+            return self._answer(under_way, target, made=made)
+
+    def status(self, *, target: str = "") -> Json:
+        """Return who takes part, and how far each has been read, without reading anything new."""
+        if not (self._folder / NAME).exists():
+            return {"target": target, "machine": "", "key": "", "machines": [], "waiting": 0}
+        with closing(SyncState(self._folder / NAME)) as state:
+            key = state.key
+            remote = GitRemote(self._folder / "sync-git", target, self._environment) if is_remote(target) else None
+            root = remote.folder if remote is not None else Path(target).expanduser()
+            folder = SharedFolder(root=root)
+            return {
+                "target": target,
+                "machine": state.machine,
+                "key": key.text() if key is not None else "",
+                "machines": self._machines(folder, state) if target else [],
+                "waiting": len(state.to_send()),
+            }
+
+    def _machines(self, folder: SharedFolder, state: SyncState) -> list[Json]:
+        return [
+            {
+                "machine": each,
+                "this": each == state.machine,
+                "segments": len(numbers := folder.numbers(each)),
+                "unread": 0 if each == state.machine else sum(number >= state.position(each) for number in numbers),
+                "bytes": folder.size(each),
+            }
+            for each in folder.machines()
+        ]
+
+    def _local(self, target: str) -> Path:
+        root = Path(target).expanduser().absolute()
+        if not root.is_dir():
+            raise UsageError(
+                f"there is no folder {root}", hint="make it, or mount its disk; it is not made here, lest a disk be missing"
+            )
+        refuse_nested(root, self._folder)
+        return root
+
+    def _fetched(self, remote: GitRemote) -> Path:
+        remote.fetch()
+        return remote.folder
+
+    def _key(
+        self, state: SyncState, folder: SharedFolder, target: str, *, join: str, encrypt: bool, dry_run: bool
+    ) -> tuple[SyncKey, bool]:
+        """Return the key, and whether it was made now. Begins anew with another key or another folder."""
+        known, mark = state.key, folder.key_mark()
+        key = SyncKey.parse(join) if join else known
+        made = False
+        if mark and (key is None or key.mark() != mark):
+            raise UsageError(
+                f"{target} is in use by other machines, with another key"
+                if key is not None
+                else f"{target} is in use by other machines",
+                hint="`kmem sync --key` on one of them shows the key; here: `kmem sync FOLDER --join KEY`",
+            )
+        if key is None:
+            key, made = SyncKey.make(encrypted=encrypt), True
+        elif encrypt and not key.identity:
+            raise UsageError(
+                "this key does not encrypt", hint="encryption begins with a new folder, on a machine that has no key yet"
+            )
+        if dry_run:
+            return key, made
+        own = folder.numbers(state.machine) if state.machine else []
+        restored = bool(own) and max(own) >= state.next_number()  # this state is a copy of an older one, or of another machine
+        moved = state.setting("target") != target
+        if known is not None and not moved and not mark:
+            raise KiteError(f"{target} holds nothing of this any more", hint="mount its disk, or begin anew with another folder")
+        if known is None or known.text() != key.text() or moved or restored:
+            with state.changing():
+                state.begin(key, new_machine(self._name))
+                state.set("target", target)
+        if not mark:
+            folder.claim(key)
+        return key, made
+
+    def _exchange(self, under_way: _Round, target: str) -> None:
+        self._publish(under_way)
+        with self._vault.lock, self._vault.undisturbed():
+            self._vault.must_be_whole()
+            notes = SyncedNotes(vault=self._vault, state=under_way.state, clock=self._clock)
+            notes.notice()
+            self._read_all(under_way, notes)
+            changes = under_way.changes
+            if changes.written or changes.renamed or changes.gone or changes.copies:
+                self._vault.compare()
+                notes.notice()
+            self._take_back(under_way)
+            self._write(under_way, notes)
+        touched = changes.written | changes.touched
+        if touched:
+            self._indexer.refresh(touched)
+
+    def _publish(self, under_way: _Round) -> None:
+        """Put segments into the folder that may not be there yet."""
+        for number, content in under_way.state.pending():
+            self._step("publish")
+            under_way.folder.put(under_way.state.machine, number, content)
+            with under_way.state.changing():
+                under_way.state.published(number)
+
+    def _read_all(self, under_way: _Round, notes: SyncedNotes) -> None:
+        state, folder = under_way.state, under_way.folder
+        identity = self._timeline.identity()
+        if state.setting("timeline") != identity:  # it was made anew
+            with state.changing():
+                state.reread()
+                for name in ("events", "amended"):
+                    state.set(name, "")
+                state.set("timeline", identity)
+        for machine in folder.machines():
+            if machine != state.machine:
+                self._read(machine, under_way, notes)
+
+    def _read(self, machine: str, under_way: _Round, notes: SyncedNotes) -> None:
+        state, due = under_way.state, under_way.state.position(machine)
+        for number in under_way.folder.numbers(machine):
+            if number < due:
+                continue
+            if number > due:
+                under_way.problems.append(f"{machine}: segment {due} is not there yet")
+                return
+            try:
+                rows = under_way.folder.rows(machine, number, under_way.key)
+            except (NotWhole, OSError):
+                under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
+                return
+            left = len(under_way.changes.left)
+            self._apply(rows, machine, under_way, notes)
+            if len(under_way.changes.left) > left:
+                under_way.problems += under_way.changes.left[left:]
+                return
+            due = number + 1
+            with state.changing():
+                state.advance(machine, due)
+            self._step("advance")
+
+    def _apply(self, rows: list[Row], machine: str, under_way: _Round, notes: SyncedNotes) -> None:
+        tallies: dict[str, Tally] = {}
+        forgotten: list[ForgottenRow] = []
+        for row in rows:
+            match row:
+                case NoteRow():
+                    self._step("note")
+                    notes.apply(row, under_way.changes)
+                case EventsRow():
+                    self._step("events")
+                    under_way.came.events += self._take_events(row, machine)
+                case ForgottenRow():
+                    forgotten.append(row)
+                case UptakeRow():
+                    tallies[row.note] = Tally(shown=row.shown, used=row.used, ignored=row.ignored)
+        if forgotten:
+            self._step("forget")
+            self._forget(forgotten, under_way)
+        if tallies:
+            self._memory.hear_tallies(machine, tallies)
+            under_way.came.uptake += len(tallies)
+
+    def _take_events(self, row: EventsRow, machine: str) -> int:
+        """Store events of another machine. No notes are made of them here: that machine does, and they arrive as notes."""
+        if not row.events:
+            return 0
+        session = row.session
+        cursor = Cursor(position=0, size=0, mtime_ns=0, identity=ELSEWHERE)
+        read = ReadResult(path=f"{machine}:{row.file}", session=session, events=row.events, problems=(), cursor=cursor, amends=True)
+        clean = redact_result(in_time(read, latest=self._clock() + _GAP, before=None))
+        first, last = min(clean.events, key=_ordinal), max(clean.events, key=_ordinal)
+        known = self._timeline.session_state(session.provider, session.id)
+        ahead = known is None or last.ordinal > known.last_ordinal
+        if ahead:  # before the events are there to be distilled
+            self._pass_over(session.provider, session.id, first, last)
+        added = self._timeline.commit([clean], session.provider)
+        now = self._timeline.session_state(session.provider, session.id)
+        if known is not None and now is not None and now.last_ordinal > max(known.last_ordinal, last.ordinal):
+            ends = self._timeline.last_events(session.provider, session.id, 1)  # they were put after what was here
+            self._pass_over(session.provider, session.id, *(ends * 2))
+        return added
+
+    def _pass_over(self, provider: str, session: str, first: Event, last: Event) -> None:
+        span = Span(
+            id=f"sync:{first.id}:{last.id}",
+            provider=provider,
+            session=session,
+            first=first.ordinal,
+            last=last.ordinal,
+            weight=0,
+            first_event=first.id,
+            last_event=last.id,
+        )
+        self._outbox.form([span], nothing=[span.id])
+
+    def _forget(self, rows: list[ForgottenRow], under_way: _Round) -> None:
+        state = under_way.state
+        known = {line.id: blank for line, blank in self._timeline.forgotten()}
+        new = [row for row in rows if row.blank > known.get(row.event, -1)]
+        for blank in (False, True):
+            lines = [ForgottenLine(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
+            if lines:
+                self._forgetting.forget_lines(lines, blank=blank)
+                under_way.erased |= blank
+        with state.changing():
+            for row in rows:
+                state.hear_forgotten(row.event, blank=row.blank)
+        under_way.came.forgotten += len(new)
+
+    def _take_back(self, under_way: _Round) -> None:
+        """Take what was forgotten out of this machine's own segments."""
+        state, folder = under_way.state, under_way.folder
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        notes = state.gone()
+        mark = f"{len(lines)}:{len(notes)}"
+        if state.setting("taken back") == mark:
+            return
+        for number in folder.numbers(state.machine):
+            try:
+                rows = folder.rows(state.machine, number, under_way.key)
+            except (NotWhole, OSError):
+                under_way.problems.append(f"{state.machine}: this machine's own segment {number} is damaged")
+                continue
+            kept = [row for each in rows if (row := without_forgotten(each, lines=lines, notes=notes)) is not None]
+            if kept != rows:
+                self._step("take back")
+                folder.put(state.machine, number, pack(kept, key=under_way.key, machine=state.machine, number=number))
+        with state.changing():
+            state.set("taken back", mark)
+
+    def _write(self, under_way: _Round, notes: SyncedNotes) -> None:
+        """Write what the others do not know, in segments: each is recorded as sent with its content, then put into the folder."""
+        encrypted = bool(under_way.key.identity)
+        for batch in batches(notes.rows(encrypted=encrypted, held_back=under_way.held_back)):
+            self._send(under_way, batch)
+        self._write_forgotten(under_way)
+        self._write_uptake(under_way)
+        self._write_events(under_way)
+
+    def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
+        state = under_way.state
+        number = state.next_number()
+        content = pack(rows, key=under_way.key, machine=state.machine, number=number)
+        self._step("send")
+        with state.changing():
+            state.mark_sent(row.version.key for row in rows if isinstance(row, NoteRow))
+            for row in rows:
+                match row:
+                    case ForgottenRow():
+                        state.hear_forgotten(row.event, blank=row.blank)
+                    case UptakeRow():
+                        state.tell_uptake(row.note, row.shown, row.used, row.ignored)
+            for name, value in (settings or {}).items():
+                state.set(name, value)
+            state.pend(number, content)
+        self._count(rows, under_way.went)
+        self._publish(under_way)
+
+    def _write_forgotten(self, under_way: _Round) -> None:
+        rows: list[Row] = [
+            ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
+            for line, blank in self._timeline.forgotten()
+            if not under_way.state.knows_forgotten(line.id, blank=blank)
+        ]
+        for batch in batches(rows):
+            self._send(under_way, batch)
+
+    def _write_uptake(self, under_way: _Round) -> None:
+        sent = under_way.state.sent_uptake()
+        rows: list[Row] = [
+            UptakeRow(note=note, shown=each.shown, used=each.used, ignored=each.ignored)
+            for note, each in self._memory.own_tallies().items()
+            if sent.get(note) != (each.shown, each.used, each.ignored) and not note.startswith("team:")
+        ]
+        for batch in batches(rows):
+            self._send(under_way, batch)
+
+    def _write_events(self, under_way: _Round) -> None:
+        state = under_way.state
+        while True:
+            since = Since(row=state.number("events"), change=state.number("amended"))
+            events, after = self._timeline.changes(since, _EVENTS_AT_ONCE)
+            settings = {"events": str(after.row), "amended": str(after.change)}
+            rows = list(self._rows_of(events))
+            if rows:
+                self._send(under_way, rows, settings)
+            elif after != since:
+                with state.changing():
+                    for name, value in settings.items():
+                        state.set(name, value)
+            if len(events) < _EVENTS_AT_ONCE:
+                return
+
+    def _rows_of(self, events: list[Event]) -> Iterator[Row]:
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        kept = [event for event in events if line_of(event.id) not in lines]
+        for (provider, of, file), group in groupby(kept, key=lambda event: (event.provider, event.session, event.where.file)):
+            session = self._timeline.session(provider, of)
+            if session is not None:
+                yield EventsRow(session=session, file=file, events=tuple(group))
+
+    def _tried(self, under_way: _Round, target: str) -> Json:
+        """Return what would be exchanged, and change nothing."""
+        state, folder = under_way.state, under_way.folder
+        for machine in folder.machines():
+            for number in folder.numbers(machine) if machine != state.machine else ():
+                if number < state.position(machine):
+                    continue
+                try:
+                    self._count(folder.rows(machine, number, under_way.key), under_way.came)
+                except (NotWhole, OSError):
+                    under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
+                    break
+        with self._vault.lock, self._vault.undisturbed():
+            self._vault.must_be_whole()
+            under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
+        return self._answer(under_way, target, made=False)
+
+    def _count(self, rows: list[Row], counts: _Counts) -> None:
+        for row in rows:
+            match row:
+                case NoteRow(version=version):
+                    counts.notes += not version.gone
+                    counts.gone += bool(version.gone)
+                case EventsRow(events=events):
+                    counts.events += len(events)
+                case ForgottenRow():
+                    counts.forgotten += 1
+                case UptakeRow():
+                    counts.uptake += 1
+
+    def _answer(self, under_way: _Round, target: str, *, made: bool) -> Json:
+        came, changes = under_way.came, under_way.changes
+        if changes.written or changes.renamed or changes.gone:
+            came.notes, came.renamed, came.gone = len(changes.written), changes.renamed, changes.gone
+        names = ("notes", "renamed", "gone", "events", "forgotten", "uptake")
+        return {
+            "target": target,
+            "machine": under_way.state.machine,
+            "key": under_way.key.text() if made else "",
+            "encrypted": bool(under_way.key.identity),
+            "others": [each for each in under_way.folder.machines() if each != under_way.state.machine],
+            "came": {name: getattr(came, name) for name in names},
+            "went": {name: getattr(under_way.went, name) for name in names},
+            "copies": changes.copies,
+            "trashed": changes.trashed,
+            "held_back": under_way.held_back,
+            "problems": under_way.problems,
+        }
+
+
+def _ordinal(event: Event) -> int:
+    return event.ordinal

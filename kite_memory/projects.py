@@ -1,0 +1,436 @@
+"""Find the project, repository and branch of a path.
+
+A repository is untrusted: git runs without hooks, pager or network, writes nothing, and is bounded in time and output. The name
+of a project is read from the disk without any process.
+"""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import threading
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import IO
+
+from kite_memory.system.private_files import is_file
+
+_LONGEST_NAME = 64
+_DEEPEST = 64
+_UNSAFE = re.compile(r"[^\w.]+")
+_REMOTE_NAME = re.compile(r"[/:\\]([^/:\\?#]{1,200}?)(?:\.git)?[/\\]?(?:[?#].*)?$")
+_AGENTS_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]")
+
+
+def project_of(cwd: str) -> str:
+    """Return the name of the repository around ``cwd``, in lower case and safe as a file name; empty for the home folder.
+
+    Worktrees of one repository are one project, even if their folder is gone but its path shows the repository. Without a
+    repository the name is the folder's own. Two repositories of one name in different places share a project: what is known of one
+    is then offered in the other. The disk is read on each call, because a repository may appear or disappear at any time.
+    """
+    home = _home()
+    if not cwd or "\x00" in cwd or len(cwd) > 4096 or _same(cwd, home):
+        return ""
+    repository = _repository(cwd, home) if _can_be_walked(cwd) else None
+    if repository is not None:
+        return _slug(repository.name)
+    owner = _AGENTS_WORKTREE.split(cwd, maxsplit=1)[0]
+    return _slug(_name(cwd if _same(owner, home) else owner))
+
+
+def project_with_remote(cwd: str, url: str) -> str:
+    """As `project_of`, but use the name in the remote ``url`` if ``cwd`` is not, or no longer, a repository here.
+
+    Agents work in copies whose folders have random names.
+    """
+    home = _home()
+    if cwd and _can_be_walked(cwd) and "\x00" not in cwd and len(cwd) <= 4096 and _repository(cwd, home) is not None:
+        return project_of(cwd)
+    name = _REMOTE_NAME.search(url[:4096])
+    return (_slug(name[1]) if name else "") or project_of(cwd)
+
+
+def _home() -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError:
+        return ""
+
+
+def _can_be_walked(folder: str) -> bool:
+    """Return whether the path is of this system and not on a network share, which a mere lookup would contact."""
+    return Path(folder).is_absolute() and not folder.startswith(("\\\\", "//"))
+
+
+def _repository(folder: str, home: str) -> Path | None:
+    """Return the main folder of the nearest repository; ``None`` if that is the home folder with its dotfiles."""
+    here, end = str(Path(folder)), os.path.normcase(home)
+    for _ in range(_DEEPEST):
+        if end and os.path.normcase(here) == end:
+            return None
+        try:
+            found = os.stat(os.path.join(here, ".git"))  # noqa: PTH116, PTH118 - paths would cost five times as much
+            if stat.S_ISDIR(found.st_mode):
+                return Path(here)
+            if stat.S_ISREG(found.st_mode):
+                return _main_folder(Path(here), found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:  # missing, a name too long for this system, or a folder that may not be read
+            pass
+        below, here = here, os.path.dirname(here)  # noqa: PTH120
+        if here == below:
+            return None
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _main_folder(worktree: Path, inode: int, mtime_ns: int, size: int) -> Path:
+    """Return the folder that the ``.git`` file of a linked worktree points to; a submodule is its own repository."""
+    with (worktree / ".git").open(encoding="utf-8", errors="replace") as file:
+        first = file.readline(4096).strip()
+    if not first.startswith("gitdir:"):
+        return worktree
+    kept_in = Path(os.path.normpath(worktree / first.removeprefix("gitdir:").strip()))
+    if kept_in.parent.name != "worktrees":
+        return worktree
+    holder = kept_in.parent.parent
+    return holder.parent if holder.name.startswith(".") else holder.with_name(holder.name.removesuffix(".git"))
+
+
+def _same(folder: str, home: str) -> bool:
+    return bool(home) and PurePath(folder) == PurePath(home)
+
+
+def _name(folder: str) -> str:
+    return PureWindowsPath(folder).name if "\\" in folder else PurePosixPath(folder).name
+
+
+@lru_cache(maxsize=4096)
+def _slug(name: str) -> str:
+    return _UNSAFE.sub("-", unicodedata.normalize("NFC", name).lower()).strip("-._")[:_LONGEST_NAME].rstrip("-._")
+
+
+_SECONDS = 30.0
+_OUTPUT = 32 * 1024 * 1024
+
+_GUARDS = (
+    "--no-pager",
+    "--no-optional-locks",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+)
+_SETTINGS = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS": "",
+}
+
+
+NO_COMMITS = "no commits yet"
+
+
+class GitFailed(Exception):
+    """A git command failed. The message is a short reason that can be counted."""
+
+
+class Git:
+    """Runner for git commands.
+
+    ``environment`` is the process's; its ``GIT_`` variables are not passed on, because they may point to another repository.
+    """
+
+    def __init__(self, environment: Mapping[str, str], *, seconds: float = _SECONDS, output: int = _OUTPUT) -> None:
+        kept = {name: value for name, value in environment.items() if not name.upper().startswith("GIT_")}
+        self._environment = {**kept, **_SETTINGS}
+        self._program = shutil.which("git", path=environment.get("PATH"))
+        self._seconds = seconds
+        self._output = output
+
+    def ask(self, folder: Path, words: Sequence[str], *, given: Sequence[str] = ()) -> bytes:
+        """Return the output of git, run with each of ``given`` as a line of its standard input. Raises `GitFailed`.
+
+        The repository is looked up in ``folder`` itself and in no parent, so that git refuses one that belongs to another user
+        (``safe.directory``).
+        """
+        if self._program is None:
+            raise GitFailed("git is not installed")
+        environment = {**self._environment, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+        try:
+            child = subprocess.Popen(
+                [self._program, *_GUARDS, *words],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        except (OSError, ValueError) as error:
+            raise GitFailed("git cannot be started") from error
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            child.kill()
+
+        timer = threading.Timer(self._seconds, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._heard(child, "".join(f"{line}\n" for line in given).encode(), late)
+        finally:
+            timer.cancel()
+            child.kill()
+            for pipe in (child.stdin, child.stdout, child.stderr):
+                if pipe is not None and not pipe.closed:
+                    pipe.close()
+            child.wait()
+
+    def _heard(self, child: "subprocess.Popen[bytes]", given: bytes, late: threading.Event) -> bytes:
+        if child.stdin is None or child.stdout is None or child.stderr is None:
+            raise GitFailed("git cannot be started")
+        complaint: list[bytes] = []
+        listener = threading.Thread(target=_drain, args=(child.stderr, complaint), daemon=True)
+        listener.start()
+        try:
+            child.stdin.write(given)
+            child.stdin.close()
+        except OSError:
+            pass  # git ended before it read everything; its error output gives the reason
+        output = child.stdout.read(self._output + 1)
+        if len(output) > self._output:
+            raise GitFailed("git says too much")
+        code = child.wait()
+        listener.join()
+        if late.is_set():
+            raise GitFailed("git took too long")
+        if code:
+            raise GitFailed(_reason(b"".join(complaint)))
+        return output
+
+
+def _drain(pipe: IO[bytes], complaint: list[bytes]) -> None:
+    """Read all of standard error, so that git never blocks on it; keep the beginning."""
+    while piece := pipe.read(4096):
+        if len(complaint) < 4:
+            complaint.append(piece)
+
+
+def _reason(complaint: bytes) -> str:
+    if b"dubious ownership" in complaint:
+        return "another's repository"
+    if b"not a git repository" in complaint:
+        return "not a repository"
+    if b"does not have any commits" in complaint or b"bad default revision" in complaint:
+        return NO_COMMITS
+    if b"missing" in complaint or b"promisor" in complaint or b"unable to read" in complaint or b"could not fetch" in complaint:
+        return "objects are missing"
+    return "git failed"
+
+
+USUAL = ("main", "master", "trunk", "develop")
+_LONGEST_BRANCH = 250
+
+
+_GIT = re.compile(r"\bgit +(?:-c +\S+ +)?(?:switch|checkout|commit|status|stash|rebase|merge|pull|cherry-pick)\b")
+_ELSEWHERE = re.compile(r"\b(?:cd|pushd)\s|\bgit +(?:\S+ +)*?(?:-C\b|--git-dir|--work-tree|init\b|clone\b|worktree\b)")
+_SAID = re.compile(
+    r"^(?:\[([^\s\]]+) (?:\(root-commit\) )?[0-9a-f]{7,40}\] |Switched to (?:a new )?branch '([^'\n]+)'|Already on '([^'\n]+)'"
+    r"|On branch (\S+)$)",
+    re.MULTILINE,
+)
+_SWITCHED = re.compile(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[bBcC]|--create) +([\w./@+-]+)")
+_READ_OUTPUT = 20_000
+
+
+def branch_in_output(command: str, output: str) -> str:
+    """Return the branch that git was on after a successful command.
+
+    Empty if neither the command nor its ``output`` shows it. Output about a repository in another folder is ignored.
+    """
+    if not _GIT.search(command) or _ELSEWHERE.search(command):
+        return ""
+    names = [next(filter(None, found.groups())) for found in _SAID.finditer(output[:_READ_OUTPUT])]
+    made = _SWITCHED.findall(command)
+    name = names[-1] if names else made[-1] if made else ""
+    return "" if len(name) > _LONGEST_BRANCH or name == "detached" else name
+
+
+def branch_of(cwd: str) -> str:
+    """Return the current branch, read from the disk without starting a process; empty if none exists or it cannot be read."""
+    if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
+        return ""
+    here = Path(cwd)
+    for folder in (here, *list(here.parents)[:_DEEPEST]):
+        marker = folder / ".git"
+        try:
+            if marker.is_dir():
+                return _head(marker)
+            if marker.is_file():
+                line = _first_head_line(marker)
+                return _head(folder / line.removeprefix("gitdir:").strip()) if line.startswith("gitdir:") else ""
+        except OSError:
+            continue
+    return ""
+
+
+def _head(folder: Path) -> str:
+    line = _first_head_line(folder / "HEAD")
+    name = line.removeprefix("ref: refs/heads/")
+    return name if name != line and len(name) <= _LONGEST_BRANCH else ""
+
+
+def _first_head_line(file: Path) -> str:
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return opened.readline(4096).strip()
+
+
+def repository_of(cwd: str) -> Path | None:
+    """Return the folder in which git itself would find the repository."""
+    here = Path(cwd)
+    return next((folder for folder in (here, *list(here.parents)[:_DEEPEST]) if (folder / ".git").exists()), None)
+
+
+def merged(cwd: str, branch: str, environment: Mapping[str, str], *, seconds: float = 5.0) -> bool | None:
+    """Return whether a branch is part of the default one, is the default one, or is gone; ``None`` if git does not know.
+
+    A branch at the same commit as the default one that never pointed elsewhere counts as new, not as merged.
+    """
+    if branch in USUAL:
+        return True
+    root = repository_of(cwd)
+    if root is None:
+        return None
+    git = Git(environment, seconds=seconds, output=1 << 20)
+    try:
+        heads = git.ask(root, ["for-each-ref", "--format=%(refname)", "refs/heads", "refs/remotes/origin"]).decode(
+            "utf-8", "replace"
+        )
+        known = set(heads.split("\n"))
+        default = next((ref for name in USUAL for ref in (f"refs/remotes/origin/{name}", f"refs/heads/{name}") if ref in known), "")
+        if not default:
+            return None
+        if f"refs/heads/{branch}" not in known:
+            return True
+        base = git.ask(root, ["merge-base", default, f"refs/heads/{branch}"]).strip()
+        tip, trunk = (git.ask(root, ["rev-parse", "--verify", ref]).strip() for ref in (f"refs/heads/{branch}", default))
+        if tip != trunk:
+            return base == tip
+        stood = git.ask(root, ["reflog", "show", "--format=%H", f"refs/heads/{branch}"]).split()
+        return len(set(stood)) != 1
+    except GitFailed:
+        return None
+
+
+_WORKTREES = 200
+_LINE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A repository on this disk.
+
+    ``kept`` is git's own folder, shared by all its worktrees; ``folder`` is its main worktree, or ``kept`` if it has none.
+    """
+
+    kept: Path
+    folder: Path
+
+    @property
+    def head(self) -> Path:
+        """Path of its ``HEAD`` file, which identifies the repository."""
+        return self.kept / "HEAD"
+
+
+def repository_around(folder: str, *, home: Path) -> Repository | None:
+    """Return the repository around ``folder``; ``None`` for that of the home folder, and on a network share.
+
+    The home folder's repository holds dotfiles; a lookup would contact the network share.
+    """
+    if not folder or "\0" in folder or folder.startswith(("\\\\", "//")) or not Path(folder).is_absolute():
+        return None
+    start = Path(os.path.normpath(folder))
+    for here in (start, *list(start.parents)[:_DEEPEST]):
+        if here == home:
+            return None
+        marker = here / ".git"
+        try:
+            if marker.is_dir():
+                return _known(marker, here)
+            if marker.is_file():
+                return _linked(here, marker)
+        except OSError:  # the name is too long for this system, or the folder may not be read
+            continue
+    return None
+
+
+def _linked(here: Path, marker: Path) -> Repository | None:
+    """Return the repository that a worktree's ``.git`` file points to; a submodule is its own repository."""
+    first = _first_line(marker)
+    if not first.startswith("gitdir:"):
+        return None
+    kept = Path(os.path.normpath(here / first.removeprefix("gitdir:").strip()))
+    common = _first_line(kept / "commondir")
+    if not common:
+        return _known(kept, here)
+    kept = Path(os.path.normpath(kept / common))
+    return _known(kept, kept.parent if kept.name == ".git" else kept)
+
+
+def _known(kept: Path, folder: Path) -> Repository | None:
+    try:
+        str(kept).encode()
+    except UnicodeEncodeError:  # a name that is not UTF-8 cannot be stored
+        return None
+    return Repository(kept=kept, folder=folder) if (kept / "HEAD").is_file() else None
+
+
+def stamp(head: Path) -> tuple[int, int]:
+    """Return size and time that change with new commits: of the logs of all heads, else of the branches. May raise `OSError`."""
+    kept = head.parent
+    status = head.stat()
+    places = [kept / "logs" / "HEAD", kept / "packed-refs", kept / "refs" / "heads"]
+    if branch := _first_line(head).removeprefix("ref:").strip():
+        places.append(kept / branch)
+    worktrees = kept / "worktrees"
+    if worktrees.is_dir():
+        with os.scandir(worktrees) as entries:
+            places += [Path(entry.path, "logs", "HEAD") for entry in sorted(entries, key=lambda entry: entry.name)[:_WORKTREES]]
+    size, mtime_ns = status.st_size, status.st_mtime_ns
+    for place in places:
+        try:
+            status = place.stat()
+        except OSError:
+            continue
+        size += status.st_size
+        mtime_ns = max(mtime_ns, status.st_mtime_ns)
+    return size, mtime_ns
+
+
+def _first_line(path: Path) -> str:
+    if not is_file(path):  # reading a pipe in its place would block
+        return ""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline(_LINE).strip()
+    except OSError:
+        return ""

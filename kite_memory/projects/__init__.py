@@ -1,1 +1,0 @@
-"""Find the project, repository and branch of a path."""

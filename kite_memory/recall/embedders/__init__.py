@@ -1,1 +1,0 @@
-"""Embedders: the built-in model, Voyage, and hashing for tests."""

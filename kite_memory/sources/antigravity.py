@@ -1,0 +1,472 @@
+"""Conversations of Google Antigravity's command line and editor: their location, and reading them from a cursor."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
+from kite_memory.projects import project_of
+from kite_memory.redaction.cutting import beginning
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
+from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
+from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, objects
+from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.words import without_blocks
+from kite_memory.system.private_files import is_file, names_in
+
+PROVIDER = "antigravity"
+
+TOOLS = Toolbox(
+    shells=frozenset({"run_command"}),
+    readers=frozenset({"view_file"}),
+    lookers=frozenset({"view_file", "list_dir", "grep_search", "find_by_name"}),
+    writers={
+        "write_to_file": "written",
+        "write_file": "written",
+        "replace_file_content": "edited",
+        "multi_replace_file_content": "edited",
+    },
+    paths=("AbsolutePath", "TargetFile", "DirectoryPath", "SearchPath"),
+)
+_RESULTS = {
+    "RUN_COMMAND": ("run_command",),
+    "COMMAND_STATUS": ("command_status", "manage_task"),
+    "VIEW_FILE": ("view_file",),
+    "CODE_ACTION": ("write_to_file", "write_file", "replace_file_content", "multi_replace_file_content"),
+    "GREP_SEARCH": ("grep_search",),
+    "LIST_DIRECTORY": ("list_dir",),
+    "FIND": ("find_by_name",),
+    "SEARCH_WEB": ("search_web",),
+    "READ_URL_CONTENT": ("read_url_content",),
+    "GENERATE_IMAGE": ("generate_image",),
+    "INVOKE_SUBAGENT": ("invoke_subagent",),
+    "ASK_QUESTION": ("ask_question",),
+}
+"""Step types and the tools whose results they are. Any other step of the model belongs to one of the remaining calls."""
+
+_SKIPPED = frozenset({"CONVERSATION_HISTORY", "SYSTEM_MESSAGE", "EPHEMERAL_MESSAGE", "KNOWLEDGE_ARTIFACTS"})
+_ONLY_MESSAGES = {"USER_EXPLICIT": "USER_INPUT", "MODEL": "PLANNER_RESPONSE"}
+"""Types of steps without a type, by source."""
+
+_NOISE = ("toolAction", "toolSummary", "WaitMsBeforeAsync")
+_VERSION = 1
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_CALLS = 50
+
+_STAMPS = re.compile(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
+_RAN = re.compile(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
+_OUTPUT = re.compile(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
+_INDENTED = re.compile(r"^\t{4}", re.MULTILINE)
+_INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
+
+
+@dataclass(slots=True, kw_only=True)
+class AntigravityState:
+    """State carried from earlier lines to later ones, small enough for a cursor.
+
+    ``parent`` is the conversation that this sub-agent works for.
+    """
+
+    started: datetime | None = None
+    last_at: datetime = _EPOCH
+    ordinal: int = 0
+    cwd: str = ""
+    parent: str = ""
+    calls: OpenCalls = field(default_factory=OpenCalls)
+
+    def carried(self) -> str:
+        return orjson.dumps(
+            {
+                "v": _VERSION,
+                "started": self.started,
+                "at": self.last_at,
+                "ordinal": self.ordinal,
+                "cwd": self.cwd,
+                "parent": self.parent,
+                "calls": self.calls.carried(),
+            }
+        ).decode()
+
+    @staticmethod
+    def resumed(carry: str) -> "AntigravityState | None":
+        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+        try:
+            known: dict[str, Any] = orjson.loads(carry)
+            if known["v"] != _VERSION:
+                return None
+            return AntigravityState(
+                started=datetime.fromisoformat(known["started"]) if known["started"] else None,
+                last_at=datetime.fromisoformat(known["at"]),
+                ordinal=known["ordinal"],
+                cwd=known["cwd"],
+                parent=known["parent"],
+                calls=OpenCalls.resumed(known["calls"]),
+            )
+        except (ValueError, KeyError, TypeError, IndexError):
+            return None
+
+
+class AntigravityInterpreter:
+    """Parses steps in file order and collects their events. Changes only the `AntigravityState` it was given."""
+
+    def __init__(self, *, file: str, session: str, thread: AntigravityState) -> None:
+        self._thread = thread
+        self._session = session
+        self._builder = EventBuilder(
+            provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
+        )
+
+    @property
+    def events(self) -> list[Event]:
+        return self._builder.events
+
+    @property
+    def problems(self) -> list[Problem]:
+        return self._builder.problems
+
+    def problem(self, position: int, reason: str) -> None:
+        self._builder.problem(position, reason)
+
+    def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
+        """Parse one step at the bytes ``[start, end)`` of the file. Both renderings of a step get the same id."""
+        thread, builder = self._thread, self._builder
+        source = row.get("source")
+        kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
+        if not isinstance(kind, str):
+            self.problem(start, "no type")
+            return
+        at = moment(row.get("created_at"))
+        if at is not None:
+            thread.last_at = at
+            thread.started = thread.started or at
+        name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
+        builder.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
+        content = row.get("content")
+        text = content if isinstance(content, str) else ""
+        match kind, source:
+            case "USER_INPUT", "USER_EXPLICIT":
+                self._user(text)
+            case "PLANNER_RESPONSE", "MODEL":
+                self._planned(text, row)
+            case "CHECKPOINT", _:
+                pass  # the dropped messages precede it in the transcript
+            case str(), "SYSTEM" if kind in _SKIPPED:
+                pass
+            case "USER_INPUT", _:
+                pass  # not marked as written by the user
+            case str(), "MODEL":
+                self._result(kind, text, row.get("status"))
+            case str(), _ if kind in _RESULTS:
+                self._result(kind, text, row.get("status"))
+            case _:
+                self.problem(start, f"unknown step {safe(kind)}")
+        thread.ordinal = builder.ordinal
+
+    def _user(self, text: str) -> None:
+        _, opening, rest = text.partition("<USER_REQUEST>")
+        if opening:
+            text = rest.rpartition("</USER_REQUEST>")[0] or rest
+        for tag in _INTERNAL:
+            text = without_blocks(text, tag, unclosed_too=not opening)
+        if self._thread.parent:
+            self._builder.answered(text)
+        else:
+            self._builder.said(text.strip())
+
+    def _planned(self, text: str, row: Mapping[str, Any]) -> None:
+        thread, builder = self._thread, self._builder
+        said = builder.answered(text)
+        calls = row.get("tool_calls")
+        for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
+            match call:
+                case {"name": str(tool)} if tool:
+                    given = _arguments(call.get("args"))
+                    if not thread.cwd and tool == "run_command" and isinstance(cwd := given.get("Cwd"), str):
+                        thread.cwd = beginning(cwd, PATH_LIMIT)
+                    if isinstance(command := given.pop("CommandLine", None), str):
+                        given["command"] = command
+                    for noise in _NOISE:
+                        given.pop(noise, None)
+                    builder.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
+                case _:
+                    continue
+
+    def _result(self, kind: str, text: str, status: object) -> None:
+        name, call = self._answered(kind)
+        text, failed = _without_frame(text)
+        outcome: Status = "ok"
+        match status:
+            case "ERROR":
+                outcome = "failed"
+            case "CANCELED" | "CANCELLED":
+                outcome = "interrupted"
+            case "RUNNING":
+                outcome = ""
+            case _ if failed:
+                outcome = "failed"
+            case _:
+                pass
+        event = self._builder.returned(name, call, text, outcome, running=status == "RUNNING")
+        if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
+            answer = f"{call.detail}\n{text}" if call.detail else text
+            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
+
+    def _answered(self, kind: str) -> tuple[str, OpenCall]:
+        """Return the call that a result of this type belongs to: the oldest open one of its tools."""
+        open_calls = self._thread.calls.by_name
+        tools = _RESULTS.get(kind)
+        for name, call in open_calls.items():
+            if call.tool in tools if tools else all(call.tool not in known for known in _RESULTS.values()):
+                return name, open_calls.pop(name)
+        return "", OpenCall(event="", tool=tools[0] if tools else kind.lower()[:64], detail="")
+
+
+def _arguments(given: object) -> dict[str, Any]:
+    """Return a call's arguments; in ``transcript.jsonl`` each value is encoded as JSON a second time."""
+    if not isinstance(given, dict):
+        return {}
+    return {key: _unwrapped(value) for key, value in given.items() if isinstance(key, str)}
+
+
+def _unwrapped(value: object) -> object:
+    if isinstance(value, str) and value[:1] == '"' and value[-1:] == '"':
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def _without_frame(text: str) -> tuple[str, bool]:
+    """Return a result's own text, and whether a command failed: its step is ``DONE`` either way."""
+    if stamps := _STAMPS.match(text):
+        text = text[stamps.end() :]
+    ran = _RAN.match(text)
+    if ran is None:
+        return text.strip(), False
+    output = _INDENTED.sub("", _OUTPUT.sub("", text[ran.end() :], count=2))
+    return output.strip() or ran[0].strip(), ran[1] not in (None, "0")
+
+
+_HISTORY = 8 * 1024 * 1024
+_TRANSCRIPT = 64 * 1024 * 1024
+_AGAIN = 0.2
+"""Minimum seconds between two searches for parents, since many new conversations are read one after another."""
+_IDLE = 4
+"""Minimum pause between searches as a multiple of a search's duration, which is a second if there are many conversations."""
+
+_BEGINS, _BEGAN = b'"invoke_subagent"', b'"INVOKE_SUBAGENT"'
+"""The call of a sub-agent, and the step that names its conversation. The sub-agent may be prompted before that is written."""
+
+_NAMED = re.compile(rb'conversationId[\\": ]{1,16}([\w-]{8,128})')
+
+
+class ConversationPlaces:
+    """Workspaces and parents of one program's conversations.
+
+    The program is a folder such as ``~/.gemini/antigravity-cli``. Files are read again only after a change.
+    """
+
+    def __init__(self, program: Path, *, clock: Callable[[], float]) -> None:
+        self._program = program
+        self._clock = clock
+        self._history: tuple[tuple[int, int], dict[str, str]] = ((-1, 0), {})
+        self._searched: dict[Path, int] = {}
+        self._search_after = float("-inf")
+        self._parents: dict[str, str] = {}
+        self._beginning: set[Path] = set()
+
+    def workspace_of(self, conversation: str) -> str:
+        """Return the workspace in the history of typed prompts; empty for a conversation started by a script."""
+        path = self._program / "history.jsonl"
+        try:
+            status = path.stat()
+            if self._history[0] != (status.st_size, status.st_mtime_ns):
+                self._history = ((status.st_size, status.st_mtime_ns), dict(self._workspaces(path)))
+        except (OSError, Unreadable):
+            return ""
+        return self._history[1].get(conversation, "")
+
+    def _workspaces(self, path: Path) -> Iterator[tuple[str, str]]:
+        with AppendOnlyFile(path, within=self._program) as file:
+            data = file.between(max(0, file.size - _HISTORY), file.size)
+        for line in data.split(b"\n"):
+            match objects(line) if line else []:
+                case [FoundObject(row={"conversationId": str(name), "workspace": str(workspace)})]:
+                    yield name, beginning(workspace, PATH_LIMIT)
+                case _:
+                    continue
+
+    @property
+    def one_is_begun(self) -> bool:
+        """Whether, at the last search, an agent had called a sub-agent whose conversation was not named yet."""
+        return bool(self._beginning)
+
+    def parent_of(self, conversation: str, *, anew: bool) -> str:
+        """Return the conversation that started this one. A sub-agent is prompted by its agent in the format of a user's prompt.
+
+        ``anew`` searches even right after a search, which could not find what began a moment ago.
+        """
+        began = self._clock()
+        if conversation in self._parents or (began < self._search_after and not anew):
+            return self._parents.get(conversation, "")
+        for path in sorted(self._program.glob("brain/*/.system_generated/logs/transcript*.jsonl")):
+            try:
+                if self._searched.get(path, -1) != path.stat().st_size:
+                    self._searched[path] = self._search(path, self._searched.get(path, 0))
+            except (OSError, Unreadable):
+                continue
+        ended = self._clock()
+        self._search_after = ended + max(_AGAIN, _IDLE * (ended - began))
+        return self._parents.get(conversation, "")
+
+    def _search(self, path: Path, begin: int) -> int:
+        """Search a transcript and return where to continue: after the last complete line."""
+        parent = path.parent.parent.parent.name
+        with AppendOnlyFile(path, within=self._program) as file:
+            begin = begin if begin <= file.size else 0
+            data = file.between(begin, min(begin + _TRANSCRIPT, file.size))
+        whole = data.rfind(b"\n") + 1
+        begins, found = data.rfind(_BEGINS, 0, whole), data.find(_BEGAN, 0, whole)
+        if begins >= 0 or found >= 0:
+            (self._beginning.add if begins > data.rfind(_BEGAN, 0, whole) else self._beginning.discard)(path)
+        while found >= 0:
+            start, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+            for name in _NAMED.findall(data[start:end]):
+                if (child := name.decode("ascii", "replace")) != parent:
+                    self._parents.setdefault(child, parent)
+            found = data.find(_BEGAN, end, whole)
+        return begin + (whole or (len(data) if len(data) == _TRANSCRIPT else 0))  # a line of that length is skipped
+
+
+_FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
+_LOGS = (".system_generated", "logs")
+_CONVERSATION = re.compile(r"[\w-]{1,128}")
+_ANSWER = b'"PLANNER_RESPONSE"'
+_BEGINNING = 1 << 20
+_FRESH = 60.0
+"""Seconds in which a prompt without an answer may be a sub-agent's that its agent's transcript does not name yet."""
+
+
+class Antigravity:
+    """Source that reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``.
+
+    ``root`` is the folder ``~/.gemini``. The programs' own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a
+    published schema, or encrypted: one without a transcript beside it is counted as a problem and not parsed.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        line_limit: int = LINE_LIMIT,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._programs = tuple(root / name for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
+        self._places = {program: ConversationPlaces(program, clock=clock) for program in self._programs}
+        self._line_limit = line_limit
+        self._now = now
+
+    @property
+    def provider(self) -> str:
+        return PROVIDER
+
+    def roots(self) -> tuple[Path, ...]:
+        return tuple(program / "brain" for program in self._programs)
+
+    def transcripts(self) -> Iterator[Path]:
+        for program in self._programs:
+            names: set[str] = set()
+            for name in names_in(program / "brain"):
+                logs = (program / "brain" / name).joinpath(*_LOGS)
+                found = next((path for path in (logs / _FULL, logs / _PLAIN) if self.owns(path) and is_file(path)), None)
+                if found is not None:
+                    names.add(name)
+                    yield found
+            for name in names_in(program / "conversations"):
+                path = program / "conversations" / name
+                if path.stem not in names and self.owns(path):
+                    yield path
+
+    def owns(self, path: Path) -> bool:
+        for program in self._programs:
+            try:
+                parts = path.relative_to(program).parts
+            except ValueError:
+                continue
+            match parts:
+                case ("brain", name, *folders, file) if tuple(folders) == _LOGS and file in (_FULL, _PLAIN):
+                    return bool(_CONVERSATION.fullmatch(name))
+                case ("conversations", file) if path.suffix in (".db", ".pb"):
+                    return bool(_CONVERSATION.fullmatch(path.stem))
+                case _:
+                    return False
+        return False
+
+    def in_order(self, paths: Iterable[Path]) -> list[Path]:
+        return sorted(paths)
+
+    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
+        program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
+        return read_growing(
+            path,
+            cursor,
+            within=program,
+            line_limit=self._line_limit,
+            read=lambda file: self._read_next(path, file, cursor, budget, program),
+        )
+
+    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
+        if path.parent.name == "conversations":
+            return _left(path, file, "conversation without a transcript")
+        if path.name == _PLAIN and is_file(path.with_name(_FULL)):
+            return _left(path, file, "")
+        name, places = path.parent.parent.parent.name, self._places[program]
+        position, thread, changed = resumed(file, cursor, AntigravityState, AntigravityState.resumed)
+        if not position:
+            waited = cursor is not None
+            thread.parent = places.parent_of(name, anew=waited)
+            if not thread.parent and places.one_is_begun and self._may_be_a_helpers(file):
+                waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
+                return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
+        thread.cwd = thread.cwd or places.workspace_of(name)
+        interpreter = AntigravityInterpreter(file=str(path), session=name, thread=thread)
+        if changed:
+            interpreter.problem(0, changed)
+
+        def read_line(found: FoundObject, at: int, line: bytes) -> None:
+            interpreter.step(found.row, at + found.start, at + found.end)
+
+        position, more = read_on(file, position, interpreter, read_line, budget=budget)
+        return looked(path, file, interpreter, session=_session(name, thread), position=position, carry=thread.carried(), more=more)
+
+    def _may_be_a_helpers(self, file: AppendOnlyFile) -> bool:
+        fresh = 0 <= self._now() - file.mtime_ns / 1e9 < _FRESH
+        return fresh and _ANSWER not in file.between(0, min(file.size, _BEGINNING))
+
+
+def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
+    """Return a result without events, so that the file is read again only after a change."""
+    cursor = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
+    problems = (Problem(file=str(path), position=0, reason=reason),) if reason else ()
+    return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
+
+
+def _session(name: str, thread: AntigravityState) -> Session | None:
+    if thread.started is None:
+        return None
+    return Session(
+        id=name,
+        provider=PROVIDER,
+        started=thread.started,
+        project=project_of(thread.cwd),
+        cwd=thread.cwd,
+        parent=thread.parent,
+    )

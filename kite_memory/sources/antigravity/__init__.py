@@ -1,1 +1,0 @@
-"""Parse Google Antigravity's conversations into events."""

@@ -1,1 +1,0 @@
-"""Parse GitHub Copilot CLI's sessions into events."""

@@ -1,1 +1,0 @@
-"""Parse Factory Droid's sessions into events."""

@@ -1,1 +1,0 @@
-"""Parse the commits of known repositories into events."""

@@ -1,1 +1,0 @@
-"""Parse Goose's sessions into events."""

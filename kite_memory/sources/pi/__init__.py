@@ -1,1 +1,0 @@
-"""Parse Pi's sessions into events."""

@@ -1,1 +1,0 @@
-"""Parse Qwen Code's sessions into events."""

@@ -1,0 +1,309 @@
+"""Upkeep of single notes: how useful one is, when it has faded, and how it is split at its own headings.
+
+A finding about a bug or a branch expires within weeks, a decision or a preference stays. Usefulness is judged from the wording,
+not truth. A split rewords nothing and leaves nothing out.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+
+from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.vault import links
+from kite_memory.vault.lifecycle import sessions_of
+from kite_memory.vault.links import titled
+from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
+from kite_memory.vault.planning import related
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block
+
+PASSING, UNSHOWN, WAITING = timedelta(weeks=6), timedelta(days=90), timedelta(days=30)
+"""How long a passing finding is recalled, any other without being shown, and how long a person is asked about one."""
+
+_PASSING = re.compile(
+    r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash\w*|fix(?:ed|es|ing)?|broke|broken|flaky|regress\w*|lint\w*|warnings?|panic\w*"
+    r"|exceptions?|stack ?trace|race|stale|leftovers?|unused|missing|typo|cherry-?pick\w*|rebas\w*|conflict(?:s|ed)?|pull requests?"
+    r"|PR|MR|branch(?:es)?|commits?|lines? \d+|currently|right now|at the moment|so far|today|yesterday|still|this session)\b"
+    r"|(?<!\w)#\d+\b|\w\.\w{1,5}:\d+\b",
+    re.IGNORECASE,
+)
+_HEX = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
+_LASTING = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.ENTITY, NoteKind.JOURNAL})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteUse:
+    """When a note was last shown to an agent, last used by one, and last repeated in a session."""
+
+    shown: datetime | None = None
+    used: datetime | None = None
+    said: datetime | None = None
+
+
+def is_passing(note: Note) -> bool:
+    """Return whether a note is about a state that soon changes: a failure, a line, a branch, a pull request."""
+    return note.kind in (NoteKind.INSIGHT, NoteKind.FACT) and bool(_PASSING.search(note.title) or _HEX.search(note.title))
+
+
+def has_faded(note: Note, use: NoteUse, now: datetime) -> bool:
+    """Return whether a note has faded.
+
+    A person's note stays, unless it is passing or a question; so does a note with a key, and one that a person is asked about.
+    """
+    if note.status is not NoteStatus.ACCEPTED or note.kind in _LASTING or note.key or not note.id or note.conflicts or note.review:
+        return False
+    if is_passing(note):
+        return now - _latest(note, use.used, use.said) >= PASSING
+    if note.origin == "user" and note.kind is not NoteKind.QUESTION:
+        return False
+    return now - _latest(note, use.shown, use.used, use.said) >= UNSHOWN
+
+
+def _latest(note: Note, *times: datetime | None) -> datetime:
+    return max((note.created, *(at for at in times if at is not None)))
+
+
+WORTH_A_LINE, JUNK = 1.2, -1.2
+
+_CLAIMS = re.compile(
+    r"\b(?:because|since|instead of|rather than|never|always|must|only|not|no longer|until|unless|whenever|except"
+    r"|so that|without|over|cannot|should|has to|have to|needs? to|requires?|prefers?|avoid|every|each|all|at least"
+    r"|at most|default)\b|n't\b",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|had|does|do|goes|runs?|uses?|takes?|keeps?|lives?|holds?|stays?|comes?|needs?|means?|makes?"
+    r"|returns?|reads?|writes?|sends?|shows?|allows?|expects?|supports?|belongs?|depends?|applies|relies|starts?|ends?|stops?|gets?"
+    r"|gives?|sets?|can|cannot|may|must|should|will|wants?|prefers?|chose|chosen|use|keep|avoid|run|write|put|ask|call|test|commit"
+    r"|[a-z]{3,}(?:ed|es|ies))\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
+    r"(?:i|i'(?:d|m|ll|ve)|you|we are|we'?re|it|its|it's|this|that|these|those|they|he|she|there(?:'s| is| are)?"
+    r"|here(?:'s| is)?|let(?:'s| me| us)?|because|when|if|while|without|instead|from|technically|today|compare|once|whichever"
+    r"|where|whether|since|after|before|ok(?:ay)?|yes|yeah|no,|sure|thanks|good|great|perfect|so|also|then|both|now"
+    r"|currently|only|first|next|finally|even if|either|to make|as (?:you|i)|lines?|key finding|problem|step|phase"
+    r"|scenario|option|part|status|update|note|see"
+    r"|the (?:fix|error|issue|problem|signature|changes?|tests?|other|following|above|effect|new|unused|result|same"
+    r"|overriding|rest|only|old|remaining|simpler|real))\b",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"(?:add|adds|remove|removes|move|moves|pass|passes|update|updates|change|changes|replace|replaces|fix|fixes|create|creates|rename"
+    r"|renames|show|shows|enable|enables|extract|implement|refactor|introduce|extend|wire|convert|delete|drop|insert|append|adjust|bump"
+    r"|modify|verify|check|investigate|review|clean|make|just|reset|proceed|continue|go|do|please|push|merge|commit|retry|try)\b",
+    re.IGNORECASE,
+)
+_FOR_NOW = re.compile(
+    r"\b(?:never ?mind|later|for now|go ahead|we are back|as discussed|do it|anything else|right now|this time|once more"
+    r"|again|the plan|next step|continue|proceed|looks? good|sounds good|i would have|i'd personally|please)\b|\?$",
+    re.IGNORECASE,
+)
+_UNFINISHED = re.compile(
+    r"(?:…|\.\.\.|[,:;(\[“‘\"-]|\b(?:a|an|the|to|of|in|on|at|for|with|by|and|or|that|which|than|from|as|is|are|need|needs|called"
+    r"|calls|its|their|our|only|about|almost|optional|inside|make))$",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|\S*[=→{}<>|]\S*")
+_FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
+_PLANNED = "From an approved plan:"
+_SHORT, _LONG = 4, 26
+_JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
+
+
+def strength(note: Note) -> float:
+    """Return the score: about 1 for a note that is worth a line, below 0 for a useless one."""
+    title = note.title.strip()
+    words = title.split()
+    found = 0.0
+    found += 0.8 if _SHORT <= len(words) <= _LONG else -1.0
+    found += 0.6 if _VERB.search(title) or _CLAIMS.match(title) else -0.2
+    found += 0.5 if _CLAIMS.search(title) else 0.0
+    found -= 1.0 if _POINTS.match(title) else 0.0
+    found -= 0.3 if title.startswith("The ") else 0.0
+    found -= 1.2 if _FOR_NOW.search(title) else 0.0
+    found -= 0.8 if _UNFINISHED.search(title) or _is_open(title) else 0.0
+    found -= 0.8 if _FRAGMENT.search(title) else 0.0
+    found -= 0.8 if _code_share(title) > 0.4 else 0.0
+    if note.kind is not NoteKind.PREFERENCE and _STEP.match(title):
+        found -= 0.8
+    if note.kind is NoteKind.PREFERENCE and note.origin == "user" and not _STEP.match(title):
+        found += 0.4
+    found -= 0.7 if note.body.startswith(_PLANNED) and not _CLAIMS.search(title) else 0.0
+    found -= 0.6 if is_passing(note) else 0.0
+    found += 0.3 * (note.importance - 2)
+    found += 0.5 if sessions_of(note.evidence) > 1 else 0.0
+    return found
+
+
+def is_worth_a_line(note: Note) -> bool:
+    """Return whether a note belongs on a summary page.
+
+    The threshold is lower for a person's own note.
+    """
+    if note.kind is NoteKind.QUESTION:
+        return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
+    if _POINTS.match(note.title) or _FRAGMENT.search(note.title):
+        return False
+    return strength(note) >= WORTH_A_LINE - (0.4 if note.origin == "user" and not note.body.startswith(_PLANNED) else 0.0)
+
+
+def is_junk(note: Note) -> bool:
+    """Return whether an accepted note has so little content that its owner may want it removed."""
+    standing = note.status is NoteStatus.ACCEPTED and note.id and not note.key
+    return bool(standing) and note.kind in _JUDGED_KINDS and strength(note) <= JUNK
+
+
+def _is_open(title: str) -> bool:
+    """Return whether a backtick, bracket or quote in it is not closed."""
+    return title.count("`") % 2 == 1 or title.count("(") != title.count(")") or title.count("“") != title.count("”")
+
+
+def _code_share(title: str) -> float:
+    return sum(len(found[0]) for found in _CODE.finditer(title)) / max(1, len(title))
+
+
+PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
+"""The property of a note that a person is asked to divide, and its values: asked, or no longer asked."""
+
+_HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
+_MOST = 40
+_TITLE = 90
+_CLEAR_WORDS = 3
+"""Words of a heading that is clear by itself."""
+_LEAST_OF_WHOLE = 12
+"""Minimum characters of the whole's title that are shown; fewer are of no use."""
+
+
+def asks(note: Note) -> bool:
+    """Return whether a person must decide something about a note other than whether to keep it."""
+    return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
+
+
+def waits(note: Note) -> bool:
+    """Return whether a note waits for a person's decision."""
+    return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotePart:
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """A note taken apart.
+
+    ``opening`` is all that stands above the parts, ``closing`` what stands below them and is about the whole.
+    """
+
+    opening: str
+    parts: tuple[NotePart, ...]
+    closing: str = ""
+
+
+def division(body: str) -> Division | None:
+    """Split a body at the highest level with several headings; ``None`` where none exists, or too many.
+
+    A heading with nothing below it begins no note: it stays with what stands before it.
+    """
+    lines = body.split("\n")
+    headings = [(at, found) for at in _outside_code(body) if (found := _HEADING.fullmatch(lines[at]))]
+    levels = Counter(len(found[1]) for _, found in headings)
+    level = next((each for each in sorted(levels) if levels[each] > 1), None)
+    if level is None:
+        return None
+    starts = [(at, _unclosed(found[2])) for at, found in headings if len(found[1]) == level]
+    ends = [*(at for at, _ in starts[1:]), len(lines)]
+    said = [(at, title, end) for (at, title), end in zip(starts, ends, strict=True) if "".join(lines[at + 1 : end]).strip()]
+    if not 1 < len(said) <= _MOST:
+        return None
+    last = said[-1][0] + 1 + _closing_at(lines[said[-1][0] + 1 :])
+    ends = [*(at for at, _, _ in said[1:]), last]
+    parts = tuple(
+        NotePart(heading=one_line(title), text=text_block("\n".join(lines[at + 1 : end])))
+        for (at, title, _), end in zip(said, ends, strict=True)
+    )
+    if not all(part.text for part in parts):
+        return None
+    opening = text_block("\n".join(lines[: said[0][0]]))
+    return Division(opening=opening, parts=parts, closing=text_block("\n".join(lines[last:])))
+
+
+def notes(note: Note, divided: Division) -> list[Note]:
+    """Return one note for each part, with the properties of the whole and a link back to it.
+
+    Its text stays to the letter; so does a heading that its title does not hold in full.
+    """
+    stem = PurePosixPath(note.path).stem
+    back = related([links.write(stem)] if links.holds(stem) else [])
+    made: list[Note] = []
+    for number, part in enumerate(divided.parts):
+        title = _title(note.title, one_line(links.unlinked(part.heading)))
+        heading = "" if part.heading in title else f"# {part.heading}"
+        body = links.ExistingText("\n\n".join(filter(None, (heading, part.text, back))))
+        spoken = entity_key(f"{part.heading} {part.text}")
+        made.append(
+            replace(
+                note,
+                id=note_id(note.created, "part", note.id or note.path, str(number), part.heading, digest(part.text)),
+                path=f"{FOLDERS[note.kind]}/{note_stem(title, note.created)}.md",
+                title=title,
+                body=body,
+                links=links.targets(body),
+                aliases=(),
+                triggers=(),
+                entities=tuple(each for each in note.entities if entity_key(each) in spoken),
+                supersedes=(),
+                review="",
+                status=NoteStatus.ACCEPTED,
+            )
+        )
+    return made
+
+
+def _title(whole: str, heading: str) -> str:
+    """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
+    room = _TITLE - len(heading) - len(": ")
+    if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
+        return shortened(heading, _TITLE)
+    return f"{shortened(whole, room)}: {heading}"
+
+
+def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:
+    """Return the whole's new text, which links to its parts; empty where it cannot be changed safely."""
+    changed = with_properties(text, {PROPERTY: ""})
+    if changed is None:
+        return ""
+    listed = "\n".join(f"- {titled(PurePosixPath(each.path).stem, each.title)}" for each in made)
+    body = "\n\n".join(filter(None, (divided.opening, listed, divided.closing)))
+    return changed[: len(changed) - len(body_of(changed))] + body + "\n"
+
+
+def _unclosed(heading: str) -> str:
+    """Return a heading without closing marks, which stand apart from its words: those of C# do not."""
+    words = heading.rstrip().rstrip("#")
+    return words.rstrip() if words.endswith((" ", "\t")) else heading.rstrip()
+
+
+def _closing_at(lines: Sequence[str]) -> int:
+    """Return where the lines of links at the very end begin, which do not belong to the last part."""
+    at = len(lines)
+    while at and (not lines[at - 1].strip() or lines[at - 1].startswith("**Related:**")):
+        at -= 1
+    return at
+
+
+def _outside_code(body: str) -> Iterator[int]:
+    """Yield the numbers of the lines that begin outside of code."""
+    stretches = list(links.note_prose(body))
+    place = at = 0
+    for number, line in enumerate(body.split("\n")):
+        while place < len(stretches) and stretches[place][1] <= at:
+            place += 1
+        if place < len(stretches) and stretches[place][0] <= at:
+            yield number
+        at += len(line) + 1

@@ -1,1 +1,0 @@
-"""Merge, split and archive notes."""
