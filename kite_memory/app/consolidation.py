@@ -19,7 +19,7 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault, consolidation, upkeep
-from kite_memory.vault.consolidation import Archive, Day, EntityMention, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
+from kite_memory.vault.consolidation import Archive, Day, EntityLinks, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
 from kite_memory.vault.memory_page import PAGE
 from kite_memory.vault.upkeep import NoteUse, is_junk
 from kite_memory.vault.wording import digest
@@ -522,7 +522,7 @@ def _read_in(step: Step) -> Iterator[Note]:
             yield note
         case Archive(notes=notes):
             yield from notes
-        case EntityMention(page=page):
+        case EntityLinks(page=page):
             yield page
         case Day():
             return

@@ -48,6 +48,7 @@ from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
+from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
 
@@ -464,7 +465,7 @@ class Operations:
                 "to_review": self._vault.known.review_count(),
                 "keyed": self._vault.keys.count(),
             },
-            "last_notes": self._last_notes(),
+            "last_notes": self._last_notes(notes),
             "helping": helped,
             "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
             "extractor": {
@@ -528,12 +529,12 @@ class Operations:
             for provider in sorted({*counted, *there})
         ]
 
-    def _last_notes(self) -> list[Json]:
+    def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
         """Return the notes written last, the latest first."""
-        paths = sorted(self._vault.known.all(), key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
+        paths = sorted(notes, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
-            notes = filter(None, (self._vault.read(known.path) for known in paths))
-            kept = [note for note in notes if not note.has_expired(self._clock())]
+            read = filter(None, (self._vault.read(known.path) for known in paths))
+            kept = [note for note in read if not note.has_expired(self._clock())]
             return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # reported among the problems
             return []

@@ -4,7 +4,6 @@ A first run asks about the agents' settings and about who makes the notes, for w
 for.
 """
 
-import http.client
 import json
 import re
 import shutil
@@ -78,6 +77,8 @@ def local_servers(ports: Sequence[tuple[str, int]] = PORTS) -> Iterator[LocalSer
 
 
 def _models(port: int) -> list[str]:
+    import http.client  # brings `email` along; only the first start asks
+
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -73,6 +72,8 @@ def web(
 
         async def listen() -> None:
             await serve(app, listening=listening, started=started)
+
+        import webbrowser  # brings much along
 
         try:
             with _link_file(settings.state, access.link) as file:

@@ -1,6 +1,45 @@
-"""Removal of secrets from everything that is stored; it runs between the sources and the timeline."""
+"""Removal of secrets from everything that is stored; it runs between the sources and the timeline.
 
-from kite_memory.redaction.cleaning import drop_private
-from kite_memory.redaction.door import redact, redact_event, redact_id, redact_result
+Its hundreds of expressions are compiled at the first call, since most commands only show what was redacted before.
+"""
+
+from kite_memory.model.event import Event, ReadResult, RedactedResult, RedactedText
 
 __all__ = ["drop_private", "redact", "redact_event", "redact_id", "redact_result"]
+
+
+def drop_private(text: str) -> str:
+    """Return ``text`` without what is marked as private, see `cleaning.drop_private`."""
+    if text.isascii() and "private" not in text.lower() and "\x1b" not in text:
+        return text
+    from kite_memory.redaction import cleaning
+
+    return cleaning.drop_private(text)
+
+
+def redact(text: str) -> RedactedText:
+    """Return ``text`` with each secret replaced by ``[redacted:<kind>]``, see `door.redact`."""
+    from kite_memory.redaction import door
+
+    return door.redact(text)
+
+
+def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
+    """Return the event redacted, see `door.redact_event`."""
+    from kite_memory.redaction import door
+
+    return door.redact_event(event, known)
+
+
+def redact_id(text: str) -> str:
+    """Return ``text``, or an id made from its hash if it holds a secret, see `door.redact_id`."""
+    from kite_memory.redaction import door
+
+    return door.redact_id(text)
+
+
+def redact_result(read_result: ReadResult) -> RedactedResult:
+    """Return a read result redacted, see `door.redact_result`."""
+    from kite_memory.redaction import door
+
+    return door.redact_result(read_result)

@@ -185,6 +185,9 @@ _FLAG = re.compile(
     rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}"
     rb"(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
 )
+_FLAG_WORDS = frozenset(
+    b"pass password passwd passphrase passcode pwd pw secret token key auth credential credentials pat psk".split()
+)
 _BEARER = re.compile(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
 
 _BEFORE_VALUE = re.compile(
@@ -245,6 +248,8 @@ _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
     looked = 0  # end of the last cookie header searched
+    if not words.each:
+        return
     named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
     for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()
@@ -263,7 +268,7 @@ def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span])
             _take(raw, match.end(), b"signature", Promise.STRONG, Style.SETTING, spans)
     for match in _JAR.finditer(small) if b"curl" in words.joined else ():
         _cookies(raw, match.end(), spans, bare=_JAR_WORD)
-    for match in _FLAG.finditer(small):
+    for match in _FLAG.finditer(small) if not words.each.isdisjoint(_FLAG_WORDS) else ():
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
     for match in _BEARER.finditer(small) if b"bearer" in words.joined or b"basic" in words.joined else ():

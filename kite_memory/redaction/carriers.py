@@ -94,7 +94,8 @@ _NEXT_WORDS = tuple(
         (b" secret", rb"secret set [^|;&\n]{0,200}?-(?:(?<=\s-)b|-body)[ \t=]{1,4}"),
     )
 )
-"""TextWords in commands and settings that a password follows, each with a word that such a text must hold."""
+"""Words in commands and settings that a password follows, each with a word that such a text must hold."""
+_NEXT_WORD = re.compile(b"|".join(dict.fromkeys(word for word, _ in _NEXT_WORDS)))
 _ACCOUNT_WORDS = (frozenset((b"alter", b"create", b"grant")), frozenset((b"user", b"role", b"login", b"identified")))
 _FED = tuple(
     (
@@ -154,21 +155,29 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
-    _add_spans(raw, words, spans)
+    if words.each:
+        _by_position(raw, words, spans)
+    if b"<<<" in raw:
+        _fed_here(raw, spans)
+    if len(raw) > len(_CHAIN_KEY) and _CHAIN_KEY in raw.translate(_HEX_RUNS):
+        _chain_keys(raw, spans)
     if b"$" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _HASH.finditer(raw))
     if b"{S" in raw:
         spans.extend((found.start(), found.end(), "password-hash") for found in _LDAP_HASH.finditer(raw))
 
 
-def _add_spans(raw: bytes, words: TextWords, spans: list[Span]) -> None:
+def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find what a command or a call takes as a password, by its position."""
-    for word, before in _NEXT_WORDS:
+    for word, before in _NEXT_WORDS if _NEXT_WORD.search(words.joined) else ():
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
-    _fed(raw, words, spans)
+    for command, fed in _FED:
+        for found in fed.finditer(raw) if command in words.each else ():
+            if _TAKES_FED.search(found["to"]):
+                _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
     of_accounts = not any(words.each.isdisjoint(some) for some in _ACCOUNT_WORDS)
     for keyword, phrase in _SQL if of_accounts else ():
         for found in phrase.finditer(raw) if keyword in raw else ():
@@ -176,18 +185,17 @@ def _add_spans(raw: bytes, words: TextWords, spans: list[Span]) -> None:
                 _add(found, "word", "password", spans)
     if b"auth" in words.joined:
         _logins(raw, spans)
-    for literal, key in _CHAIN_KEYS if _CHAIN_KEY in raw.translate(_HEX_RUNS) else ():
+
+
+def _chain_keys(raw: bytes, spans: list[Span]) -> None:
+    for literal, key in _CHAIN_KEYS:
         for found in key.finditer(raw) if literal in raw else ():
             _add(found, "word", "private-key", spans)
 
 
-def _fed(raw: bytes, words: TextWords, spans: list[Span]) -> None:
-    """Find passwords passed on standard input: ``echo … | sudo -S`` and similar."""
-    for command, fed in _FED:
-        for found in fed.finditer(raw) if command in words.each else ():
-            if _TAKES_FED.search(found["to"]):
-                _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
-    for found in _HERE.finditer(raw) if b"<<<" in raw else ():
+def _fed_here(raw: bytes, spans: list[Span]) -> None:
+    """Find passwords passed on standard input: ``sudo -S … <<< …``."""
+    for found in _HERE.finditer(raw):
         line = raw[max(0, found.start() - 240) : found.start()]
         if _TAKES_FED.search(line[line.rfind(b"\n") + 1 :]):
             _add(found, found.lastgroup or "bare", "password", spans)

@@ -7,7 +7,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
@@ -62,7 +62,7 @@ class Label:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Form:
     """A sentence or command with a password. ``pattern`` is for text in lower case.
 
@@ -80,9 +80,9 @@ _LETTERS = bytes(code if 97 <= code <= 122 else 32 for code in range(256))
 
 
 class TextWords(NamedTuple):
-    """The different words of a text: runs of letters, each once, in lower case.
+    """The different words of a text that any search asks for: runs of letters, each once, in lower case.
 
-    They are a fifth of the text, so it is faster to check here first what need not be searched in the text.
+    They are a small part of the text, so it is faster to check here first what need not be searched in the text.
     """
 
     each: frozenset[bytes]
@@ -90,10 +90,24 @@ class TextWords(NamedTuple):
     """With a blank before each."""
 
 
+_MOST_KNOWN = 1 << 16
+_asked_for: set[bytes] = set()
+_unasked: set[bytes] = set()
+"""TextWords met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+
+
 def words_of(small: bytes) -> TextWords:
-    """Return the words of a text in lower case."""
-    each = frozenset(small.translate(_LETTERS).split())
-    return TextWords(each, b" ".join((b"", *each)))
+    """Return those words of a text in lower case that a search asks for."""
+    each = set(small.translate(_LETTERS).split()).difference(_unasked)
+    if new := each.difference(_asked_for):
+        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
+            _unasked.clear()
+            _asked_for.clear()
+        asked_for = set(filter(is_asked_for, new))
+        _asked_for.update(asked_for)
+        _unasked.update(new.difference(asked_for))
+        each.difference_update(new.difference(asked_for))
+    return TextWords(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
 
 
 def first_word(stem: bytes) -> bytes:
@@ -140,7 +154,7 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     return tuple(found.values())
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+_DATA = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 LABELS = _labels(_DATA["labels"])
 FORMS = tuple(
     Form(
@@ -155,6 +169,20 @@ PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """TextWords after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
+
+_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
+_ASKED_FOR_PARTS = re.compile(
+    rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
+    rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
+    + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
+)
+_NO_WORDS = TextWords(frozenset(), b"")
+
+
+def is_asked_for(word: bytes) -> bool:
+    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
 
 
 _SHAPES = (
@@ -322,7 +350,7 @@ _ORDINARY = re.compile(
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}"  # paths
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
-"""Words with a digit or a sign that are ordinary in a sentence and no password."""
+"""TextWords with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = re.compile(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
@@ -332,14 +360,14 @@ _LABELLED = re.compile(
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
     re.DOTALL,
 )
-"""Words that are no password even right behind a label."""
+"""TextWords that are no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
     b"""
     the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
     that it when which has have been required optional wrong empty set stored read only no you we password passphrase
     """.split()
 )
-"""Words of a sentence, which a passphrase made of words does not contain."""
+"""TextWords of a sentence, which a passphrase made of words does not contain."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 

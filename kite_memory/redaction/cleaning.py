@@ -3,7 +3,8 @@
 import re
 import tomllib
 import unicodedata
-from importlib.resources import files
+from functools import cache
+from pathlib import Path
 
 _LESS = rb"(?:<|%3c|\\u003c|\\x3c|&(?:amp;)?(?:lt|#0{0,4}60|#x0{0,4}3c);?)"
 _MORE = rb"(?:>|%3e|\\u003e|\\x3e|&(?:amp;)?(?:gt|#0{0,4}62|#x0{0,4}3e);?)"
@@ -82,6 +83,7 @@ LABEL = 0xF1
 """The byte for each character of a word for "password" in such a script."""
 
 
+@cache
 def _folds() -> dict[int, str]:
     """Return replacements of one character by one, so that offsets stay."""
     folded = {0x430 + at: letter for at, letter in enumerate(_CYRILLIC) if letter != "_"}
@@ -100,23 +102,28 @@ def _folds() -> dict[int, str]:
 
 
 def _other_labels() -> list[str]:
-    labels = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))["labels"]
+    labels = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))["labels"]
     stems = (label.strip("*~?") for table in labels.values() for label in table)
     return [stem for stem in stems if _OTHER_LETTER.search(stem)]
 
 
-_FOLDS = _folds()
 _OTHER_LETTER = re.compile(
     "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
 )
 _OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
-_OTHER_LABELS = re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
+
+
+@cache
+def _any_other_label() -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(_other_labels(), key=len, reverse=True))))
 
 
 def clean(text: str) -> str:
     """Return ``text`` without terminal escapes and without invisible characters between plain ones. Idempotent."""
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
+    if text.isascii() and not text.encode().translate(None, _PLAIN):
+        return text
     return _INVISIBLE.sub("", text) if _ANY_HIDDEN.search(_without(_PLAIN, text)) else text
 
 
@@ -126,7 +133,7 @@ def _without(letters: bytes, text: str) -> str:
 
 
 def _folded(found: re.Match[str]) -> str:
-    return found[0].translate(_FOLDS)
+    return found[0].translate(_folds())
 
 
 def bare(text: str) -> bytes:
@@ -144,7 +151,7 @@ def bare(text: str) -> bytes:
     if not _OTHER_LETTER.search(others):
         return raw
     marked = bytearray(raw)
-    for code, pattern in ((OTHER_LETTER, _OTHER_LETTERS), (LABEL, _OTHER_LABELS)):
+    for code, pattern in ((OTHER_LETTER, _OTHER_LETTERS), (LABEL, _any_other_label())):
         for found in pattern.finditer(text):
             marked[found.start() : found.end()] = bytes((code,)) * len(found[0])
     return bytes(marked)

@@ -6,8 +6,8 @@ piece, and is made where the redaction finds the same on each side as in the who
 
 import re
 
-from kite_memory.redaction.cleaning import clean, drop_private
-from kite_memory.redaction.door import redact
+from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.cleaning import clean
 
 _SIGNS = (
     r"\w+/=.~%:@!#$&*^?;|\-\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -17,7 +17,7 @@ _SIGNS = (
 _GAP = re.compile(rf"[^{_SIGNS}]")
 _GAP_IN_COLOURS = re.compile(rf"[^{_SIGNS}\\\x1b\x9b\[]")
 """In coloured text, with raw or escaped terminal escapes, the colour may change within a secret."""
-_COLOURS = ("\x1b", "\x9b", "\\u001b[", "\\u001B[", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
+_ESCAPED_COLOURS = ("\\u001b[", "\\u001B[", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 _PADDING = " \t\\|│>"
 _BREAK = re.compile(
     rf"[{re.escape(_PADDING)}]{{0,80}}(?:\\{{1,4}}r)?(?:\r?\n|\\{{1,4}}n)"
@@ -122,7 +122,8 @@ def _behind(text: str, cut: int, gap: re.Pattern[str]) -> int:
 
 
 def _gap_of(text: str) -> re.Pattern[str]:
-    return _GAP_IN_COLOURS if any(colour in text for colour in _COLOURS) else _GAP
+    coloured = "\x1b" in text or "\x9b" in text or ("\\" in text and any(colour in text for colour in _ESCAPED_COLOURS))
+    return _GAP_IN_COLOURS if coloured else _GAP
 
 
 def _padding_start(text: str, at: int) -> int:

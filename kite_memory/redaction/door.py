@@ -75,6 +75,8 @@ def beside(spans: list[Span], places: list[tuple[int, int]]) -> list[Span]:
     return joined(kept)
 
 
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 /._-"
+"""Among these alone, and without a word that a search asks for, only a token can be a secret."""
 _DEEPEST = 2
 """Base 64 within base 64 is decoded up to this depth."""
 
@@ -83,6 +85,10 @@ def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None
     """Return the spans of secrets in a text made by `bare`, unordered and possibly overlapping. ``places`` are those of marks."""
     every = every or every_vendor()
     raw = blanked(raw, places)
+    if not raw.translate(None, _PLAIN) and b" -" not in raw and b"0 " not in raw and not words_of(raw.lower()).each:
+        spans: list[Span] = []
+        find_tokens(raw, spans, _opener(every), every)
+        return spans
     spans = _whole(raw, every)
     escaped = resolved(raw)
     if escaped is not None:
@@ -150,11 +156,29 @@ def redact(text: str) -> RedactedText:
     return _redacted(text, bare(text))
 
 
+_innocent: set[str] = set()
+_MOST_INNOCENT = 2048
+_LONGEST_INNOCENT = 4096
+"""Texts in which nothing was found, up to this number and length: a transcript repeats many."""
+
+
+def _find_or_recall(text: str, raw: bytes, places: list[tuple[int, int]]) -> list[Span]:
+    """Return `find` of ``raw``, which is ``text`` from `bare`, without searching a text again in which nothing was found."""
+    if text in _innocent:
+        return []
+    spans = find(raw, places)
+    if not spans and len(text) <= _LONGEST_INNOCENT:
+        if len(_innocent) >= _MOST_INNOCENT:
+            _innocent.clear()
+        _innocent.add(text)
+    return spans
+
+
 def _redacted(text: str, raw: bytes) -> RedactedText:
     """Redact a cleaned ``text``; ``raw`` is the same text from `bare`."""
     for _ in range(_PASSES):
         places = marks(text)
-        spans = beside([*find(raw, places), *find_protected(text)], places)
+        spans = beside([*_find_or_recall(text, raw, places), *find_protected(text)], places)
         if not spans:
             return RedactedText(text)
         text = clean(_replaced(text, spans))

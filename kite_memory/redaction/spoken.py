@@ -1,4 +1,8 @@
-"""Secrets in natural language and in tables: a label in any language with a value after it, below it, or in another element."""
+"""Secrets in natural language and in tables: a label in any language with a value after it, below it, or in another element.
+
+Half of a secret matches no pattern, nor does a password without its name. So a text is redacted around the place where it is
+cut.
+"""
 
 import re
 from collections.abc import Iterator
@@ -143,6 +147,7 @@ _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
 """Every value has one of these characters."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
+_WITHIN_WORD = re.compile(any_of(label.stem.decode() for label in _WITHIN_WORDS).encode())
 _ONE_WORD = tuple(label for label in LABELS if label.word and label.stem.isalpha())
 _WORD_BEGINS = re.compile(b" (" + any_of(label.stem.decode() for label in _ONE_WORD).encode() + b")")
 _LABELS_AT = {each.stem: tuple(label for label in _ONE_WORD if each.stem.startswith(label.stem)) for each in _ONE_WORD}
@@ -158,6 +163,8 @@ _FORMS = {word: tuple(form for form in FORMS if word in form.words[0]) for word 
 
 def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets in natural language. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
+    if not words.each and _OTHER not in raw:
+        return
     table: Table = (0, 0)
     labels = sorted([*_labels(small, words), *_other_labels(raw)])
     for start, end, weak in labels:
@@ -176,7 +183,8 @@ def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
     """
     there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
     there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
-    there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
+    if _WITHIN_WORD.search(words.joined):
+        there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
     for label in {label.stem: label for label in there}.values():
         at = small.find(label.stem)
         while at >= 0:

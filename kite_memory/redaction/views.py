@@ -24,6 +24,7 @@ _ARRAY = re.compile(
     rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}",
     re.IGNORECASE,
 )
+_FEWEST_COMMAS = 7
 _FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
     rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte)?[\[{(]{0,2}\s{0,8}\Z", re.IGNORECASE
@@ -42,7 +43,13 @@ _WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that join the pieces of a literal."""
-    edits = [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)] if any(sign in raw for sign in _OPENED) else []
+    if b'"' not in raw and b"'" not in raw and b"`" not in raw:
+        return []
+    edits = (
+        [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)]
+        if b"${" in raw and any(sign in raw for sign in _OPENED)
+        else []
+    )
     for sign, joint in _JOINTS:
         for found in joint.finditer(raw) if sign in raw else ():
             gap = raw[max(0, found.start() - 4) : found.start()]
@@ -69,6 +76,8 @@ _CHARACTER = re.compile(rb"[0-9]{2,3}")
 
 def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that replace a list of literals by the joined one."""
+    if b"join(" not in raw and b"implode(" not in raw and b"chr(" not in raw:
+        return []
     found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
     return [
         (call.start(), call.end(), b'"%b"' % call["by"].join(one or other for one, other in _LITERAL.findall(call["of"])))
@@ -81,7 +90,9 @@ def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
 
 def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that replace lists of numbers by the text they encode, where it is text."""
-    found = []
+    found: list[Edit] = []
+    if raw.count(b",") < _FEWEST_COMMAS:
+        return found
     for array in _ARRAY.finditer(raw):
         first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
         if first is None:

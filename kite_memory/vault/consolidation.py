@@ -56,7 +56,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityMention:
+class EntityLinks:
     """The page of an entity gets links to notes that name it, and that neither link to it nor are linked from it."""
 
     page: Note
@@ -105,7 +105,7 @@ class Day:
     page: Note
 
 
-Step = Merge | EntityMention | Split | Fold | Archive | Lapse | Day
+Step = Merge | EntityLinks | Split | Fold | Archive | Lapse | Day
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
                 FileRewrite(path=keep.path, before=texts[keep.path], after=_merged(texts[keep.path], keep, drop, whole=whole)),
                 FileRewrite(path=drop.path, before=texts[drop.path], after=_replaced(texts[drop.path], keep)),
             )
-        case EntityMention(page=page, notes=notes, ours=ours):
+        case EntityLinks(page=page, notes=notes, ours=ours):
             return _both(
                 FileRewrite(path=page.path, before=texts[page.path], after=_mentioning(texts[page.path], notes, ours=ours))
             )
@@ -213,7 +213,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
     match step:
         case Merge(keep=keep, drop=drop):
             return "merge", drop.path, f"into {keep.path}"
-        case EntityMention(page=page, notes=notes):
+        case EntityLinks(page=page, notes=notes):
             return "mention", page.path, ", ".join(_stem(note) for note in notes)
         case Split(note=note):
             divided = upkeep.division(note.body)
@@ -238,7 +238,7 @@ def needed(step: Step) -> tuple[str, ...]:
     match step:
         case Merge(keep=keep, drop=drop):
             return keep.path, drop.path
-        case EntityMention(page=note) | Split(note=note) | Lapse(note=note):
+        case EntityLinks(page=note) | Split(note=note) | Lapse(note=note):
             return (note.path,)
         case Archive(notes=notes, archive=archive):
             return archive.path, *(note.path for note in notes)
@@ -415,7 +415,7 @@ def _replaced(text: str, keep: Note) -> str:
     return with_properties(text, marks) or ""
 
 
-def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[EntityMention]:
+def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterator[EntityLinks]:
     speaking: dict[str, list[Note]] = defaultdict(list)
     for note in notes:
         if note.kind is not NoteKind.ENTITY and note.status is NoteStatus.ACCEPTED:
@@ -434,7 +434,7 @@ def _mentions(notes: Sequence[Note], is_ours: Callable[[Note], bool]) -> Iterato
         room = min(_MOST_MENTIONS, _MOST_LINKS - len(linked))
         if unlinked and room > 0:
             first = tuple(sorted(unlinked, key=lambda note: (note.created, note.path))[:room])
-            yield EntityMention(page=page, notes=first, ours=is_ours(page))
+            yield EntityLinks(page=page, notes=first, ours=is_ours(page))
 
 
 def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from math import sqrt
-from statistics import median
 from typing import Literal
 
 from kite_memory.model.note import SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
@@ -440,7 +439,8 @@ def nearer(around: Surroundings) -> tuple[float, ...]:
     found: list[float] = []
     for place, near in enumerate(around.near):
         others = [other.cosine for at, other in enumerate(around.near) if at != place]
-        found.append(near.cosine - median([*others, *[_USUAL] * (_OTHERS - len(others))]))
+        usual = sorted([*others, *[_USUAL] * (_OTHERS - len(others))])
+        found.append(near.cosine - (usual[(len(usual) - 1) // 2] + usual[len(usual) // 2]) / 2)
     return tuple(found)
 
 

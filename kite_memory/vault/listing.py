@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePath
 
 from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Problem
@@ -193,17 +193,17 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
 
 
 def _file(path: str, status: os.stat_result, found: Listing) -> None:
-    name = PurePosixPath(path)
-    if name.suffix.lower() != ".md":
+    name = path.rpartition("/")[2]
+    if not name.lower().endswith(".md"):
         found.others.append(path)
         return
     reason = ""
     if not stat.S_ISREG(status.st_mode):
         reason = "not a file"
-    elif original := says_so(name.name):
+    elif original := says_so(name):
         reason = COPY_REASON
-        if not _OF_KMEM_SYNC.search(name.stem):
-            found.apart.add(str(name.with_name(original)))  # which the sync tool may be about to write
+        if not _OF_KMEM_SYNC.search(name[:-3]):
+            found.apart.add(path.removesuffix(name) + original)  # which the sync tool may be about to write
     elif status.st_size > MAX_NOTE_BYTES:
         reason = "larger than 5 MB"
     if reason:

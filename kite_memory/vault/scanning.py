@@ -5,7 +5,7 @@ What has changed is decided from what is known, what is listed and what was read
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,7 +85,7 @@ def judge(
     found: Listing,
     read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
     *,
-    is_buried: Callable[[str], bool],
+    buried_ids: Container[str],
     accept: bool = False,
 ) -> Judgement:
     """Compare by ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
@@ -125,7 +125,7 @@ def judge(
     originals = tuple(path for path in listed if path not in read and before[path].twin and path not in twins)
     buried = tuple(one for one in gone if one.id and not one.twin)
     changed_ids = tuple(one for one in known if one.id and not one.twin and one.path in listed and one.id not in holders)
-    lifted = tuple(id for id in holders if is_buried(id))
+    lifted = tuple(id for id in holders if id in buried_ids)
     comparison = Comparison(
         added=tuple(path for path in read if path in listed and path not in before and path not in moved_to),
         changed=tuple(path for path in read if path in listed and path in before),
@@ -356,7 +356,7 @@ class Scanner:
             found.sets_apart(copied, COPY_REASON)
             known = [one for one in known if one.path not in copied]
             read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
-        judgement = judge(known, found, read, is_buried=self._ledger.tombstones.is_buried, accept=accept)
+        judgement = judge(known, found, read, buried_ids=frozenset(self._ledger.tombstones.ids()), accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
         rescued: tuple[str, ...] = ()

@@ -7,7 +7,8 @@ import pytest
 
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
-from kite_memory.redaction import drop_private, redact, redact_event
+from kite_memory.redaction import door, drop_private, redact, redact_event
+from kite_memory.redaction.chance import Span
 from kite_memory.redaction.door import mark
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
@@ -130,3 +131,23 @@ def test_the_word_after_a_secret_at_the_end_of_a_line_stays(word: str) -> None:
 
 def test_the_command_after_a_token_at_the_end_of_a_line_stays() -> None:
     assert redact(f"export GITHUB_TOKEN={TOKEN}\nfruitctl sync") == f"export GITHUB_TOKEN={mark('github-token')}\nfruitctl sync"
+
+
+def test_a_text_without_a_secret_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "The walnut press is oiled before the first harvest of the year."
+    searched: list[bytes] = []
+
+    def find(raw: bytes, places: list[tuple[int, int]]) -> list[Span]:
+        searched.append(raw)
+        return []
+
+    monkeypatch.setattr(door, "find", find)
+
+    assert redact(text) == redact(text) == text
+    assert searched == [text.encode()]
+
+
+def test_a_text_with_a_secret_is_searched_each_time() -> None:
+    text = f"The press asks for {TOKEN} each time."
+
+    assert redact(text) == redact(text) != text

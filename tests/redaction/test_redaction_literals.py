@@ -41,6 +41,18 @@ def test_a_protected_literal_is_redacted_wherever_it_stands(tmp_path: Path) -> N
     assert redact("orchard on 5432 at db.orchard.example") == "orchard on 5432 at db.orchard.example"
 
 
+def test_a_literal_protected_later_is_redacted_in_a_text_that_was_let_through(tmp_path: Path) -> None:
+    text = "Ada wrote blue pears in march on the gate."
+    assert redact(text) == text
+    env, config = tmp_path / ".env", tmp_path / "config.toml"
+    env.write_text(ENV)
+    protect_file(env, config)
+
+    protect(protected_literals(config))
+
+    assert redact(text) == "Ada wrote [redacted:protected] on the gate."
+
+
 def test_what_is_not_protected_any_more_stays(tmp_path: Path) -> None:
     env, config = tmp_path / ".env", tmp_path / "config.toml"
     env.write_text(ENV)

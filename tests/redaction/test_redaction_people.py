@@ -1,10 +1,14 @@
 """Passwords as people write them down: in many languages, in sentences, in commands, in tables and disguised."""
 
+import re
 from collections import Counter
 
 import pytest
 
-from kite_memory.redaction import redact
+from kite_memory.redaction import door, redact
+from kite_memory.redaction.chance import TextWords
+from kite_memory.redaction.cleaning import bare, clean
+from kite_memory.redaction.door import find
 from tests.redaction.people import Case, cases
 
 CASES = list(cases())
@@ -56,3 +60,17 @@ def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: st
 
     assert "[redacted:" in redacted
     assert all(piece not in redacted for piece in (secret[:5], secret[-5:]))
+
+
+@pytest.mark.parametrize("case", SECRETS, ids=lambda case: case.text[:40])
+def test_leaving_out_words_that_no_search_asks_for_changes_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = bare(clean(case.text))
+    found = find(raw, [])
+    monkeypatch.setattr(door, "words_of", every_word)
+
+    assert sorted(found) == sorted(find(raw, []))
+
+
+def every_word(small: bytes) -> TextWords:
+    each = frozenset(re.findall(rb"[a-z]+", small))
+    return TextWords(each, b" ".join((b"", *each)))

@@ -32,7 +32,7 @@ def judged(before: list[KnownFile], found: Listing, ids: dict[str, str | None] |
         id = (ids or {}).get(one.path, "")
         content = UnreadableNote(path=one.path, reason="broken") if id is None else replace(note(), id=id, path=one.path)
         read[one.path] = (content, Stamp(size=one.size, mtime_ns=one.mtime_ns))
-    return judge(before, found, read, is_buried=lambda id: id.startswith("DEAD"), **options)
+    return judge(before, found, read, buried_ids={"DEAD-1"}, **options)
 
 
 def test_nothing_new_means_nothing_to_do() -> None:

@@ -63,7 +63,6 @@ _SLASH = r"(?:/|%(?:25){0,2}2f|&(?:amp;){0,3}(?:\#47|\#x2f|sol);?)"
 _MARKER = re.compile(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
 _HEADLINE = re.compile(r"\[Relevant vault context", re.IGNORECASE)
 _OUR_HEADLINE = re.compile(r"\[Relevant vault context: ", re.IGNORECASE)
-_NAMED = re.compile("vault", re.IGNORECASE)
 _HEADLINE_WITHIN = 200
 _NOTES_HEAD = re.compile(
     r"--- \[[^\]\n]{1,200}\.md\] (?:\u00b7|\\{1,4}u00b7|&middot;) [a-z]{3,12} (?:\u00b7|\\{1,4}u00b7|&middot;) \d{4}-\d\d-\d\d ---"
@@ -78,7 +77,7 @@ def without_echo(text: str) -> str:
     block without an end, or one that another program wrapped again without our tags, extends from our headline or a note's first
     line to the end of the text. The bare tag, as in text about this program, stays.
     """
-    if _NAMED.search(text):
+    if "vault" in text.lower():
         text = _without_tagged(text)
         if headline := _OUR_HEADLINE.search(text):
             text = text[: _line_start(text, headline.start())]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kite_memory.errors import KiteError, StateDamaged, VaultReadOnly
 from kite_memory.model.note import Note
@@ -267,9 +267,11 @@ def _make_private(path: Path) -> None:
         raise VaultReadOnly(f"cannot write to {path}: {error.strerror}", hint=f"see who owns it: ls -ld {path.parent}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFile:
-    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file."""
+class KnownFile(NamedTuple):
+    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file.
+
+    A plain tuple, since a query may return one for every note of the vault.
+    """
 
     path: str
     id: str
@@ -367,16 +369,5 @@ def known_where(database: LedgerDatabase, where: str, *values: object, limit: in
 
 
 def known(row: Sequence[Any]) -> KnownFile:
-    path, id, twin, kind, title, project, status, size, mtime_ns, problem = row
-    return KnownFile(
-        path=path,
-        id=id,
-        twin=bool(twin),
-        kind=kind,
-        title=title,
-        project=project,
-        status=status,
-        size=size,
-        mtime_ns=mtime_ns,
-        problem=problem,
-    )
+    path, id, twin, *rest = row
+    return KnownFile(path, id, bool(twin), *rest)
