@@ -369,8 +369,8 @@ class QuestionAnswering(TimelineQueries):
                 case Unsaid(reason=reason):
                     remark = f"the model was of no help: {plain_line(reason)}"
         if by == "offline":
-            told = self._without_a_model(words, evidence, conversations)
-        kept = [each for sentence in told if (each := self._resolved(sentence, evidence)) is not None]
+            sentences = self._without_a_model(words, evidence, conversations)
+        kept = [each for sentence in sentences if (each := self._resolved(sentence, evidence)) is not None]
         first_of = {evidence[place].reference: place for sentence in reversed(kept) for place in reversed(sentence.rests_on)}
         kept = [replace(each, rests_on=_once(each.rests_on, evidence, first_of)) for each in kept]
         used = list(dict.fromkeys(place for sentence in kept for place in sentence.rests_on))

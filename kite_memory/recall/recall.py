@@ -408,8 +408,8 @@ class Recall:
         listed = self._memory.listed(prompt.session) if prompt.session else {}
         shown = self._shown(prompt.session)
         said = {name(hit.note) for hit in chosen}.union(shown)
-        told = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
-        cited = {reference for note in told for reference in note.evidence}
+        given = [hit.note for hit in chosen] + [note for each in shown if (note := self._index.called(each)) is not None]
+        cited = {reference for note in given for reference in note.evidence}
         near = [hit for hit in weighed.near if name(hit.note) not in said]
         could = pointing.candidates(prompt.text, near)
         scores = [hit.score for hit in near]

@@ -1,6 +1,6 @@
 """The server of the page: admission of requests, routes, errors, and the loop that listens.
 
-It admits the owner's browser, and nobody else on this machine or behind a web page. Every request must name this server's
+It admits the owner's browser, and no other user of this machine nor any web page. Every request must name this server's
 address.
 """
 

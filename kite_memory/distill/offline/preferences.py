@@ -70,14 +70,14 @@ class RulingThread:
     @property
     def settles(self) -> bool:
         """Return whether the answers decide something. A single answer must be plainly binding, since much is said in passing."""
-        told = [each for each in self.answers if each.text]
-        asked = sum(each.asked_for for each in told)
-        if len(told) < 2 and not (asked and BINDING.search(told[0].text)):
+        answered = [each for each in self.answers if each.text]
+        asked = sum(each.asked_for for each in answered)
+        if len(answered) < 2 and not (asked and BINDING.search(answered[0].text)):
             return False
         return (
-            (asked > 0 or len(told) >= _UNASKED)
-            and sum(each.weight for each in told) + (asked if len(told) > 1 else 0) >= _SETTLES
-            and len(stems(" ".join(each.text for each in told))) >= _FEWEST_STEMS
+            (asked > 0 or len(answered) >= _UNASKED)
+            and sum(each.weight for each in answered) + (asked if len(answered) > 1 else 0) >= _SETTLES
+            and len(stems(" ".join(each.text for each in answered))) >= _FEWEST_STEMS
         )
 
     def up_to_where_it_settles(self) -> "RulingThread | None":
@@ -123,10 +123,10 @@ def _question_of(answer: PersonAnswer) -> str:
 _FEW_WORDS, _SHORT_QUESTION = 8, 90
 
 
-def threads(told: Sequence[Turn]) -> list[RulingThread]:
+def threads(session_turns: Sequence[Turn]) -> list[RulingThread]:
     found: list[list[PersonAnswer]] = [[]]
-    for at, turn in enumerate(told):
-        answer = _answer(turn, told[at - 1], goes_on=bool(found[-1])) if at else None
+    for at, turn in enumerate(session_turns):
+        answer = _answer(turn, session_turns[at - 1], goes_on=bool(found[-1])) if at else None
         if answer is not None:
             found[-1].append(answer)
         elif found[-1]:

@@ -1,4 +1,4 @@
-"""What every source promises of input that nobody meant: it costs what it is of, is counted, and ends nothing."""
+"""Promises of every source about malformed input: it costs no more than its size, is counted, and ends no reading."""
 
 import json
 import re
