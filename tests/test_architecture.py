@@ -66,6 +66,7 @@ AT_HOME = {
 
 MOST_LINES = 600
 MOST_FILES = 25
+MOST_FILES_IN_ALL = 290
 FORMER_MODULES = {
     "moments", "desk", "saying", "settling", "helping", "letting_go", "taking_in", "looking_back", "gardening", "anchoring",
     "reception", "heap", "showing", "errands", "bundles", "working", "near", "given", "halves", "spelling", "places", "colleagues",
@@ -164,6 +165,10 @@ def test_no_folder_holds_more_than_can_be_seen() -> None:
     held = Counter(path.parent.relative_to(PACKAGE).as_posix() for path in modules())
 
     assert {folder: count for folder, count in held.items() if count > MOST_FILES} == {}
+
+
+def test_the_package_stays_small_enough_to_find_ones_way() -> None:
+    assert len(modules()) <= MOST_FILES_IN_ALL
 
 
 def names_defined(path: Path) -> set[str]:

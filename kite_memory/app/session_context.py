@@ -26,7 +26,7 @@ from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.text.shell import invocations
-from kite_memory.timeline.resume import BriefPart, brief, changed_files, cut
+from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files, cut
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -297,7 +297,7 @@ def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends
     if (found_brief := brief(session, events)) is not None:
         for part in _ALSO:
             line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)
-            if line is not None:
+            if line is not None and line.text != NOTHING_PASSED:
                 yield f"{'Last stable' if part is BriefPart.STABLE else 'Open'}: {line.text}"
 
 

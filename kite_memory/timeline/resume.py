@@ -25,6 +25,9 @@ class BriefPart(StrEnum):
     OPEN = "open"
 
 
+NOTHING_PASSED = "no test or build was seen to pass"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefLine:
     """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one."""
@@ -473,7 +476,7 @@ def _code(files: Sequence[ChangedFile], *, since: int) -> list[ChangedFile]:
 
 def _never_stable(done: Sequence[Run]) -> Iterator[BriefLine]:
     if checks := [run for run in done if run.is_check]:
-        yield _line(BriefPart.STABLE, "no test or build was seen to pass", checks[-1].event)
+        yield _line(BriefPart.STABLE, NOTHING_PASSED, checks[-1].event)
 
 
 def _stable_lines(stable: Stable, files: Sequence[ChangedFile]) -> Iterator[BriefLine]:

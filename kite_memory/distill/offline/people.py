@@ -220,7 +220,7 @@ _REMINDS = re.compile(
 )
 _THAT = r"(?:and )?(?:please )?(?:remember|note|keep|don'?t forget) (?:that|this|it)(?: in mind| down| for later)?\W*"
 _KEEP_THAT = re.compile(_THAT, re.IGNORECASE)
-_KEPT = re.compile(rf"(?P<told>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_KEPT = re.compile(rf"(?P<content>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
 _NAME = (
     r"(?<![\w`./])(?<![Tt]he )(?<![Oo]ur )(?<![Aa] )(?<!an )(?<!his )(?P<{}>[A-Z][^\W\d_A-Z]{{2,14}}(?: [A-Z][^\W\d_A-Z]{{2,14}})?)"
 )
