@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -149,18 +148,27 @@ def _found(asked: Sequence[frozenset[int]], blobs: Sequence[bytes]) -> Iterator[
     wanted = frozenset().union(*asked)
     sizes = [len(blob) // 3 for blob in blobs]
     places, values = among(blobs, wanted)
+    if not len(places):
+        return
     ends = np.cumsum(sizes)
     of = np.searchsorted(ends, places, side="right")
-    blocks = (places - (ends - sizes)[of]) // BLOCK if len(places) else places
-    owners: dict[int, list[int]] = defaultdict(list)
-    for number, pairs in enumerate(asked):
-        for pair in pairs:
-            owners[pair].append(number)
-    met: dict[tuple[int, int], dict[int, set[int]]] = {}
-    for row, block, value in zip(of.tolist(), blocks.tolist(), values.tolist(), strict=True):
-        for number in owners[value]:
-            met.setdefault((row, number), {}).setdefault(block, set()).add(value)
-    for (row, number), by_block in met.items():
+    blocks = (places - (ends - sizes)[of]) // BLOCK
+    # Most blobs share a few pairs with a text by chance: only those that share enough in all are looked at place by place.
+    owners = sorted((pair, number) for number, pairs in enumerate(asked) for pair in pairs)
+    pairs_owned, numbers_owning = np.array(owners, np.int64).reshape(-1, 2).T
+    first, last = np.searchsorted(pairs_owned, values, "left"), np.searchsorted(pairs_owned, values, "right")
+    counts = last - first
+    match = np.repeat(np.arange(len(values)), counts)
+    owner = np.arange(len(match)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    together = of[match] * len(asked) + numbers_owning[owner]
+    order = np.argsort(together, kind="stable")
+    groups, begins, shared = np.unique(together[order], return_index=True, return_counts=True)
+    lengths = np.array([len(pairs) for pairs in asked])
+    for at in np.flatnonzero(shared >= _LEAST * lengths[groups % len(asked)]).tolist():
+        row, number = divmod(int(groups[at]), len(asked))
+        by_block: dict[int, set[int]] = {}
+        for each in match[order[begins[at] : begins[at] + shared[at]]].tolist():
+            by_block.setdefault(int(blocks[each]), set()).add(int(values[each]))
         share = _most_in_one_place(by_block, 2 + len(asked[number]) // BLOCK) / len(asked[number])
         if share >= _LEAST:
             yield row, number, share
