@@ -109,6 +109,7 @@ _SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 240, 220, 100, 160, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP = 3, 60
 _OFFER = 320
+_RECAP_PROMPTS = 4
 _ENDED = {"ok": "went well", "failed": "failed"}
 _MESSAGES_BACK = 3
 _SAID_OF_TESTS = 40
@@ -245,6 +246,8 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
         before = _said_before(events, event) if short else None
         after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
         yield _line(BriefPart.DOING, f'asked last: "{cut(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
+    for event in _recaps(events, prompts)[-1:]:
+        yield _line(BriefPart.DOING, f'the agent\'s recap: "{cut(event.text, _SAID)}"', event)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and not _announces(events, said):
         yield _line(BriefPart.DOING, f'the agent said last: "{cut(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
@@ -258,6 +261,14 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
         yield _line(BriefPart.DOING, f"decided: {cut(event.text, _ASKED)}", event)
+
+
+def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
+    """Return the agent's own recaps of the session; none that many prompts came after, since the task may have changed."""
+    since = prompts[-_RECAP_PROMPTS].ordinal if len(prompts) >= _RECAP_PROMPTS else -1
+    return [
+        event for event in events if event.type is EventType.RESUME_POINT and event.role == "assistant" and event.ordinal > since
+    ]
 
 
 def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:

@@ -34,6 +34,9 @@ class Work:
     def interrupted(self) -> "Work":
         return self._add(EventType.RESUME_POINT, "system", "interrupted by the person", status="interrupted")
 
+    def recapped(self, text: str) -> "Work":
+        return self._add(EventType.RESUME_POINT, "assistant", text)
+
     def called(self, tool: str, text: str) -> "Work":
         """Without a result."""
         return self._add(EventType.TOOL_CALL, "assistant", text, tool=tool, call=self._call())

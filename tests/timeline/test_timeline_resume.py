@@ -583,6 +583,17 @@ class TestOpen:
         assert lines_of(work, BriefPart.OPEN) == ["the agent asked, and had no answer: Which stock?"]
 
 
+def test_the_agents_recap_names_the_task_until_many_prompts_came_after_it() -> None:
+    work = Work().asked("Graft the quince onto hawthorn, and stake it").recapped("Grafting the quince; the stake is still missing.")
+
+    assert 'the agent\'s recap: "Grafting the quince; the stake is still missing."' in lines_of(
+        work.asked("commit that").ran("git commit -m Graft"), BriefPart.DOING
+    )
+    for prompt in ("now the pear", "prune it first", "and water it", "thanks"):
+        work.asked(prompt).said("Done.")
+    assert not any("recap" in line for line in lines_of(work, BriefPart.DOING))
+
+
 def test_what_sub_agents_did_counts_but_not_what_they_were_asked() -> None:
     own = Work().asked("Graft the pear").ran("pytest", "4 passed", tests="ok")
     helper = Work(session(7, parent=SESSION.id), begins=timedelta(minutes=1)).asked("You are a helper").edited(f"{HOME}/b.py")
