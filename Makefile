@@ -16,7 +16,7 @@ test: $(VENV)/.test-ready
 	KMEM_TEST_SHARE=$(SHARE) $(PYTEST) -n 2 -m "not slow and not moonshot"
 
 test-slow: $(VENV)/.test-ready
-	KMEM_TEST_SHARE=0.5 $(PYTEST) -n 3 -m "slow and not moonshot"  # many wait for a real process: one more worker than cores
+	KMEM_TEST_SHARE=0.25 $(PYTEST) -n 4 -m "slow and not moonshot"  # many wait for a real process: more workers than cores
 
 test-all: $(VENV)/.test-ready
 	$(PYTEST) -n 2

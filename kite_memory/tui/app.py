@@ -223,7 +223,7 @@ class RowList(ScrollView, can_focus=True):
         text = plain(row.text[:_WIDEST]).replace("\n", " ").expandtabs(4)
         first, after = self._starts[place : place + 2]
         parts = two_lines(text, width) if after - first > 1 else (shortened(text, width), "")
-        return Strip([Segment(parts[line - first], style)]).crop_extend(0, width, style)
+        return Strip([Segment(plain(parts[line - first]), style)]).crop_extend(0, width, style)
 
     def action_move(self, by: int) -> None:
         self.put(self.cursor + by)

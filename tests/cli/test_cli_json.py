@@ -310,7 +310,7 @@ def test_a_line_that_a_note_still_rests_on_is_a_failure_in_json_too(worked_in: M
 
     assert [line["lets_go"] for line in ran.json()["evidence"]] == [False]
     assert ran.code == 1
-    assert "still offered" in ran.err
+    assert "still used" in ran.err
 
 
 def test_every_command_with_json_is_looked_at() -> None:

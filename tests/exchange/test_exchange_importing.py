@@ -419,7 +419,7 @@ def test_the_vault_itself_is_not_taken_in(tmp_path: Path, path: str) -> None:
     with vault_at(tmp_path) as vault:
         (vault.root / "people" / "mine.md").write_text("# Mine\n\nI like pears.\n")
 
-        with pytest.raises(UsageError, match="of the vault itself"):
+        with pytest.raises(UsageError, match="belongs to the vault itself"):
             import_all(vault, tmp_path, vault.root / path)
 
 

@@ -340,19 +340,19 @@ MOUTHS: Mapping[str, frozenset[str]] = {
     "cli/history.py": frozenset({"Console", "self._console.print"}),
     "cli/help.py": frozenset({"formatter.write"}),
     "cli/reviewing.py": frozenset({"screen.print", "talk().print"}),
-    "cli/status_line.py": frozenset({"sys.stdout.buffer.write"}),
+    "cli/opening.py": frozenset({"sys.stdout.buffer.write"}),
     "hook_client.py": frozenset(),
 }
 """Who may speak by itself, and how: the program's two mouths; the coloured timeline and review, which say what is `plain`;
 our own help; and the status line, which holds numbers alone."""
 _SPEAKING = re.compile(r"(?:^|\.)(?:print|echo|secho|pprint|Console)$|\.(?:write|writelines|print_json)$|^rich\.")
-_NOT_SPEAKING = re.compile(r"^(?:os|file|memories|links|style|\w*archive|self)\.write$")
+_NOT_SPEAKING = re.compile(r"^(?:os|file|notes|memories|links|style|\w*archive|self)\.write$")
 """Files, rows of a database, and links in a text."""
 
 
 SPEAKERS = modules(
     "cli", "tui", "app", "daemon", "tools", "team", "mcp_server", "exchange", "recall", "vault", "agents", "model", "text",
-    "system", "wiring", "outbound.py", "log_lines.py",
+    "system", "wiring", "log_lines.py",
 )  # fmt: skip
 
 
@@ -414,8 +414,9 @@ def test_only_two_functions_write_the_blocks_tags(path: Path) -> None:
 
 
 _ANYBODYS = frozenset({"title", "body", "snippet", "why", "text", "project", "branch", "path", "summary", "reason", "alternative"})
-_RENDERED_LATER = {"resuming.py": {"made.text"}, "note_view.py": {"one.alternative", "one.reason"}}
-"""A briefing made of such lines; and what `_listed` renders, as it does every entry of a list."""
+_RENDERED_LATER = {"resuming.py": {"made.text", "place.project"}, "note_view.py": {"one.alternative", "one.reason"}}
+"""A briefing made of such lines; the project of a keyed memory, which is the caller's own; and what `_listed` renders, as it does
+every entry of a list."""
 _ANSWERS = ("note_view.py", "asking.py", "resuming.py")
 
 

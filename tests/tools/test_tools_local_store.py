@@ -40,16 +40,16 @@ _COUNT_UP = """
 import sys
 from pathlib import Path
 from kite_memory.tools.store import OWNER
-from kite_memory.tools.store import Conflict, Place, Wanted
+from kite_memory.tools.store import Conflict, MemoryPlace, MemoryQuery
 from kite_memory.model.note import Scope
 from tests.tools.local_stores import local_store
 with local_store(Path(sys.argv[1])) as store:
     done = 0
     while done < int(sys.argv[2]):
-        found = store.memories(OWNER, Wanted(pattern="count", scope=Scope.SHARED))
+        found = store.memories(OWNER, MemoryQuery(pattern="count", scope=Scope.SHARED))
         value, version = (found[0].value, found[0].version) if found else (0, 0)
         try:
-            store.write_memory(OWNER, "count", value + 1, Place(scope=Scope.SHARED), expected=version)
+            store.write_memory(OWNER, "count", value + 1, MemoryPlace(scope=Scope.SHARED), expected=version)
         except Conflict:
             continue
         done += 1
