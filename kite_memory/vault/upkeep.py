@@ -157,6 +157,12 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 """A beginning that leans on what was said before."""
+_WITHOUT_A_NAME = re.compile(
+    r"[Tt]he (?:[a-z][a-z/-]*(?:['’]s)? ){1,4}?"
+    r"(?:is|are|was|were|do|does|can|cannot|can['’]t|don['’]t|doesn['’]t|will|has|have|only)\b"
+    r"|\w+ (?:it|them|this|that)\b"
+)
+"""A definite subject that nothing names ("The timestamp is"), or an order about something named before ("Give it")."""
 _TALK = re.compile(
     r"\b(?:I|me|my|you|your|yours|let's|we're|we've|we'll|we'd|ours?)\b|\b(?:I|you|we)['’]|\b[A-Z] instead\b|^Let\b", re.IGNORECASE
 )
@@ -213,6 +219,8 @@ def is_worth_a_line(note: Note) -> bool:
     if is_passing(note) or _FIXED.match(note.title):
         return False
     worded = note.origin == "user" and bool(note.triggers or not note.evidence)
+    if not worded and note.kind is not NoteKind.DECISION and _WITHOUT_A_NAME.match(note.title):
+        return False
     if note.kind is NoteKind.PREFERENCE or worded:
         standing = worded or _STANDING.search(note.title) or sessions_of(note.evidence) > 1
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)

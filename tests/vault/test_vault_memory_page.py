@@ -70,6 +70,11 @@ def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: st
         ("fact", "The press cannot run in frost because of this limitation", "So.", {}, False),
         ("fact", "The `press` takes pears by the crate", "So.", {}, True),
         ("insight", "Fix the press because it squeaks", "So.", {}, False),
+        ("fact", "The mill's stamp is always in local time because of its clock", "So.", {}, False),
+        ("fact", "The stamp of `mill.log` is always in local time because of its clock", "So.", {}, True),
+        ("fact", "The stamp is in local time", "So.", {"origin": "user", "evidence": ()}, True),
+        ("preference", "Always give it to me without line breaks", "“always give it to me without line breaks”", {}, True),
+        ("preference", "Give it to me without line breaks, always", "“give it to me without line breaks, always”", {}, False),
     ],
 )
 def test_only_what_lasts_and_stands_alone_is_worth_a_line(
