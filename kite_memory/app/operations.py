@@ -16,11 +16,9 @@ from typing import Any, Protocol, get_args, get_origin
 
 from kite_memory.app import forgetting
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.question_answering import QuestionAnswering
-from kite_memory.app.review import NoteChanged, Review
+from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import Searching, hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before, conversation
 from kite_memory.app.survey import Survey
@@ -77,7 +75,7 @@ class Keep(Protocol):
 class Operations:
     """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
 
-    ``saved`` returns the events that notes of saved conversations cite. ``more`` are further operations by name.
+    ``saved`` returns the events that notes of saved conversations cite. ``more`` are the operations of other use cases, by name.
     """
 
     def __init__(
@@ -90,10 +88,7 @@ class Operations:
         recall: Recall,
         indexer: NoteIndexer,
         forgetting: Forgetting,
-        history: QuestionAnswering,
         pages: VaultPages,
-        importer: Importer,
-        reviewing: Review,
         more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
         extractor: str,
         lack: Misconfigured | None = None,
@@ -144,10 +139,7 @@ class Operations:
             "status": self.status,
             "bridge": self.bridge,
             **self._note_view.operations(),
-            **history.operations(),
             **pages.operations(),
-            **importer.operations(),
-            **reviewing.operations(),
             **more,
         }
 
