@@ -1,6 +1,6 @@
-"""Hooks of the agents beside Claude Code: those that store them as it does, Copilot CLI's file, and OpenCode's plugin.
+"""Hooks of the agents beside Claude Code: those that store them as it does, Copilot CLI's file, OpenCode's plugin, Cline's script.
 
-Copilot's and OpenCode's are whole files of ours beside a person's own.
+Copilot's, OpenCode's and Cline's are whole files of ours beside a person's own.
 """
 
 import json

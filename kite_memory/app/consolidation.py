@@ -444,7 +444,8 @@ class Consolidation:
         }
         try:
             earlier = self._records()
-        except StateDamaged:
+        except StateDamaged as error:  # what it holds cannot be taken back any more; the new record still can
+            log.warning("the earlier undo records are left out: %s", error)
             earlier = []
         since = (now - _UNDONE).isoformat()
         kept = [record for record in earlier[-_MOST_UNDONE:] if json.loads(record[0])["at"] >= since]
