@@ -36,9 +36,9 @@ from bench.opening import predictions_of
 from bench.recall_gold import Labelled, labelled, rows
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall import brief, lexical
-from kite_memory.recall.brief import Bars
+from kite_memory.recall import lexical, pointing
 from kite_memory.recall.gate import _FILE, FEATURES, Dial, shipped
+from kite_memory.recall.pointing import Bars
 from kite_memory.recall.rendering import block, likely_tokens, voices
 from kite_memory.recall.select import _FAINT, _TELLING_WORDS, POINTED, TERSE, bounded, needless
 
@@ -333,7 +333,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
         mine = held[key] if needless(bounded(text)) in ("", TERSE) else []
         tells = len(lexical.terms(lexical.essence(text))) >= _TELLING_WORDS
         near = [each for each in mine if _is_near(each["figures"], tells)]
-        found = brief.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near])
+        found = pointing.candidates(text, [Hit(note=notes[each["note"]], score=0.0, why="") for each in near])
         shown = block([Hit(note=notes[each], score=1.0, why="") for each in row["notes"]])
         prompts.append(
             Told(
@@ -345,7 +345,7 @@ def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str
                 notes=tuple(each["note"] for each in near),
                 figures=np.array([each["figures"] for each in near]).reshape(-1, len(FEATURES)),
                 pointers={pointer.id: pointer for pointer in found},
-                asks=brief.asks_of_the_past(text),
+                asks=pointing.asks_of_the_past(text),
                 earlier=sum(each["session"] < row["session"] for each in project.rows("notes.jsonl")),
             )
         )
@@ -384,7 +384,7 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
         scores = [float(likely[at]) for at in order]
-        said = voices((), (), brief.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, bars=bars))
+        said = voices((), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, bars=bars))
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)
@@ -443,7 +443,7 @@ def print_pointing(gold: Path, figures: Path, predictions: Path, columns: tuple[
     print("as shipped")
     for project in projects:
         probabilities = [gate.probabilities(prompt.figures) for prompt in project.prompts]
-        print(f"{project.name:20} {pointed(project, probabilities, brief.BARS)}")
+        print(f"{project.name:20} {pointed(project, probabilities, pointing.BARS)}")
 
 
 def main() -> None:

@@ -12,17 +12,15 @@ from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Problem
 from kite_memory.model.hit import Cards, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.note import Note, NoteKind, Scope, Surroundings
-from kite_memory.recall import brief as pointing
-from kite_memory.recall import gate
-from kite_memory.recall import search as scoring
-from kite_memory.recall.brief import Commands, contents, nearest, nothing_run, recent
+from kite_memory.recall import gate, pointing
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
+from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.prose import Shelf
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
-from kite_memory.recall.search import Query, name, search
+from kite_memory.recall.search import Query, name, search, spoken
 from kite_memory.recall.select import (
     TERSE,
     Delivery,
@@ -452,11 +450,11 @@ class Recall:
         a judge reads it.
         """
         columns = self._index.columns()
-        spoken = scoring.spoken(columns, self._clock().timestamp())
+        may_be_shown = spoken(columns, self._clock().timestamp())
         for hit in hits:
             numbers = self._index.numbers(name(hit.note))
             rows = columns.rows_of(np.array(numbers, np.int64)).tolist()
-            notes = self._index.notes([number for number, row in zip(numbers, rows, strict=True) if row >= 0 and spoken[row]])
+            notes = self._index.notes([number for number, row in zip(numbers, rows, strict=True) if row >= 0 and may_be_shown[row]])
             for note in list(notes.values())[:1]:
                 yield replace(hit, note=note)
 

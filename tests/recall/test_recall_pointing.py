@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.model.hit import Hit, Injection, Pointer, Quote
 from kite_memory.model.note import NoteKind
-from kite_memory.recall import brief
+from kite_memory.recall import pointing
 from kite_memory.recall.rendering import handle, likely_tokens, voices
 from kite_memory.recall.select import Prompt, Situation
 from tests.recall.house import Services
@@ -21,8 +21,8 @@ ON_THE_QUEUE = "should the new queue table of jobs use PostgreSQL?"
 def pointed(
     near: Sequence[Hit], listed: Mapping[str, float] | None = None, prompt: str = "which table?", notes: int = 100
 ) -> list[str]:
-    found = brief.candidates(prompt, near)
-    return [each.id for each in brief.pointers(found, [hit.score for hit in near], notes=notes, listed=listed or {})]
+    found = pointing.candidates(prompt, near)
+    return [each.id for each in pointing.pointers(found, [hit.score for hit in near], notes=notes, listed=listed or {})]
 
 
 def ids(prompt: str = "which table?", **listed: float) -> list[str]:
@@ -32,8 +32,8 @@ def ids(prompt: str = "which table?", **listed: float) -> list[str]:
 def talks(
     *found: Pointer, near: Sequence[Hit] = (), listed: Mapping[str, float] | None = None, given: Sequence[str] = ()
 ) -> list[str]:
-    of_notes = brief.candidates("which table?", near)
-    return [each.id for each in brief.conversations(found, of_notes, given=given, listed=listed or {}, least=0.08)]
+    of_notes = pointing.candidates("which table?", near)
+    return [each.id for each in pointing.conversations(found, of_notes, given=given, listed=listed or {}, least=0.08)]
 
 
 def test_the_likely_notes_best_first() -> None:
@@ -50,17 +50,17 @@ def test_what_was_listed_is_named_again_only_where_it_is_twice_as_likely() -> No
 
 
 def test_what_the_start_listed_is_named_again_where_the_prompt_bears_on_it() -> None:
-    assert ids(queue=brief.BARS.listed) == ["queue", "auth"]
+    assert ids(queue=pointing.BARS.listed) == ["queue", "auth"]
 
 
 def test_a_session_that_was_given_many_pointers_gets_only_likelier_ones() -> None:
     near = [replace(LIKELY[0], score=0.06), replace(LIKELY[1], score=0.035)]
     many = {f"n{each}": 0.3 for each in range(20)}
 
-    assert len(pointed(near, dict.fromkeys(many, brief.BARS.listed))) == 2
+    assert len(pointed(near, dict.fromkeys(many, pointing.BARS.listed))) == 2
     assert pointed(near, many) == []
     assert len(pointed(near, {f"claude-code:{each}#77aa01bc": 0.3 for each in range(20)})) == 2
-    assert brief.least_of_conversations(many) > 2 * brief.least_of_conversations({})
+    assert pointing.least_of_conversations(many) > 2 * pointing.least_of_conversations({})
 
 
 def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> None:
@@ -71,10 +71,10 @@ def test_a_prompt_gets_pointers_only_where_one_of_them_is_likely_enough() -> Non
 
 
 def test_a_plain_question_about_the_past_needs_a_less_likely_note() -> None:
-    found = brief.candidates("why did we pick postgres?", [replace(LIKELY[0], score=0.03)])
+    found = pointing.candidates("why did we pick postgres?", [replace(LIKELY[0], score=0.03)])
 
-    assert brief.pointers(found, [0.03, 0.02], notes=100, listed={}, asks=True)
-    assert not brief.pointers(found, [0.03, 0.02], notes=100, listed={})
+    assert pointing.pointers(found, [0.03, 0.02], notes=100, listed={}, asks=True)
+    assert not pointing.pointers(found, [0.03, 0.02], notes=100, listed={})
 
 
 def test_a_pointer_far_less_likely_than_the_best_is_left_out() -> None:
@@ -117,30 +117,30 @@ def test_among_few_notes_one_that_stands_out_is_named_though_it_would_be_too_unl
     ],
 )
 def test_who_asks_of_the_past(text: str, asks: bool) -> None:
-    assert brief.asks_of_the_past(text) is asks
+    assert pointing.asks_of_the_past(text) is asks
 
 
 def test_a_question_of_the_past_is_answered_in_full_where_the_best_is_clear() -> None:
     text = "why did we pick postgres?"
 
-    assert brief.asked_for(text, LIKELY) == 1
-    assert brief.asked_for("pick postgres", LIKELY) == 0
-    assert brief.asked_for(text, [LIKELY[0], replace(LIKELY[1], score=0.39)]) == 0
+    assert pointing.asked_for(text, LIKELY) == 1
+    assert pointing.asked_for("pick postgres", LIKELY) == 0
+    assert pointing.asked_for(text, [LIKELY[0], replace(LIKELY[1], score=0.39)]) == 0
 
 
 @pytest.mark.parametrize(
     "title", ["parseQueue", "`parse_queue()` in jobs.py", "This one as well, later", "The remaining issue is", "Ports and hosts,"]
 )
 def test_a_title_that_claims_nothing(title: str) -> None:
-    assert not brief.says_something(title)
+    assert not pointing.says_something(title)
     assert (
-        brief.title_line(note("n", title, "The port of the staging database is 5433. More."))
+        pointing.title_line(note("n", title, "The port of the staging database is 5433. More."))
         == "The port of the staging database is 5433"
     )
 
 
 def test_a_title_that_claims_something_stands_for_its_note() -> None:
-    assert brief.title_line(QUEUE) == QUEUE.title
+    assert pointing.title_line(QUEUE) == QUEUE.title
 
 
 def test_pointers_stand_below_the_notes_in_one_block_within_their_tokens() -> None:
