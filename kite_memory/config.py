@@ -119,7 +119,7 @@ class RecallConfig:
 class DaemonConfig:
     """Settings of the daemon.
 
-    After ``idle_seconds`` without a new line, a chunk ends if it is worth extracting (see `distill.chunking.ChunkPolicy`).
+    After ``idle_seconds`` without a new line, a chunk ends if it is worth extracting (see `distill.condense.ChunkPolicy`).
     ``compare_seconds`` is the pause between full comparisons. ``log_level`` is the lowest level that is logged and that `kmem logs`
     can find.
     """

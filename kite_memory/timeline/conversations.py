@@ -370,7 +370,7 @@ def _is_wanted(where: "_Session", query: CardQuery) -> bool:
 
 
 def words_score(bm25: float, *, size: int, terms: int) -> float:
-    """Return the word score from 0 to 1, computed like `recall.scoring.words_score`."""
+    """Return the word score from 0 to 1, computed like `recall.search.words_score`."""
     fair = bm25 * min(1.0, _FULL_TERMS / max(1, terms))
     return 1 - math.exp(-fair / (_STEEPNESS * math.log(1 + max(size, SMALL))))
 
