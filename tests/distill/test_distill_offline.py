@@ -530,7 +530,7 @@ def test_where_the_work_stands_is_left_out_of_a_note() -> None:
 
     found = only(event(1, "why do feeds lose a row?"), agent(2, f"{status}{REASON}"))
 
-    assert found.body == REASON
+    assert found.body == f"The person: “why do feeds lose a row?” {REASON}"
     assert found.title == "`ParseFeed` drops the last row because the reader expects a newline at the end of the file"
 
 

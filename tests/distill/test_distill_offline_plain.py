@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
+from kite_memory.distill.offline.people import states_requirement
 from kite_memory.distill.offline.wording import title_of, without_opening
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
@@ -359,3 +360,190 @@ def test_what_a_person_said_to_keep_is_distinguished_from_the_rest(said: str, ur
     answered = event(2, "I ran them: all twelve pass now, and nothing else changed.", EventType.ASSISTANT_MESSAGE)
 
     assert said_to_keep([event(1, said), answered]) is urgent
+
+
+REQUIRED: list[tuple[str, list[Said]]] = [
+    (
+        "every sample needs",
+        [
+            ("agent", "The samples are listed in `samples/index.yaml`."),
+            ("person", "the samples should carry a recorded answer of their own, then we could check them all without a paid call"),
+            (
+                "agent",
+                "Agreed. I opened a task for it.\n\n- Each file under `samples/` gets a `recorded.json`."
+                "\n- The runner takes the recording when `--recorded` is given.",
+            ),
+        ],
+    ),
+    (
+        "no compatibility",
+        [
+            ("agent", "Both layouts could be read for a while."),
+            ("person", "and we don't need to read the old layout, it makes everything more complicated"),
+            (
+                "agent",
+                "Agreed. Only the new layout is read from here on: `load_run` looks for `manifest.json` and reports anything else"
+                " as damaged.",
+            ),
+        ],
+    ),
+    (
+        "short confirmation",
+        [
+            ("agent", "The export is ready."),
+            ("person", "exported dates should never depend on the machine's own time zone, only on the account"),
+            ("agent", "Done, `format_date` takes the account's zone now."),
+        ],
+    ),
+    (
+        "instead",
+        [
+            ("agent", "The counters are kept in a file."),
+            ("person", "put the counters in the request's context instead of a module variable, two requests share it otherwise"),
+            (
+                "agent",
+                "Good point. The counters are part of `RequestContext` now, and the module variable is gone. Two tests that relied"
+                " on it create a context of their own.",
+            ),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize("exchange", [each for _, each in REQUIRED], ids=[name for name, _ in REQUIRED])
+def test_what_a_person_requires_and_the_agent_takes_up_is_one_note_with_both(exchange: list[Said]) -> None:
+    found = items_of(exchange)
+
+    required = exchange[1][1]
+    assert len([each for each in found if required[:40] in each.body or required[5:40] in each.body]) == 1
+    assert any("`" in each.body for each in found)
+
+
+def test_a_request_stands_before_what_came_of_it() -> None:
+    asked = "which part of the importer decides how many rows are read at once?"
+    reply = (
+        "`BatchReader` decides it: the importer reads as many rows as fit into `max_bytes`, never a fixed count."
+        " A row that is larger than the limit is read alone, so one huge row cannot block the importer."
+    )
+
+    (found,) = items_of([("person", asked), ("agent", reply)])
+
+    assert found.body == f"The person: “{asked}” {reply}"
+    assert found.origin == "assistant"
+
+
+def test_a_note_of_an_outcome_does_not_lead_on_to_code_that_is_left_out() -> None:
+    reply = (
+        "The importer reads as many rows as fit into `max_bytes`, never a fixed count. Run it like this:\n\n```\nimport\n```\n\n"
+        "Then check:\n\n```\nverify\n```\n\nA row that is larger than `max_bytes` is read alone, so it cannot block others."
+    )
+
+    (found,) = items_of([("person", "how many rows does the importer read at once?"), ("agent", reply)])
+
+    assert "Then check" not in found.body
+
+
+NOTHING_CAME_OF_IT: list[tuple[str, str, str]] = [
+    (
+        "announces",
+        "exports should never depend on the zone of the machine",
+        "I see where it happens. `format_date` uses the local zone for every export. Let me look at the callers first.",
+    ),
+    (
+        "begins work",
+        "exports should never depend on the zone of the machine",
+        "I'm going to change `format_date` and its callers. The script will convert the stored dates, then export again.",
+    ),
+    (
+        "asks back",
+        "exports should never depend on the zone of the machine",
+        "Which zone do you mean? Should I take the account's zone or that of the server?",
+    ),
+    (
+        "taken back",
+        "why does the export fail on Mondays?",
+        "The reason was the stale token in `Session`, only renewed on Sundays. That wasn't it, the export still fails.",
+    ),
+    ("no request", "yes please", "Committed on the branch and pushed."),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"), [each[1:] for each in NOTHING_CAME_OF_IT], ids=[each[0] for each in NOTHING_CAME_OF_IT]
+)
+def test_a_message_that_settles_nothing_is_no_outcome(asked: str, reply: str) -> None:
+    found = items_of([("agent", "The export is ready."), ("person", asked), ("agent", reply)])
+
+    assert not [each for each in found if "The person:" in each.body]
+
+
+REQUIREMENTS = (
+    "the report should not name the host it ran on",
+    "we no longer need the old folder for finished jobs",
+    "avoid inventing field names of our own where a standard has one",
+    "ensure each worker has a ticket before it starts",
+    "release notes without the list of internal changes",
+    "every picture has to be a screenshot of the real program",
+    "don't touch the settings in the home folder from a test",
+)
+NO_REQUIREMENTS = (
+    "I don't know where the report comes from",
+    "should we name the host in the report",
+    "the report names the host it ran on twice",
+    "don't worry about the old folder for now",
+    "maybe the report should name the host it ran on",
+    "this works without any problem on my machine",
+    "use it instead",
+)
+
+
+@pytest.mark.parametrize("said", REQUIREMENTS)
+def test_a_sentence_that_says_how_a_thing_should_be_is_a_requirement(said: str) -> None:
+    assert states_requirement(said, len(said.split()))
+
+
+@pytest.mark.parametrize("said", NO_REQUIREMENTS)
+def test_reports_questions_and_asides_are_no_requirements(said: str) -> None:
+    assert not states_requirement(said, len(said.split()))
+
+
+FOUND_ON_THE_WAY = (
+    "The failure comes from `Lease.renew`: it compares the local clock with the server's, so every lease looks expired as soon as"
+    " the clocks are a second apart. I'm patching the comparison now.",
+    "Found the problem: the runner sets `TMPDIR` to a folder that the container does not share, so each mounted file is empty."
+    " Copying the files into the image avoids that.",
+)
+NOT_FOUND = (
+    "The failure might come from `Lease.renew`, since it compares the local clock with the server's clock. Let me check that now.",
+    "The problem was my own typo in `Lease.renew`, which I introduced a moment ago when I moved the comparison into it.",
+    "I'm reading `Lease.renew` and its callers to see which clock each one of them uses, then I'll run the tests once more.",
+)
+
+
+@pytest.mark.parametrize("message", FOUND_ON_THE_WAY)
+def test_a_cause_named_in_the_middle_of_a_turn_is_kept(message: str) -> None:
+    found = items_of(
+        [
+            ("person", "fix it"),
+            ("red", "lease expired"),
+            ("agent", message),
+            ("edits", "lease.py"),
+            ("agent", "I'm running the checks."),
+        ]
+    )
+
+    assert [type(each) for each in found] == [Insight]
+    assert "patching the comparison" not in found[0].body
+
+
+@pytest.mark.parametrize("message", NOT_FOUND)
+def test_a_guess_a_slip_or_a_plan_in_the_middle_of_a_turn_is_not(message: str) -> None:
+    assert not items_of(
+        [
+            ("person", "fix it"),
+            ("red", "lease expired"),
+            ("agent", message),
+            ("edits", "lease.py"),
+            ("agent", "I'm running the checks."),
+        ]
+    )

@@ -126,6 +126,8 @@ _TITLE_WORDS = (6, 24)
 _FEWEST_WORDS = 20
 _HEARD = 400
 _FEWEST_STEMS = 3
+_FOUND = 4.3
+"""Worth of a cause that is named while the work goes on."""
 _SETTLED = 3.75
 """Worth of a cause that was found and fixed, however brief."""
 _FOLLOWING = 4
@@ -275,6 +277,88 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
     return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
 
 
+def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement: Sentence | None) -> Claim | None:
+    """Return what a closing message ``said`` of the request ``asked``, after this many ``failures``.
+
+    It need not claim anything: what a person required and an agent took up is known from then on. A message that ends by announcing
+    something closes nothing.
+    """
+    if not said or _instructs(said) or _goes_on(said[-1].text):
+        return None
+    claim = claim_of(said, asked, failures)
+    begins = next((at for at, each in enumerate(said) if not is_status(each.text)), 0) if claim is not None else 0
+    kept = [each for each in said[begins:] if not (each.text.endswith("?") or OFFER.search(each.text))]
+    heart = _within([each for at, each in enumerate(kept) if not each.text.endswith(":") or _introduces(kept, at)], _HEART)
+    if not heart or _BEGINS_WORK.match(heart[0].text):
+        return None
+    if sum(each.words for each in heart) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
+        return None
+    about = stems(asked)
+    best = best_of(heart) or (claim.best if claim else None) or _answering(heart, about) or requirement
+    if best is None or any(RETRACTION.search(each.text) for each in said if each.place > best.place):
+        return None
+    shared = max(len(each.stems & about) for each in heart)
+    return Claim(sentences=tuple(heart), best=best, worth=_worth_of_outcome(said, claim, shared, failures, requirement))
+
+
+def _introduces(said: Sequence[Sentence], at: int) -> bool:
+    """Return whether the sentence at this place leads on to the next one, rather than to code that was left out."""
+    return _leads_on(said[at]) and at + 1 < len(said) and not said[at + 1].text.endswith(":")
+
+
+def _goes_on(text: str) -> bool:
+    return text.endswith(":") or ANNOUNCING.match(text) is not None or _BEGINS_WORK.match(text) is not None
+
+
+def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
+    kept: list[Sentence] = []
+    size = 0
+    for each in said:
+        if size and size + len(each.text) > limit:
+            break
+        kept.append(each)
+        size += len(each.text) + 1
+    return kept
+
+
+def _answering(heart: Sequence[Sentence], about: frozenset[str]) -> Sentence | None:
+    """Return the sentence that takes up most of the request, among those that can be read alone."""
+    able = [each for each in heart if each.words >= _TITLE_WORDS[0] and _stands_alone(each.text)]
+    return max(able, key=lambda each: (len(each.stems & about), assertion(each.text, each.words)), default=None)
+
+
+def _stands_alone(text: str) -> bool:
+    if is_status(text) or SELF.search(text) or SLIP.search(text) or _NO_OPENING.match(text) or text.endswith(("?", ":")):
+        return False
+    if CHANGE.match(text):
+        return CODE.search(text) is not None or names_something(text)
+    return VERB.search(text) is not None and not (LEANING.match(text) or HEADLESS.match(text) or STEP.match(text))
+
+
+def _worth_of_outcome(
+    said: Sequence[Sentence], claim: Claim | None, shared: int, failures: int, requirement: Sentence | None
+) -> float:
+    """Return the worth of an outcome, fitted to labelled sessions of several agents and projects.
+
+    It counts most that the person said how a thing should be, then that the reply takes up their words and says what changed.
+    """
+
+    def share(cue: re.Pattern[str]) -> float:
+        return sum(bool(cue.search(each.text)) for each in said) / len(said)
+
+    worth = 3.2 + 0.22 * min(1.0, sum(len(each.text) for each in said) / _FULL) + 0.065 * min(5, shared)
+    worth += 0.15 * max(0.0, claim.worth - _MODEST) if claim is not None else 0.0
+    worth += 0.03 * min(8, sum(_count(CODE, each.text) for each in said)) + 0.09 * math.log(1 + failures)
+    worth += 0.5 * (requirement is not None) + 0.65 * sum(bool(CHANGE.match(each.text)) for each in said) / len(said)
+    return worth - 0.8 * share(GUESS) - 1.6 * share(OFFER)
+
+
+_FULL = 250
+"""Characters of a reply that is not merely a confirmation."""
+_MODEST = 2.5
+"""Worth of a claim that adds nothing to an outcome."""
+
+
 def _instructs(said: Sequence[Sentence]) -> bool:
     """Return whether a message tasks another agent: it begins with an order, and goes on with more."""
     orders = [_ORDER.match(each.text) is not None or VERB_OF_ORDER.match(each.text) is not None for each in said]
@@ -330,6 +414,15 @@ _YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 
 def names_a_cause(text: str) -> bool:
     return bool(TRACED.search(text)) and not (SLIP.search(text) or GUESS.search(text) or text.endswith("?"))
+
+
+def named_cause(said: Sequence[Sentence]) -> Claim | None:
+    """Return the cause that a message within a turn names, with what else it states: what a turn finds is not always said again."""
+    heart = [each for each in said if not (each.text.endswith(("?", ":")) or OFFER.search(each.text) or _goes_on(each.text))]
+    cause = next((each for each in heart if names_a_cause(each.text) and len(each.stems) >= _FEWEST_STEMS), None)
+    if cause is None or sum(each.words for each in heart) < _FEWEST_WORDS or any(RETRACTION.search(each.text) for each in said):
+        return None
+    return Claim(sentences=tuple(_within(heart, _HEART)), best=best_of(heart) or cause, worth=_FOUND)
 
 
 def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
@@ -404,6 +497,13 @@ def _turned_green(turn: Turn, cause: Sentence) -> bool:
 def asked_in(turn: Turn) -> str:
     """Return the beginning of what the turn answers, for comparison."""
     return said_by_person(turn.asked)[:_HEARD] if turn.asked else ""
+
+
+def request_in(turn: Turn) -> str:
+    """Return the beginning of a person's request, or of the plan that they approved."""
+    if turn.asked is not None:
+        return asked_in(turn)
+    return turn.events[0].text[:_HEARD] if turn.events[0].type is EventType.DECISION else ""
 
 
 def is_talk(text: str, words: int) -> bool:

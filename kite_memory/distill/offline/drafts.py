@@ -18,7 +18,11 @@ from kite_memory.distill.offline.claims import (
     best_of,
     claim_of,
     is_talk,
+    named_cause,
+    names_a_cause,
     names_something,
+    outcome_of,
+    request_in,
     sentences_of_turn,
     settled_cause,
     settled_choice,
@@ -27,6 +31,7 @@ from kite_memory.distill.offline.claims import (
 from kite_memory.distill.offline.people import (
     EVERYWHERE,
     MACHINE,
+    TYPED,
     Statement,
     assents,
     concedes,
@@ -34,6 +39,7 @@ from kite_memory.distill.offline.people import (
     left_open,
     stated_decisions,
     statements,
+    states_requirement,
     wishes,
 )
 from kite_memory.distill.offline.preferences import RulingThread, named_after, preferences_of, recommended, taken, threads
@@ -173,8 +179,12 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
             continue
         mine = [each for each in standing if each.event is event]
         conceded = _conceded(turn, event) if opening else ""
-        claim = claim_of(mine, asked_in(turn), failures)
-        if claim is not None:
+        outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
+        if outcome is not None:
+            yield _came_of(turn, outcome, conceded, discarded)
+        elif found := named_cause(mine):
+            yield _settled(turn, found, "insight")
+        elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:
             yield _claimed(turn, claim, conceded, discarded)
     settled = settled_cause(turn, said)
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
@@ -217,6 +227,43 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
+
+
+def _requirement(turn: Turn) -> Sentence | None:
+    """Return the sentence in which the person says how a thing should be, or how not."""
+    words = one_line(said_by_person(turn.asked)) if turn.asked else ""
+    if turn.asked is None or not words or len(words) > TYPED or MACHINE.search(words):
+        return None
+    return next((each for each in sentences_of(turn.asked, words) if states_requirement(each.text, each.words)), None)
+
+
+def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sentence]) -> OfflineDraft:
+    """Return the draft of what came of a request: the person's words, and what the agent's closing message says."""
+    words = one_line(said_by_person(turn.asked)) if turn.asked else ""
+    quoted = words if len(words) <= TYPED and not MACHINE.search(words) and len(stems(words)) >= _FEWEST_ASKED else ""
+    text = joined(each.text for each in outcome.sentences)
+    causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
+    found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
+    kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
+    title = _with_subject(outcome.best.text, text)
+    body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
+    if kind == "insight" and discarded:
+        body = f"{body}{_ruled_out(discarded)}"
+    return OfflineDraft(
+        rule="outcome",
+        kind=kind,
+        title=title,
+        body=clip(body, BODY_CHARS),
+        evidence=(*((turn.asked.id,) if turn.asked and quoted else ()), outcome.sentences[0].event.id),
+        importance=2,
+        origin="assistant",
+        worth=outcome.worth,
+        rejected=tuple(rejected_in(each.text for each in outcome.sentences))[:3] if kind == "decision" else (),
+        symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
+    )
+
+
+_FEWEST_ASKED, _REQUEST = 2, 400
 
 
 def _with_subject(sentence: str, text: str) -> str:
@@ -534,5 +581,5 @@ def of_command(found: Established) -> OfflineDraft:
     )
 
 
-def _quotation(words: str) -> str:
-    return f"The person: “{clip(one_line(words), _QUOTED)}”"
+def _quotation(words: str, limit: int = _QUOTED) -> str:
+    return f"The person: “{clip(one_line(words), limit)}”"

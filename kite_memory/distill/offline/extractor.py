@@ -353,7 +353,7 @@ def _selected(chunk: Chunk, bar: Bar) -> Sequence[OfflineDraft]:
 
 _ORDER: tuple[Rule, ...] = (
     "thread", "wish", "stated", "reminder", "correction", "choice", "refusal", "objection", "plan", "answer", "pick", "agreed",
-    "conceded", "claim", "cause", "manner", "command", "open",
+    "conceded", "outcome", "claim", "cause", "manner", "command", "open",
 )  # fmt: skip
 """Order of preference between two drafts that say the same."""
 

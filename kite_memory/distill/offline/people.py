@@ -393,6 +393,24 @@ def _chosen(sentence: str) -> str:
     return "" if _POINTS.match(chooses["what"]) or _POINTS_BACK.search(text) else text
 
 
+_HOW_IT_SHOULD_BE = re.compile(
+    r"\b(?:should(?:n'?t| not)?|instead|rather than|not just|avoid|never|always|ensure|make sure|must(?:n'?t)?"
+    r"|(?:don'?t|do not|no longer|no) need|(?:needs?|has|have) to (?:be|have|go|stay|use|work)"
+    r"|without (?!(?:a )?(?:doubt|question|problems?)\b)[a-z]+"
+    r"|(?:don'?t|do not) (?!(?:know|think|see|understand|remember|mind|care|worry|like)\b)[a-z]+)\b",
+    re.IGNORECASE,
+)
+"""Words that say how a thing is to be, or how not."""
+
+
+def states_requirement(text: str, words: int) -> bool:
+    """Return whether a person's sentence says how a thing is to be done or made, rather than asking or reporting."""
+    plain = without_opening(text)
+    if text.endswith("?") or not 5 <= words <= 45 or len(stems(plain)) < _FEWEST_STEMS + 1 or MACHINE.search(text):
+        return False
+    return _HOW_IT_SHOULD_BE.search(plain) is not None and not (asks(plain) or GUESS.search(plain) or FOR_NOW.search(plain))
+
+
 _REQUIRES = re.compile(
     r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
     r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"

@@ -54,7 +54,7 @@ CODE = re.compile(
 
 Rule = Literal[
     "plan", "answer", "thread", "agreed", "pick", "refusal", "objection", "wish", "stated", "reminder", "correction", "choice",
-    "manner", "conceded", "cause", "claim", "command", "open",
+    "manner", "conceded", "outcome", "cause", "claim", "command", "open",
 ]  # fmt: skip
 
 
