@@ -343,7 +343,7 @@ class QuestionAnswering(TimelineQueries):
     ) -> None:
         self._meaning = meaning
         super().__init__(timeline=timeline, notes=notes, polisher=polisher)
-        self._find_note = notes.find
+        self._stored = notes
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
@@ -475,7 +475,7 @@ class QuestionAnswering(TimelineQueries):
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.events.evidence(reference))
         try:
-            return self._find_note(piece.name).path == piece.reference
+            return self._stored.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
 

@@ -71,8 +71,17 @@ class _Round:
     erased: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """This machine among those that exchange: its ``name``, the folder of its state, and the environment that git runs in."""
+
+    name: str
+    state: Path
+    environment: Mapping[str, str]
+
+
 class Syncing:
-    """Thread-safe; one exchange at a time, in any process. ``name`` is what this machine is called."""
+    """Thread-safe; one exchange at a time, in any process."""
 
     def __init__(
         self,
@@ -84,9 +93,7 @@ class Syncing:
         indexer: NoteIndexer,
         forgetting: Forgetting,
         erase: Callable[[], list[str]],
-        state: Path,
-        name: str,
-        environment: Mapping[str, str],
+        machine: Machine,
         clock: Callable[[], datetime],
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
@@ -97,12 +104,12 @@ class Syncing:
         self._indexer = indexer
         self._forgetting = forgetting
         self._erase = erase
-        self._folder = state
-        self._name = name
-        self._environment = environment
+        self._folder = machine.state
+        self._name = machine.name
+        self._environment = machine.environment
         self._clock = clock
         self._step = step
-        self._lock = WriterLock(state / f"{NAME}.lock")
+        self._lock = WriterLock(machine.state / f"{NAME}.lock")
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"sync": self.sync, "sync_status": self.status}

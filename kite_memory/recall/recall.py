@@ -12,9 +12,9 @@ from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Problem
 from kite_memory.model.hit import Cards, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.note import Note, NoteKind, Scope, Surroundings
-from kite_memory.recall import gate, pointing
+from kite_memory.recall import pointing
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.gate import Dial, Gate, personal
+from kite_memory.recall.gate import personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
 from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.prose import Shelf
@@ -67,8 +67,8 @@ def _unseen(done: int, total: int) -> None:
 class Recall:
     """Services of recall for one vault. Thread-safe.
 
-    ``dial`` sets how readily notes are shown; a ``threshold`` overrides it, and the gate. With ``judged``, only notes above the
-    "quiet" threshold are shown at once, and doubtful ones are passed on as a question for a judge.
+    Where the ``bar`` is ``judged``, only notes above the "quiet" threshold are shown at once, and doubtful ones are passed on as a
+    question for a judge.
     """
 
     def __init__(
@@ -76,10 +76,7 @@ class Recall:
         *,
         index: Index,
         memory: SessionMemory,
-        threshold: float | None = None,
-        dial: Dial = "normal",
-        judged: bool = False,
-        fitted: Gate | None = None,
+        bar: Requirement | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
         clock: Callable[[], datetime] = _now,
@@ -89,9 +86,9 @@ class Recall:
     ) -> None:
         self._index = index
         self._memory = memory
-        self._fitted = fitted or gate.shipped()
+        self._bar = bar or Requirement()
+        self._fitted = self._bar.gate
         self._learned: date | None = None
-        self._bar = Requirement(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock

@@ -242,7 +242,7 @@ class Requirement:
     fitted for the embedder's space. ``judged`` leaves notes that are merely likely to a judge.
     """
 
-    gate: Gate
+    gate: Gate = field(default_factory=gate.shipped)
     dial: Dial = "normal"
     threshold: float | None = None
     judged: bool = False

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
-from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
@@ -32,7 +32,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import ConversationVoices, Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
@@ -51,6 +51,7 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
 from kite_memory.sources.aider.source import HISTORY, Aider
@@ -275,9 +276,7 @@ def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
     recall = Recall(
         index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys), former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
-        threshold=config.recall.threshold,
-        dial=config.recall.dial,
-        judged=judge is not None,
+        bar=Requirement(dial=config.recall.dial, threshold=config.recall.threshold, judged=judge is not None),
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=timeline.fixes,
@@ -505,9 +504,7 @@ def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep) -> Syncing
         indexer=recalling.indexer,
         forgetting=upkeep.forgetting,
         erase=partial(upkeep.erase, upkeep.forgetting),
-        state=stores.config.state,
-        name=platform.node(),
-        environment=os.environ,
+        machine=Machine(name=platform.node(), state=stores.config.state, environment=os.environ),
         clock=stores.clock,
     )
 
@@ -526,8 +523,7 @@ def _open_hooks(
     hooks = HookHandler(
         recall=recalling.recall,
         timeline=stores.timeline,
-        judge=recalling.judge,
-        mode=stores.config.judge,
+        judging=Judging(judge=recalling.judge, mode=stores.config.judge) if recalling.judge is not None else None,
         report=report_error,
         left_to_do=partial(left_to_do, upkeep.store, tools.near),
         capture=capture.capture,

@@ -112,8 +112,7 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     moments = HookHandler(
         recall=recall,
         timeline=timeline,
-        judge=None,
-        mode="off",
+        judging=None,
         report=print,
         team=listening,
         monotonic_clock=clock,

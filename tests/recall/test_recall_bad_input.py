@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
-from kite_memory.recall.select import Prompt, Situation
+from kite_memory.recall.select import Prompt, Requirement, Situation
 from tests.counts import examples
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
@@ -82,14 +82,14 @@ def assert_sound(injection: Injection) -> None:
 
 @pytest.fixture(scope="module", params=VAULTS.values(), ids=list(VAULTS))
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(dial="eager").over(*request.param)
+    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(dial="eager")).over(*request.param)
     yield house
     house.recall.close()
 
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(judged=True).over(HOSTILE, *VAULT)
+    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(judged=True)).over(HOSTILE, *VAULT)
     yield house
     house.recall.close()
 
