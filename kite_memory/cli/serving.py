@@ -253,8 +253,8 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
-    from kite_memory.mcp_server.http import serve
+    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness
+    from kite_memory.mcp_server.http import RequestLimits, serve
     from kite_memory.mcp_server.tokens import Tokens
 
     for name in wanted.names:
@@ -296,15 +296,11 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
                     await serve(
                         bridge.perform,
                         listening=listening,
-                        rules=rules,
-                        tokens=tokens,
-                        audit=audit,
+                        admission=Admission(rules=rules, tokens=tokens, audit=audit, issuer=_issuer(config)),
                         report=report,
-                        issuer=_issuer(config),
                         certificate=certificate,
-                        rate=wanted.rate,
-                        starting=bridge.starting,
-                        health=bridge.health,
+                        limits=RequestLimits(rate=wanted.rate),
+                        readiness=Readiness(starting=bridge.starting, health=bridge.health),
                         team=bool(wanted.store),
                         everything=wanted.everything,
                         started=began,
