@@ -354,7 +354,7 @@ class HookHandler:
         if not session:
             return False
         try:
-            if self._recall.memory.times(session, "prompt"):
+            if self._recall.memory.report.times(session, "prompt"):
                 return False
             return all(event.type is EventType.USER_MESSAGE for event in self._timeline.events.last(agent, session, _FIRST_EVENTS))
         except sqlite3.Error:

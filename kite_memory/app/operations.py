@@ -174,9 +174,9 @@ class ShownNotes:
         With ``silent``, all prompts are listed.
         """
         if not note:
-            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
+            occasions = self._recall.memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._known.all()) if occasions else {}
-            passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
+            passed = 0 if silent else self._recall.memory.report.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
             return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
@@ -355,11 +355,11 @@ class StatusReport:
     def figures(self, session: str) -> Figures:
         """Return what a status line shows of a session; without one, of the last that was given anything."""
         if not session:
-            session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
+            session = next((each.session for each in self._recall.memory.report.occasions(1, silent=False)), "")
         waits = self._extractor.waiting().until is not None
         return Figures(
             notes=len(self._recall.memory.shown(session)),
-            dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
+            dollars=self._outbox.calls.spending(self._clock().date().isoformat()).dollars,
             paused=waits,
         )
 
@@ -369,11 +369,11 @@ class StatusReport:
         if self._vault.root.is_dir() or self._vault.known.all():
             self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known.all()
-        index = self._recall.status()
+        index = self._recall.index.status()
         survey = self._pipeline.survey.now()
         states = self._outbox.states()
-        spending = self._outbox.spending(now.date().isoformat())
-        purposes = self._outbox.purposes(now.date().isoformat())
+        spending = self._outbox.calls.spending(now.date().isoformat())
+        purposes = self._outbox.calls.purposes(now.date().isoformat())
         judged = purposes.get("judge", Spending())
         idle = self._extractor.waiting()
         problems = [

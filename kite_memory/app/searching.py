@@ -252,7 +252,7 @@ class Searching:
         return [plain_line(line, _SNIPPET) for line in became(self.timeline, hit.event)]
 
     def _problems(self, asked: "_Asked") -> list[str]:
-        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
+        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.index.status().problems)]
         within = asked.within
         if within and not (self.known.has_project(within) or self.timeline.sessions.count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")

@@ -199,7 +199,9 @@ class Syncing:
         if dry_run:
             return key, made
         own = folder.numbers(state.machine) if state.machine else []
-        restored = bool(own) and max(own) >= state.next_number()  # this state is a copy of an older one, or of another machine
+        restored = (
+            bool(own) and max(own) >= state.pending.next_number()
+        )  # this state is a copy of an older one, or of another machine
         moved = state.setting("target") != target
         if known is not None and not moved and not mark:
             raise KiteError(f"{target} holds nothing of this any more", hint="mount its disk, or begin anew with another folder")
@@ -230,11 +232,11 @@ class Syncing:
 
     def _publish(self, under_way: _Round) -> None:
         """Put segments into the folder that may not be there yet."""
-        for number, content in under_way.state.pending():
+        for number, content in under_way.state.pending.all():
             self._step("publish")
             under_way.folder.put(under_way.state.machine, number, content)
             with under_way.state.changing():
-                under_way.state.published(number)
+                under_way.state.pending.published(number)
 
     def _read_all(self, under_way: _Round, notes: SyncedNotes) -> None:
         state, folder = under_way.state, under_way.folder
@@ -325,7 +327,7 @@ class Syncing:
             first_event=first.id,
             last_event=last.id,
         )
-        self._outbox.form([span], nothing=[span.id])
+        self._outbox.formed.add([span], nothing=[span.id])
 
     def _forget(self, rows: list[ForgottenRow], under_way: _Round) -> None:
         state = under_way.state
@@ -373,7 +375,7 @@ class Syncing:
 
     def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
         state = under_way.state
-        number = state.next_number()
+        number = state.pending.next_number()
         content = pack(rows, key=under_way.key, machine=state.machine, number=number)
         self._step("send")
         with state.changing():
@@ -386,7 +388,7 @@ class Syncing:
                         state.tell_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
-            state.pend(number, content)
+            state.pending.add(number, content)
         self._count(rows, under_way.went)
         self._publish(under_way)
 

@@ -286,7 +286,7 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
     for line in here.timeline.damage():
         yield {"where": _TIMELINE, "what": line}
-    for problem in (*here.recall.verify(), *here.vault.notes.problems()):
+    for problem in (*here.recall.index.verify(), *here.vault.notes.problems()):
         yield {"where": problem.file, "what": problem.reason}
     for link in here.vault.notes.unresolved_links():
         yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}

@@ -66,7 +66,7 @@ def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHou
     with running(house, tmp_path):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
 
 
 def test_what_obsidian_and_git_write_for_themselves_is_no_reason_to_compare_the_vault(tmp_path: Path, house: FakeHouse) -> None:
@@ -115,7 +115,7 @@ def test_an_embedder_that_fails_does_not_end_the_daemon(tmp_path: Path, house: F
     with running(house, tmp_path, bundles=fails, warm=fails) as (_, codes):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
 
     assert codes == [0]
 
@@ -130,7 +130,7 @@ def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) 
     with running(house, tmp_path, bundles=always_more):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
         assert eventually(lambda: len(asked) >= 4)
         assert len(asked) < 100  # with each comparison some, never without end
 
@@ -142,7 +142,7 @@ def test_a_full_disk_keeps_bundles_waiting_and_the_daemon_running(tmp_path: Path
     with running(house, tmp_path, bundles=full) as (_, codes):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
         assert codes == []
 
 
@@ -195,11 +195,11 @@ def test_a_signal_whose_handler_does_not_run_ends_it_all_the_same(tmp_path: Path
 
 def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path: Path, house: FakeHouse) -> None:
     with running(house, tmp_path):
-        assert eventually(lambda: house.recall.status().notes >= 0)
+        assert eventually(lambda: house.recall.index.status().notes >= 0)
         note = house.vault.edits.remember(Memo(text="The walnut tree is older than the house."))
         house.recall.refresh(house.vault.notes, hint={note.path}, meaning=False)
 
-        assert eventually(lambda: house.recall.status().notes == 1 and house.recall.status().stale == 0)
+        assert eventually(lambda: house.recall.index.status().notes == 1 and house.recall.index.status().stale == 0)
 
 
 def test_files_as_we_left_them_are_distinguished_from_those_that_somebody_has_changed(house: FakeHouse) -> None:

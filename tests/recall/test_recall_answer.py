@@ -130,7 +130,7 @@ def test_a_look_leaves_no_trace(house: Services) -> None:
     assert weighed.silence == ""
     assert weighed.candidates[0].note.id == "queue"
     assert weighed.candidates[0].score >= weighed.threshold > weighed.candidates[1].score
-    assert house.recall.occasions(9) == ()
+    assert house.recall.memory.report.occasions(9) == ()
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
@@ -138,7 +138,7 @@ def test_what_a_prompt_was_given_and_why_is_kept(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     house.says("yes", session="two", project="orchard")
 
-    silent, spoken = house.recall.occasions(9)
+    silent, spoken = house.recall.memory.report.occasions(9)
 
     assert (silent.session, silent.project, silent.head, silent.reason) == ("two", "orchard", "yes", "a confirmation")
     assert silent.given == ()
@@ -330,7 +330,7 @@ def test_a_full_refresh_forgets_old_sessions(house: Services) -> None:
 
     house.over(*VAULT)
 
-    assert house.recall.occasions(9) == ()
+    assert house.recall.memory.report.occasions(9) == ()
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 

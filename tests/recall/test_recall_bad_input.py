@@ -141,7 +141,7 @@ def test_where_there_is_no_index_yet_the_status_says_so(tmp_path: Path) -> None:
     house = Services(tmp_path)
 
     injection = house.says(ON_THE_QUEUE)
-    status = house.recall.status()
+    status = house.recall.index.status()
     house.recall.close()
 
     assert injection.reason == "nothing in the vault"
