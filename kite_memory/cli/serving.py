@@ -72,7 +72,7 @@ def audit(
     Example: kmem admin audit --since 7d --person ada
     """
     with _opened(store) as opened:
-        found = opened.audited(since=_since(since), person=person, tool=tool, key=key, limit=limit)
+        found = opened.audit.entries(since=_since(since), person=person, tool=tool, key=key, limit=limit)
     if as_json:
         say_json([{**asdict(entry), "at": entry.at.isoformat()} for entry in found])
         return
@@ -92,7 +92,7 @@ def usage(since: Since = "30d", as_json: AsJson = False, store: Store = "team") 
     Example: kmem admin usage --since 30d
     """
     with _opened(store) as opened:
-        found = opened.usage(since=_since(since))
+        found = opened.audit.usage(since=_since(since))
     if as_json:
         say_json([{**asdict(each), "last": each.last.isoformat()} for each in found])
         return
