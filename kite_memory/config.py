@@ -248,7 +248,7 @@ DESCRIPTIONS = {
     "team.oidc_scopes": "the scopes of a token without the claim `kmem_scopes`, separated by spaces; without any it is refused",
     "team.oidc_projects": "the projects of a token without the claim `kmem_projects`, separated by spaces; `*` for all",
     "team.keep_days": "how long a team's server keeps deleted notes, and its audit of who called what",
-    "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
+    "judge": "whether a model decides where the recall gate is unsure: while the agent works, before it starts, or not at all",
     "projects": "further folders in which to look for Aider's history",
     "own_histories": "folders in which Aider's history was yours before it was first read",
     "extensions": "use the sources that other installed packages add",

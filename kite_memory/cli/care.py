@@ -191,7 +191,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that leads nowhere.
+    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that does not exist.
 
     Files that were not written to since they were closed are compared with their checksums.
 
@@ -299,7 +299,7 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
 
 def rebuild(
-    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every transcript that still exists anew.")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every existing transcript again.")] = False,
 ) -> None:
     """Rebuild the index from the vault. With --timeline also the events, from the transcripts.
 
@@ -467,7 +467,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
 def check_extensions(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Only the contract of this name.")] = "",
 ) -> None:
-    """Run the contract suites of installed extensions. Needs pytest.
+    """Run the contract tests of installed extensions. Needs pytest.
 
     Example: kmem extensions check
     """

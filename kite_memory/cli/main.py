@@ -20,7 +20,7 @@ app = group(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The memory that AI coding agents don't have: a daemon, a markdown vault, and two notes when they help.",
+    help="Long-term memory for AI coding agents: markdown notes on your machine, shown when they help.",
     example="kmem up",
 )
 

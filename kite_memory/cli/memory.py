@@ -144,7 +144,7 @@ def recall(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show exactly what the prompt hook would give the agent, and why. The query is not remembered.
+    """Show exactly what the prompt hook would give the agent, and why. The prompt is not recorded.
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
@@ -440,7 +440,7 @@ def mute(
 
 def why(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="A note; without one, what the last prompts were given.")] = "",
-    last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
+    last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The last N prompts.")] = 10,
     silent: Annotated[bool, typer.Option("--silent", help="Also prompts that were given nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -206,7 +206,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 hooks = group(help="Add, remove and show hooks in your agents' settings.", example="kmem hooks status")
 service = group(help="Start the daemon whenever you log in.", example="kmem service show")
-keys = group(help="Keep keys for the model and for embeddings; both are optional.", example="kmem keys list")
+keys = group(help="Store keys for the model and for embeddings; both are optional.", example="kmem keys list")
 config = group(help="Show and change settings.", example="kmem config show")
 
 

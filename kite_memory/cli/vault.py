@@ -215,7 +215,7 @@ def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
         ImportFormat | None,
-        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
+        typer.Option("--from", metavar="FORMAT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
@@ -391,7 +391,7 @@ def consolidate(
 def undo(as_json: AsJson = False) -> None:
     """Revert the last consolidation, except where you have written since.
 
-    Called again, it takes back the one before, for a month.
+    Run it again to revert the one before it, up to a month back.
 
     Example: kmem undo
     """
