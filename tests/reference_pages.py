@@ -54,8 +54,9 @@ def _settings() -> str:
     ]
     return (
         f"# Settings\n\n{_MADE}\n"
-        "The file is `~/.config/kite-memory/config.toml`. `kmem config show` prints all settings in force,"
-        "\n`kmem config get NAME` one, and `kmem config set NAME VALUE` changes one. `extractor.name` is `name` in the section `[extractor]`.\n\n"
+        "The file is `~/.config/kite-memory/config.toml`. `kmem config show` prints all settings in force, "
+        "`kmem config get NAME` one,\nand `kmem config set NAME VALUE` changes one. `extractor.name` is `name` in the section "
+        "`[extractor]`.\n\n"
         "| setting | default | what it does |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
