@@ -4,8 +4,9 @@ Arguments and results are JSON values in the shapes of the contract, so it makes
 process does the work.
 """
 
-import contextlib
 import inspect
+import logging
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,8 @@ from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 
+log = logging.getLogger("kite_memory")
+
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 _EVENT_TEXT = 2_000
@@ -91,8 +94,10 @@ class Operations:
                 raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
-            with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
+            try:
                 self._named["review_page"]()
+            except (KiteError, sqlite3.Error) as error:  # the operation itself succeeded; the page is updated the next time
+                log.warning("the review page could not be updated: %s", error)
         return result
 
 
