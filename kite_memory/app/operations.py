@@ -68,7 +68,7 @@ class Keep(Protocol):
     def __call__(
         self, key: str, text: str, place: MemoryPlace, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None
     ) -> Note:
-        """Same as `bridge.local.LocalStore.keep`."""
+        """Same as `tools.local_store.LocalStore.keep`."""
         ...
 
 
@@ -356,7 +356,7 @@ class Operations:
         return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
 
     def helped(self, *, weeks: int = 12) -> Json:
-        """Return how the notes that were shown were used, week by week; see `helping`."""
+        """Return how the notes that were shown were used, week by week; see `usage_report.helping`."""
         return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:

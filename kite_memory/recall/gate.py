@@ -182,7 +182,7 @@ class Gate:
     doubt: float
 
     def probabilities(self, rows: Figures, habits: Sequence[float] = ()) -> Figures:
-        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` returns."""
+        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `uptake.habit` returns."""
         logits = rows @ np.array([self.weights.get(name, 0.0) for name in FEATURES]) + self.bias
         if len(habits):
             logits = logits + _HABIT * np.asarray(habits)

@@ -144,7 +144,7 @@ def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
-    """Return the labels in Latin letters; those of other scripts are `OTHER_LABELS`."""
+    """Return the labels in Latin letters; those of other scripts are replaced by `cleaning`."""
     found: dict[bytes, Label] = {}
     for label in dict.fromkeys(label for labels in table.values() for label in labels):
         stem = bare(label.strip("*~?")).lower()

@@ -175,7 +175,7 @@ SCORE: Final = 0.60
 MARGIN: Final = 0.22
 """Least score of a note to show, and its least distance from the eighth best.
 
-Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `scoring.fused`. The margin stays valid
+Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `recall.search.fused`. The margin stays valid
 as the team's notes grow, while the score of the best irrelevant note rises with their number.
 """
 COMPARED: Final = 8
@@ -292,7 +292,7 @@ class TeamRecall:
 
 
 def _may_be_said(hit: Mapping[str, Any]) -> bool:
-    """Return whether a hit may be shown, by the rule of `scoring.spoken` for local notes."""
+    """Return whether a hit may be shown, by the rule of `recall.search.spoken` for local notes."""
     said = hit["kind"] in SPOKEN_KINDS and hit["scope"] in _SCOPES and hit["status"] == NoteStatus.ACCEPTED
     return said and bool(hit["id"])
 

@@ -57,7 +57,8 @@ class LocalContext:
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
-    """Return the argument ``projects`` for `Near.resume`, `Near.passages` and `Near.working`; empty if the grant sees all."""
+    """Return the argument ``projects`` for `LocalContext.resume`, `LocalContext.passages` and
+    `LocalContext.working`; empty if the grant sees all."""
     if grant.scopes is not None and scope not in grant.scopes:
         return {"projects": []}
     return {} if grant.projects is None else {"projects": sorted(grant.projects)}

@@ -309,7 +309,7 @@ class KnownNotes:
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[KnownFile]:
-        """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
+        """Return the notes that a person is asked about, one by one; see `NoteRows.to_review`.
 
         Raises `VaultMissing` as `waiting` does.
         """

@@ -119,7 +119,7 @@ class Vault:
         self.close()
 
     def ensure(self, template: Path) -> None:
-        """See `layout.init_vault`."""
+        """See `made_pages.init_vault`."""
         init_vault(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
 
     @property
@@ -206,7 +206,7 @@ class Vault:
                 yield note
 
     def find(self, name: str) -> Note:
-        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `known.find_note`.
 
         Raises `NoteNotFound`.
         """
@@ -378,8 +378,8 @@ class Vault:
         """Write a note now; it is on disk when this returns.
 
         Without ``scope`` it gets the project's scope if a project is given, else the global one. The same words again are the same
-        note. Remembering what was once deleted brings it back. Notes with a key are written by `keys`. `known_as` finds the note by
-        ``also_known_as``, too.
+        note. Remembering what was once deleted brings it back. Notes with a key are written by `keys`. From now on
+        ``also_known_as`` is another id of the note.
         """
         asked = remembered(
             text,
