@@ -174,7 +174,7 @@ _PACKAGE = "@anthropic-ai/claude-code"
 
 
 def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Return the version of the ``claude`` that a shell would start; ``None`` where none exists, or it is unknown."""
+    """Return the version of the ``claude`` that a shell would start; ``None`` if it is not installed, or its version is unknown."""
     found = command or shutil.which("claude")
     if not found:
         return None

@@ -73,7 +73,9 @@ class Keep(Protocol):
 
 
 class Operations:
-    """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
+    """Checks arguments and performs operations by name. Thread-safe.
+
+    Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
 
     ``saved`` returns the events that notes of saved conversations cite. ``more`` are the operations of other use cases, by name.
     """

@@ -77,11 +77,10 @@ _OFFER = re.compile(
 _CARDS, _COMPARED, _TALK = 20, 8, 1_500
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
-_SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
-"""Least probability of a conversation that is cited, and of one in which the user settled nothing.
-
-There, one of the twenty questions without an answer in that set gets one.
-"""
+_SURE_OF_A_CHAT = 0.48
+"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
+_SURE_OF_TALK = 0.6
+"""Least probability of a conversation that is cited although the user settled nothing in it."""
 _LIKELY_AND_FOUND = 0.91
 """Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5

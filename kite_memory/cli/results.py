@@ -112,7 +112,7 @@ def _helping(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _when(moments: dict[str, Any]) -> str:
-    """How the notes that were given in full came, and how many titles were listed besides."""
+    """Summarise when notes were shown in full, and how many titles were listed."""
     from kite_memory.recall.uptake import BY_TITLE  # brings numpy along
 
     full = {moment: words for moment, words in _MOMENTS.items() if moment in moments and moment not in BY_TITLE}

@@ -59,7 +59,7 @@ def cline_folder() -> Path | None:
 
 
 def plan_install(agent: Agent, config: Config) -> Plan:
-    """Plan the hooks in an agent's settings; none of ours where our plugin runs them."""
+    """Plan the hooks in an agent's settings; no hooks if our plugin runs them."""
     if agent.has_plugin():
         match plan_uninstall(agent, config):
             case Nothing():

@@ -83,7 +83,7 @@ def refusal(error: KiteError) -> tuple[str, Json]:
 
 Context = ServerRequestContext[Any, Any]
 WhoAsks = Callable[[Context], Asker]
-"""Returns the asker of a request. Raises `NotAllowed` if none exists."""
+"""Returns the asker of a request. Raises `NotAllowed` for an unauthenticated request."""
 Report = Callable[[BaseException], None]
 
 _AT_ONCE = 8

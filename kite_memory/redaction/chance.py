@@ -181,7 +181,7 @@ _NO_WORDS = TextWords(frozenset(), b"")
 
 
 def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    """Return whether any search of this package asks if a text has the word, or a word with such a part."""
     return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
 
 

@@ -29,7 +29,7 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 
 class LineRef(Protocol):
-    """What names a line of a transcript: any of its events does."""
+    """Names a transcript line by any of its events."""
 
     @property
     def id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What this machine knows beside the store: callables, or ``None`` where it is unknown, as for a team's store."""
+"""Optional lookups that only this machine can answer; ``None`` for a team's store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def _nothing(project: str) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalContext:
-    """Lookups on this machine.
+    """Lookups that only this machine can answer.
 
     ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
     answer like the commands of these names and take the same arguments. ``passages`` returns what was said and done on a search's

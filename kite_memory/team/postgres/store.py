@@ -414,7 +414,7 @@ class PostgresStore:
 
         For administrators of the server.
 
-        Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
+        Raises `UsageError` if nothing deleted has this name, or several have, or if another memory has its key by now.
         """
         asked = partial(notes.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
