@@ -169,7 +169,7 @@ def _place(text: str, block: str) -> tuple[int, int] | None:
         return None
     if start < 0 or stop < start or text.find(begin, start + 1) >= 0:
         raise SettingsUnreadable(
-            "the marks around our lines are not a pair any more", hint=f"remove what is left of {begin} by hand"
+            "the begin and end marks of kmem's lines do not match", hint=f"remove what is left of {begin} by hand"
         )
     end = stop + len(last)
     if text.startswith("\r\n", end):

@@ -179,7 +179,7 @@ class JudgeQueue:
         except Exception as error:  # noqa: BLE001 - the edge of a thread
             if not self._closed:
                 self._report(error)
-            return Unjudged(reason="a bug of ours")
+            return Unjudged(reason="internal error")
 
 
 TAG = "said"

@@ -94,7 +94,7 @@ _QUOTED = 300
 class Evidence:
     """One source of an answer.
 
-    ``reference`` is a note's path, or an event's evidence reference. ``score`` is that of the search that found it, 0 to 1.
+    ``reference`` is a note's path, or an event's citation. ``score`` is that of the search that found it, 0 to 1.
     """
 
     kind: Literal["note", "event"]
@@ -106,7 +106,7 @@ class Evidence:
     name: str = ""
     by_agent: bool = False
     rests_on: frozenset[str] = frozenset()
-    """Of a note, the references of its own evidence."""
+    """Of a note, the citations of its own evidence."""
 
     @property
     def piece(self) -> EvidencePiece:
@@ -469,7 +469,7 @@ class QuestionAnswering(TimelineQueries):
         return CitedSentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
-        """Return whether the reference still leads to something."""
+        """Return whether what is cited still exists."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.evidence(reference))

@@ -291,7 +291,7 @@ def hooks_status(as_json: AsJson = False) -> None:
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
         for event in each["missing"] if not each["plugin"] else ():
-            say(f"  {event}: not wired")
+            say(f"  {event}: hook not installed")
         if each["plugin"]:
             say(_BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else ""))
         if each["disabled"]:

@@ -50,9 +50,9 @@ class SyncKey:
         try:
             found = base64.b32decode(secret.upper() + "=" * (-len(secret) % 8))
         except ValueError as error:
-            raise UsageError("that is no key of `kmem sync`", hint=_MAY_BE) from error
+            raise UsageError("that is not a `kmem sync` key", hint=_MAY_BE) from error
         if len(found) != _SIZE or not text.strip().startswith(_PREFIX):
-            raise UsageError("that is no key of `kmem sync`", hint=_MAY_BE)
+            raise UsageError("that is not a `kmem sync` key", hint=_MAY_BE)
         if identity:
             _identity(identity)
         return cls(secret=found, identity=identity)

@@ -51,7 +51,7 @@ class Team:
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an invalid address or token, or one that would send the token unencrypted to another machine."""
-        not_one = UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
+        not_one = UsageError("invalid team address", hint="set `bridge` in [team], as https://memory.example.org/mcp")
         try:
             parts = urlsplit(self.address)
             host = parts.hostname or ""
@@ -63,7 +63,7 @@ class Team:
         if parts.scheme == "http" and host not in _HERE:
             raise UsageError("the team's address does not begin with https", hint="a token would be sent in the open")
         if not self.token.isascii() or not self.token.isprintable():
-            raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
+            raise UsageError("invalid team token", hint="`kmem keys set team-token` replaces it")
 
 
 class TeamConnection:

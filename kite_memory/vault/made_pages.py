@@ -212,7 +212,9 @@ class MadePages:
         except FileNotFoundError:
             return ""
         except (CannotRead, UnicodeDecodeError) as error:
-            raise KiteError(f"{self._root / name} cannot be read: {error}", hint="mend it in an editor, or move it away") from error
+            raise KiteError(
+                f"{self._root / name} cannot be read: {error}", hint="repair it in an editor, or move it away"
+            ) from error
 
     def put(self, name: str, text: str, *, before: str) -> bool:
         """Write a page, and return whether it was written: not where the page is no longer what it was ``before``."""

@@ -64,7 +64,7 @@ class WaitingNote:
     """A note that waits for a verdict.
 
     ``nearest`` is the note it could be merged into, ``contested`` the one it may contradict. ``quotes`` are its evidence, a line
-    for each of the first references. ``parts`` are the headings at which it could be divided, where a person is asked about that;
+    for each of the first citations. ``parts`` are the headings at which it could be divided, where a person is asked about that;
     empty where it has none, or is not asked about.
     """
 

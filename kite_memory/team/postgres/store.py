@@ -480,5 +480,5 @@ class Housekeeping:
             except KiteError as error:
                 log.warning("the team's store could not be tidied: %s", error)
             except Exception:  # last resort of a thread: the next run may succeed
-                log.exception("the team's store could not be tidied: a bug of ours")
+                log.exception("internal error: the team's store could not be tidied")
             self._stop.wait(self._pause)
