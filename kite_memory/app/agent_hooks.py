@@ -389,11 +389,11 @@ class HookHandler:
         return injection.block
 
     def _advice(self, context: HookContext, delivery: Delivery) -> str:
-        until = monotonic() + _TO_LOOK
+        until = self._monotonic() + _TO_LOOK
         for call in context.call.calls:
             if call.tool not in _ACTS or self._tokens_left(context.session) < _LEAST_TOKENS:
                 continue
-            if monotonic() > until:
+            if self._monotonic() > until:
                 break
             injection = self._recall.act(_action(call, context), branch=context.branch, delivery=delivery)
             if not injection.silent:

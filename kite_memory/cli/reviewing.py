@@ -64,8 +64,8 @@ def review(
         bool, typer.Option("--all", help="Go through accepted notes instead, the weakest first, with one key for each.")
     ] = False,
     reject_older: Annotated[
-        int, typer.Option("--reject-older", metavar="DAYS", min=0, help="Reject notes that have waited longer than this.")
-    ] = 0,
+        int | None, typer.Option("--reject-older", metavar="DAYS", min=1, help="Reject notes that have waited longer than this.")
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

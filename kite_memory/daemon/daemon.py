@@ -442,10 +442,16 @@ class Daemon:
             try:
                 if self._stop.is_set() or not self._embed_bundles():
                     return _UNTIL_QUIET if time.monotonic() - self._worked_at < 2 * _UNTIL_QUIET else math.inf
-            except StateNotWritten as error:
+            except KiteError as error:  # search goes on by words alone
                 log.warning("%s; trying again at the next comparison", error)
                 return math.inf
         return _BREATH
+
+    def _warm_up(self) -> None:
+        try:
+            self._warm()
+        except KiteError as error:
+            log.warning("%s; notes are found by their words alone", error)
 
     def _maintain(self) -> None:
         """Run the periodic work that needs idle agents."""
@@ -456,7 +462,7 @@ class Daemon:
             log.warning("%s; trying again at the next comparison", error)
 
     def _keep_index(self) -> None:
-        self._warm()
+        self._warm_up()
         roused, compare_at = Changes(everything=True), 0.0
         unembedded: float | None = None
         while not self._stop.is_set():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.daemon.daemon import Changes, Daemon
-from kite_memory.errors import StateNotWritten
+from kite_memory.errors import StateDamaged, StateNotWritten
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -27,10 +27,17 @@ def house(tmp_path: Path) -> Iterator[FakeHouse]:
 
 
 @contextmanager
-def running(house: FakeHouse, home: Path, *, bundles: Callable[[], int] = lambda: 0) -> Iterator[tuple[Daemon, list[int]]]:
+def running(
+    house: FakeHouse, home: Path, *, bundles: Callable[[], int] = lambda: 0, warm: Callable[[], object] = lambda: None
+) -> Iterator[tuple[Daemon, list[int]]]:
     """The daemon in a thread of its own, without its signals, which only a main thread may take."""
     daemon = Daemon(
-        pipeline=house.pipeline, sources=(house.source,), vault=home / "vault", compare_seconds=300.0, embed_bundles=bundles
+        pipeline=house.pipeline,
+        sources=(house.source,),
+        vault=home / "vault",
+        compare_seconds=300.0,
+        embed_bundles=bundles,
+        warm=warm,
     )
     codes: list[int] = []
     thread = threading.Thread(target=lambda: codes.append(daemon.work()))
@@ -98,6 +105,18 @@ def test_a_note_that_is_moved_to_the_trash_and_a_folder_that_becomes_another_vau
 
     assert moved == Changes(paths=frozenset({str(note)}))
     assert another.everything
+
+
+def test_an_embedder_that_fails_does_not_end_the_daemon(tmp_path: Path, house: FakeHouse) -> None:
+    def fails() -> int:
+        raise StateDamaged("the local embedder's weights cannot be read", hint="install kite-memory again")
+
+    with running(house, tmp_path, bundles=fails, warm=fails) as (_, codes):
+        (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
+
+        assert eventually(lambda: house.recall.status().notes == 1)
+
+    assert codes == [0]
 
 
 def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) -> None:
