@@ -73,9 +73,7 @@ class Keep(Protocol):
 
 
 class Operations:
-    """Checks arguments and performs operations by name. Thread-safe.
-
-    Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
+    """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
 
     ``saved`` returns the events that notes of saved conversations cite. ``more`` are the operations of other use cases, by name.
     """
@@ -358,7 +356,7 @@ class Operations:
         return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
 
     def helped(self, *, weeks: int = 12) -> Json:
-        """Return how the notes that were shown were used, week by week; see `usage_report.helping`."""
+        """Return how the notes that were shown were used, week by week; see `helping`."""
         return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:

@@ -83,7 +83,7 @@ def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> 
 
 
 def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-    """See `model.hit.Fixes.fix`."""
+    """See `model.fix.Fixes.fix`."""
     wanted = purposes(command)
     if not wanted or not project:
         return None

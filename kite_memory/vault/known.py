@@ -50,7 +50,7 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
     if found := notes.by_id(name.upper()) or notes.by_id(name) or by_path:
         return found
     if not name:
-        raise NoteNotFound("empty note name", hint="give an id, a path or a title")
+        raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
     for candidates in (
         notes.ending_with(name.upper()) if is_handle(name) else [],
         notes.all_by_stem(stem) if "/" not in name else [],

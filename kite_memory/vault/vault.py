@@ -119,7 +119,7 @@ class Vault:
         self.close()
 
     def ensure(self, template: Path) -> None:
-        """See `made_pages.init_vault`."""
+        """See `layout.init_vault`."""
         init_vault(template, files=self._files, ledger=self._ledger, lock=self._writer_lock, scanner=self._scanner)
 
     @property
@@ -206,7 +206,7 @@ class Vault:
                 yield note
 
     def find(self, name: str) -> Note:
-        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `known.find_note`.
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
 
         Raises `NoteNotFound`.
         """
@@ -214,7 +214,7 @@ class Vault:
         note = self.read(known.path)
         if note is None:
             reason = self._reader.why_unread(known.path) or "it is gone"
-            raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="repair it in an editor; we leave it as it is")
+            raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="mend it in an editor; we leave it as it is")
         return note
 
     def _find(self, name: str) -> KnownFile:
@@ -294,7 +294,7 @@ class Vault:
             self._ledger.relations.rule(newer, older, "replacing")
             outcome = writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
-                raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
+                raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="mend it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
             return sorted({*changed, *(known.path for known in there if known is not None)})
 
@@ -378,8 +378,8 @@ class Vault:
         """Write a note now; it is on disk when this returns.
 
         Without ``scope`` it gets the project's scope if a project is given, else the global one. The same words again are the same
-        note. Remembering what was once deleted brings it back. Notes with a key are written by `keys`. From now on
-        ``also_known_as`` is another id of the note.
+        note. Remembering what was once deleted brings it back. Notes with a key are written by `keys`. `known_as` finds the note by
+        ``also_known_as``, too.
         """
         asked = remembered(
             text,
@@ -403,7 +403,7 @@ class Vault:
                 outcome = writer.remember_again(known, asked)
                 if isinstance(outcome, LeftAlone):
                     raise KiteError(
-                        f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again"
+                        f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again"
                     )
                 path = known.path
             else:
@@ -465,7 +465,7 @@ class Vault:
             known = self._find(name)
             outcome = writer.set_properties(known, {"status": status.value})
         if isinstance(outcome, LeftAlone):
-            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
+            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
         return self._note_at(known.path)
 
     def text(self, path: str) -> str:

@@ -948,7 +948,7 @@ def test_what_is_not_found_is_said_with_what_comes_near(vault: Vault) -> None:
     assert missing.value.hint == "did you mean “Late frost”?"
     with pytest.raises(NoteNotFound, match="~nobody"):
         vault.find("~nobody/x")
-    with pytest.raises(NoteNotFound, match="empty note name"):
+    with pytest.raises(NoteNotFound, match="no note is meant"):
         vault.find("  ")
 
 
