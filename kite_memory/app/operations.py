@@ -4,8 +4,9 @@ Arguments and results are JSON values in the shapes of the contract, so it makes
 process does the work.
 """
 
-import contextlib
 import inspect
+import logging
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,8 @@ from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 
+log = logging.getLogger("kite_memory")
+
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 _EVENT_TEXT = 2_000
@@ -85,14 +88,16 @@ class Operations:
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"{op} was asked wrongly: {error}", hint=_OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=_OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
-            with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
+            try:
                 self._named["review_page"]()
+            except (KiteError, sqlite3.Error) as error:  # the operation itself succeeded; the page is updated the next time
+                log.warning("the review page could not be updated: %s", error)
         return result
 
 
@@ -257,7 +262,7 @@ class NoteChanges:
             )
         lasts = duration(ttl) if ttl else None
         if lasts is not None and not lasts:
-            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+            raise UsageError("--ttl must be longer than zero", hint="leave out --ttl to keep the note")
         expires = self._clock() + lasts if lasts else None
         of = "" if everywhere else known_project(self._vault.known, redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]

@@ -323,9 +323,11 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     from kite_memory.distill.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):
-        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
-    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
-    return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, clock=stores.seconds)
+    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True, clock=stores.seconds)
+    return BatchScheduler(
+        live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget, clock=stores.seconds
+    )
 
 
 def meaning_of(embedder: Embedder) -> Meaning:
