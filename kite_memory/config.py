@@ -319,7 +319,7 @@ def check(content: bytes, file: Path) -> Config:
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
-        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
+        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="correct it, or move it away for the defaults") from error
     if unknown := sorted(set(table) - set(SETTINGS)):
         raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(SETTINGS)}")
     extractor = _section(ExtractorConfig, table.get("extractor", {}), "extractor", file)
@@ -382,7 +382,7 @@ def _refuse_homes_unreplaced() -> None:
     for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         value = os.environ.get(name, "")
         if value == "~" or value.startswith(("~/", "~\\")):
-            raise ConfigInvalid(f"{name} begins with a ~ that no shell has replaced: {value}", hint="write the path from / on")
+            raise ConfigInvalid(f"{name} begins with an unexpanded ~: {value}", hint="write the whole path, from / on")
 
 
 def _vault(value: object, file: Path) -> Path:

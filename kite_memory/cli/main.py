@@ -100,7 +100,7 @@ def _ended(words: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         tell(f"error: {type(error).__name__}: {error}")
-        tell("hint: this is a bug of ours; run the command again with --debug and report what it prints")
+        tell("hint: this is a bug in kmem; run the command again with --debug and report what it prints")
         return BUG
 
 

@@ -165,7 +165,7 @@ def synthesize(
         say_json(result)
     elif not check:
         say(result["path"])
-        tell("written anew" if result["changed"] else "nothing has changed")
+        tell("MEMORY.md rewritten" if result["changed"] else "MEMORY.md is up to date")
         for problem in result["problems"]:
             tell(f"note: {problem}")
         if result["refused"]:
@@ -320,7 +320,8 @@ def export(
         what = "in it as it is" if problem.file in taken_unread else "left out"
         tell(f"{what}: {problem.file}: {problem.reason}")
     if left_out := {problem.file for problem in problems} - taken_unread:
-        raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
+        what = f"the export is incomplete: {counted(len(left_out), 'file')} could not be read"
+        raise KiteError(what, hint="repair or move them, then export again")
 
 
 def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":

@@ -80,7 +80,7 @@ class PendingSegments:
 
 
 class SyncState:
-    """Position of this machine in the exchange. For one thread at a time."""
+    """This machine's sync position and settings. For one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
