@@ -1,7 +1,7 @@
 """Drafts of notes from the turns of a session.
 
-Their sources are an approved plan, an answered question, what a person rules or the agent concedes, a cause that was found, and a
-message that claims something.
+Their sources are an approved plan, an answered question, what a person rules or the agent concedes, what came of a request, a cause
+that was found, and a message that claims something.
 """
 
 import re

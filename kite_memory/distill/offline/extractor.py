@@ -255,7 +255,7 @@ def _titled(sentence: str) -> str:
     return title if CODE.match(title) else title[:1].upper() + title[1:]
 
 
-_REVISION = 4
+_REVISION = 5
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
