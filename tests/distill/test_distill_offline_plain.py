@@ -477,6 +477,15 @@ def test_a_message_that_settles_nothing_is_no_outcome(asked: str, reply: str) ->
     assert not [each for each in found if "The person:" in each.body]
 
 
+def test_the_task_that_one_agent_gives_another_is_no_outcome() -> None:
+    task = (
+        "Review the last commit of the importer. Focus on whether `BatchReader` is now a coherent boundary, and whether any"
+        " behaviour that only tests need was changed by accident. Concrete findings only."
+    )
+
+    assert not items_of([("agent", task)])
+
+
 REQUIREMENTS = (
     "the report should not name the host it ran on",
     "we no longer need the old folder for finished jobs",

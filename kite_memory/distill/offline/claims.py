@@ -297,8 +297,14 @@ def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement:
     best = best_of(heart) or (claim.best if claim else None) or _answering(heart, about) or requirement
     if best is None or any(RETRACTION.search(each.text) for each in said if each.place > best.place):
         return None
+    if not asked and (VERB_OF_ORDER.match(best.text) or _TASKS.match(said[0].text)):
+        return None
     shared = max(len(each.stems & about) for each in heart)
     return Claim(sentences=tuple(heart), best=best, worth=_worth_of_outcome(said, claim, shared, failures, requirement))
+
+
+_TASKS = re.compile(r"(?:please )?(?:review|focus|investigate|inspect|examine|audit|analy[sz]e|verify|check)\b", re.IGNORECASE)
+"""Beginning of a message with which one agent gives another its task, where no person spoke."""
 
 
 def _introduces(said: Sequence[Sentence], at: int) -> bool:

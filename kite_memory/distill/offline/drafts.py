@@ -245,7 +245,7 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
     kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
-    title = _with_subject(outcome.best.text, text)
+    title = _with_subject(without_opening(outcome.best.text), text)
     body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
     if kind == "insight" and discarded:
         body = f"{body}{_ruled_out(discarded)}"
