@@ -88,26 +88,36 @@ class TextWords(NamedTuple):
     each: frozenset[bytes]
     joined: bytes
     """With a blank before each."""
+    parts: bool
+    """Whether any has a part that a search asks for. The others are asked for as whole words alone."""
 
 
-_MOST_KNOWN = 1 << 16
+_MOST_KNOWN = 1 << 17
+_known: set[bytes] = set()
 _asked_for: set[bytes] = set()
-_unasked: set[bytes] = set()
-"""TextWords met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+_asked_for_parts: set[bytes] = set()
+"""TextWords met so far, those of them that a search asks for, and those with a part. Most were met in an earlier text."""
 
 
 def words_of(small: bytes) -> TextWords:
-    """Return those words of a text in lower case that a search asks for."""
-    each = set(small.translate(_LETTERS).split()).difference(_unasked)
-    if new := each.difference(_asked_for):
-        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
-            _unasked.clear()
-            _asked_for.clear()
-        asked_for = set(filter(is_asked_for, new))
-        _asked_for.update(asked_for)
-        _unasked.update(new.difference(asked_for))
-        each.difference_update(new.difference(asked_for))
-    return TextWords(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
+    """Return those words of a text in lower case that a search asks for; none if no search would begin with any of them."""
+    found = small.translate(_LETTERS).split()
+    if not _known.issuperset(found):
+        _learn(set(found).difference(_known))
+    each = _asked_for.intersection(found)
+    if _ACCOMPANYING.issuperset(each):
+        return _NO_WORDS
+    return TextWords(frozenset(each), b" ".join((b"", *each)), not each.isdisjoint(_asked_for_parts))
+
+
+def _learn(new: set[bytes]) -> None:
+    if len(_known) > _MOST_KNOWN:
+        for words in (_known, _asked_for, _asked_for_parts):
+            words.clear()
+    parts = [word for word in new if _ASKED_FOR_PARTS.search(word)]
+    _asked_for_parts.update(parts)
+    _asked_for.update(parts, new.intersection(_ASKED_FOR))
+    _known.update(new)
 
 
 def first_word(stem: bytes) -> bytes:
@@ -170,19 +180,22 @@ LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """TextWords after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
 
-_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
 _ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
 _ASKED_FOR_PARTS = re.compile(
     rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
     rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
     + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
 )
-_NO_WORDS = TextWords(frozenset(), b"")
-
-
-def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
-    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
+_ACCOMPANYING = frozenset(
+    word
+    for form in FORMS
+    for words in form.words[1:]
+    for word in words
+    if not any(word in each.words[0] for each in FORMS) and not _ASKED_FOR_PARTS.search(word)
+).difference(_SEVERAL_WORDS)
+"""Words that a search asks for only beside others."""
+_NO_WORDS = TextWords(frozenset(), b"", parts=False)
 
 
 _SHAPES = (

@@ -99,7 +99,7 @@ def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None
 
 def _whole(raw: bytes, every: AnchorPatterns) -> list[Span]:
     spans = _plain(raw, every)
-    broken = put_together(raw)
+    broken = put_together(raw) if b"\n" in raw or b"\\" in raw else None
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 

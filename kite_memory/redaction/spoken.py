@@ -172,7 +172,10 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
     if labels:
         find_in_markup(raw, small, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
-        if not any(words.each.isdisjoint(some) for some in form.words[1:]):
+        for some in form.words[1:]:
+            if words.each.isdisjoint(some):
+                break
+        else:
             _match(raw, small, form, spans)
 
 
@@ -181,9 +184,10 @@ def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
 
     The words are searched first, since a text has few different ones.
     """
-    there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
-    there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
-    if _WITHIN_WORD.search(words.joined):
+    there = [label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word]]
+    if words.parts:
+        there += (label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit])
+    if words.parts and _WITHIN_WORD.search(words.joined):
         there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
     for label in {label.stem: label for label in there}.values():
         at = small.find(label.stem)
@@ -206,12 +210,13 @@ def _match(raw: bytes, small: bytes, form: Form, spans: list[Span]) -> None:
     if not form.near:
         _add_all(raw, form.pattern.finditer(small), form, spans)
     for near in form.near:
-        at = 0
-        while hit := near.search(small, at):
+        hit = near.search(small)
+        while hit:
             begin = max(small.rfind(b"\n", max(0, hit.start() - _WINDOW), hit.start()) + 1, hit.start() - _WINDOW)
             at = small.find(b"\n", hit.start(), hit.start() + _LINE)
             at = at if at >= 0 else min(len(small), hit.start() + _LINE)
             _add_all(raw, form.pattern.finditer(small, begin, at), form, spans)
+            hit = near.search(small, at)
 
 
 def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: list[Span]) -> None:
