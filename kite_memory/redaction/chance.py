@@ -345,7 +345,7 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
 LONGEST = 64
 _OTHERS = bytes((LABEL, OTHER_LETTER))
 _SIGNS = b"!#$%^&*~+@"
-_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%[0-9A-F]{2}")
+_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%(?:[2-7][0-9A-F]|[C-F][0-9A-F]%)")
 _ORDINARY = re.compile(
     rb"[\xf0?]{0,64}+"
     rb"(?:(?:[0-9]{1,5}[\-.]?[a-z]{1,12}(?:-[a-z]{1,12}){0,3})"  # 12-character, 3rd
