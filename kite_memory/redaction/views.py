@@ -27,7 +27,8 @@ _ARRAY = re.compile(
 _FEWEST_COMMAS = 7
 _FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
-    rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte|(?:\"\"|'')\.join\(map\(chr,\s{0,4})?[\[{(]{0,2}\s{0,8}\Z",
+    rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte|(?:\"\"|'')\.join\(map\(chr,\s{0,4})?"
+    rb"[\[{(]{0,2}\s{0,8}\Z",
     re.IGNORECASE,
 )
 _JOINTS = (
