@@ -5,7 +5,7 @@ They use the words in which people write down a password: labels in many languag
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
@@ -93,31 +93,39 @@ class TextWords(NamedTuple):
 
 
 _MOST_KNOWN = 1 << 17
-_known: set[bytes] = set()
-_asked_for: set[bytes] = set()
-_asked_for_parts: set[bytes] = set()
-"""Words met so far, those of them that a search asks for, and those with a part. Most were met in an earlier text."""
+
+
+@dataclass(slots=True)
+class _KnownWords:
+    """Words met so far. Replaced as a whole when there are too many, since another thread may be reading it."""
+
+    known: set[bytes] = field(default_factory=set)
+    asked_for: set[bytes] = field(default_factory=set)
+    with_parts: set[bytes] = field(default_factory=set)
+
+    def learn(self, new: set[bytes]) -> None:
+        parts = [word for word in new if _ASKED_FOR_PARTS.search(word)]
+        self.with_parts.update(parts)
+        self.asked_for.update(parts, new.intersection(_ASKED_FOR))
+        self.known.update(new)  # last, since a known word is not looked at again
+
+
+_words = _KnownWords()
 
 
 def words_of(small: bytes) -> TextWords:
     """Return those words of a text in lower case that a search asks for; none if no search would begin with any of them."""
+    global _words
+    words = _words
     found = small.translate(_LETTERS).split()
-    if not _known.issuperset(found):
-        _learn(set(found).difference(_known))
-    each = _asked_for.intersection(found)
+    if not words.known.issuperset(found):
+        if len(words.known) > _MOST_KNOWN:
+            words = _words = _KnownWords()
+        words.learn(set(found).difference(words.known))
+    each = words.asked_for.intersection(found)
     if _ACCOMPANYING.issuperset(each):
         return _NO_WORDS
-    return TextWords(frozenset(each), b" ".join((b"", *each)), not each.isdisjoint(_asked_for_parts))
-
-
-def _learn(new: set[bytes]) -> None:
-    if len(_known) > _MOST_KNOWN:
-        for words in (_known, _asked_for, _asked_for_parts):
-            words.clear()
-    parts = [word for word in new if _ASKED_FOR_PARTS.search(word)]
-    _asked_for_parts.update(parts)
-    _asked_for.update(parts, new.intersection(_ASKED_FOR))
-    _known.update(new)
+    return TextWords(frozenset(each), b" ".join((b"", *each)), not each.isdisjoint(words.with_parts))
 
 
 def first_word(stem: bytes) -> bytes:
