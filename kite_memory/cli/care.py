@@ -84,10 +84,6 @@ def _remove_service(settings: Config) -> bool:
     return outcome.done
 
 
-def add_uninstall(app: typer.Typer) -> None:
-    add(app, uninstall, panel=SETUP_PANEL)
-
-
 PANEL = "Care"
 
 _BRING_BACK = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
@@ -490,5 +486,6 @@ def check_extensions(
 
 
 def add_to(app: typer.Typer) -> None:
+    add(app, uninstall, panel=SETUP_PANEL)
     add(app, backfill, logs, doctor, verify, rebuild, demo, panel=PANEL)
     app.add_typer(extensions, name="extensions", rich_help_panel=PANEL)

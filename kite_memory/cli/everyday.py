@@ -113,10 +113,6 @@ def _report(error: BaseException) -> None:
     log.error("a page failed", exc_info=error)
 
 
-def add_web(app: typer.Typer) -> None:
-    add(app, web, panel=PANEL)
-
-
 Turns = tuple[tuple[str, str], ...]
 """What was said in a session: who, and the words."""
 
@@ -430,4 +426,4 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def add_to(app: typer.Typer) -> None:
-    add(app, up, down, status, panel=PANEL)
+    add(app, up, down, status, web, panel=PANEL)
