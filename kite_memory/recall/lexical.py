@@ -4,7 +4,6 @@ Among the notes that a bounded reader may see, no figure depends on other notes.
 """
 
 import math
-import re
 import sqlite3
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.redaction.cutting import ends
-from kite_memory.text import stems
+from kite_memory.text import lazy_regex, stems
 from kite_memory.text.stems import FREQUENT, edits, language_of
 
 SCHEMA = """
@@ -48,14 +47,14 @@ s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful 
 """
 _ENDINGS = frozenset(_SUFFIXES.split())
 """Suffixes that the stemmer removes: a word that differs only in one is already found."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Scripts written without blanks between words: indexed letter by letter, and searched for in pairs of neighbours."""
-_SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
-_SPACELESS_RUN = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
+_SPACELESS_LETTER = lazy_regex(f"[{_SPACELESS}]")
+_SPACELESS_RUN = lazy_regex(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
 _MARK, _END_MARK = "\x02", "\x03"
-_MARKED = re.compile(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
+_MARKED = lazy_regex(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
 
 _STOP_WORDS = """
 a about above after again against all also am an and any are aren as at be because been before being below between both but by can

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from kite_memory.model.event import EventType
+from kite_memory.text import lazy_regex
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
 from kite_memory.timeline.cards import prompt_outcome, steps
@@ -61,10 +62,10 @@ _FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
 
 _READ_LAST = 5_000
 """Only so many events are put in order of time where a query has no words."""
-_WORD = re.compile(r"[^\W_]+")
-_SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_LINES = re.compile(r"[^\n]+")
+_WORD = lazy_regex(r"[^\W_]+")
+_SPACELESS = lazy_regex("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_BLANKS = lazy_regex(r"[\s\x00-\x1f\x7f-\x9f]+")
+_LINES = lazy_regex(r"[^\n]+")
 _EMPTY_WORDS = """
 a an and are as at be but by can did do does for from had has have how i if in is it its me my no not of on or our so that the
 their then there these they this to us was we were what when where which who why will with you your
