@@ -57,7 +57,7 @@ def verbatim(content: Json, timeline: Timeline) -> int:
             " ".join(event.text.split())
             for each in sentence["citations"]
             if (reference := EvidenceReference.parse(each["reference"]))
-            for event in timeline.evidence(reference)
+            for event in timeline.events.evidence(reference)
         ]
         missing += not any(quoted in text for text in texts)
     return missing
@@ -109,7 +109,7 @@ def main() -> None:
     middle = len(questions) // 2
     with tempfile.TemporaryDirectory() as folder:
         timeline = filled(Path(folder), cases)
-        while timeline.embed_bundles(meaning, 200, per_day=10**9):
+        while timeline.vectors.embed(meaning, 200, per_day=10**9):
             pass
         for half, part in (("first", questions[:middle]), ("second", questions[middle:])):
             if asked.half in (None, half):

@@ -175,7 +175,7 @@ class Bench:
                     session = replace(whole.session, project=project.name)
                     whole = replace(whole, session=session)
                     timeline.commit([RedactedResult(whole)], session.provider)
-                    events = timeline.events(session.provider, session.id)
+                    events = timeline.events.of_session(session.provider, session.id)
                     cards += cards_of(number, events)
                     order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
                     made = self._session(vault, timeline, session, events, tally)

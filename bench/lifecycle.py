@@ -265,7 +265,7 @@ def records(project: Labelled, transcripts: Path) -> list[list[list[Draft]]]:
                 session, read = events_of(transcripts, file)
                 commit(timeline, session, read)
                 session = replace(session, project=project.name)
-                events = timeline.events(session.provider, session.id)
+                events = timeline.events.of_session(session.provider, session.id)
                 chunks: list[list[Draft]] = []
                 for span in whole(events, FREE):
                     within = tuple(event for event in events if span.first <= event.ordinal <= span.last)

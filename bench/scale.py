@@ -292,9 +292,9 @@ def talk(home: Path, count: int, cards: int) -> None:
             timeline.commit([RedactedResult(look)], "claude-code")
             last = look.events[-1]
             outbox.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
-        while timeline.make_cards():
+        while timeline.cards.make():
             pass
-        while timeline.embed_bundles(meaning):
+        while timeline.vectors.embed(meaning):
             pass
         line(f"{cards:,} cards, from conversations to vectors", f"{time.perf_counter() - start:6.1f} s")
         with closing(timeline_file(home)) as database:
@@ -305,15 +305,15 @@ def talk(home: Path, count: int, cards: int) -> None:
         prompts = invented.prompts()
 
         def of_project(text: str) -> None:
-            timeline.cards(CardQuery(text=text, within=_HOOKS_PROJECT), meaning)
+            timeline.cards.find(CardQuery(text=text, within=_HOOKS_PROJECT), meaning)
 
         timed("cards of one project", of_project, prompts)
-        timed("cards of all projects", lambda text: timeline.cards(CardQuery(text=text), meaning), prompts)
+        timed("cards of all projects", lambda text: timeline.cards.find(CardQuery(text=text), meaning), prompts)
         index = home / "state" / "index"
         recall = Recall(
             index=Index(index, embedder=local),
             memory=SessionMemory(index / "shown.sqlite"),
-            cards=ConversationVoices(timeline=timeline, meaning=meaning),
+            cards=ConversationVoices(cards=timeline.cards, meaning=meaning),
         )
         sessions = itertools.count()
 

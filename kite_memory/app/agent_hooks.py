@@ -293,14 +293,14 @@ class HookHandler:
     def _last_session(self, context: HookContext) -> tuple[str, ...]:
         try:
             if context.call.source == "compact":
-                session = self._timeline.session(context.agent, context.session)
+                session = self._timeline.sessions.get(context.agent, context.session)
             else:
-                session = self._timeline.last_session(context.project, besides=context.session)
+                session = self._timeline.sessions.last(context.project, besides=context.session)
             if session is None:
                 return ()
-            events = self._timeline.offered(self._timeline.last_events(session.provider, session.id, _EVENTS))
-            last = self._timeline.last_prompt(session.provider, session.id)
-            prompt = last if last is not None and self._timeline.offered([last]) else None
+            events = self._timeline.events.offered(self._timeline.events.last(session.provider, session.id, _EVENTS))
+            last = self._timeline.events.last_prompt(session.provider, session.id)
+            prompt = last if last is not None and self._timeline.events.offered([last]) else None
         except sqlite3.Error:
             return ()  # `kmem status` and the daemon's other threads report it
         return last_work(session, events, prompt, self._clock())
@@ -348,7 +348,7 @@ class HookHandler:
         try:
             if self._recall.memory.times(session, "prompt"):
                 return False
-            return all(event.type is EventType.USER_MESSAGE for event in self._timeline.last_events(agent, session, _FIRST_EVENTS))
+            return all(event.type is EventType.USER_MESSAGE for event in self._timeline.events.last(agent, session, _FIRST_EVENTS))
         except sqlite3.Error:
             return False
 
@@ -358,7 +358,7 @@ class HookHandler:
             if not session or session in self._forks:
                 return
         try:
-            known = self._timeline.session(agent, session)
+            known = self._timeline.sessions.get(agent, session)
         except sqlite3.Error:
             return
         if known is None or not known.parent:

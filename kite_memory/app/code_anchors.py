@@ -35,13 +35,13 @@ _EVERY = 600.0
 _AT_REST = 60.0
 
 
-class Sessions(Protocol):
-    def session(self, provider: str, id: str) -> Session | None:
-        """Same as `timeline.store.Timeline.session`."""
+class SessionFolders(Protocol):
+    def get(self, provider: str, id: str) -> Session | None:
+        """Same as `timeline.summaries.Sessions.get`."""
         ...
 
     def folders(self, project: str | None = None) -> list[str]:
-        """Same as `timeline.store.Timeline.folders`."""
+        """Same as `timeline.summaries.Sessions.folders`."""
         ...
 
 
@@ -143,7 +143,7 @@ class CodeAnchors:
         self,
         *,
         vault: Vault,
-        sessions: Sessions,
+        sessions: SessionFolders,
         refresh: Callable[[set[str]], object],
         clock: Callable[[], datetime],
         environment: Mapping[str, str] = os.environ,
@@ -208,7 +208,7 @@ class CodeAnchors:
 
     def _session(self, text: str) -> Session | None:
         reference = EvidenceReference.parse(text)
-        return self._sessions.session(reference.provider, reference.session) if reference is not None else None
+        return self._sessions.get(reference.provider, reference.session) if reference is not None else None
 
     def _is_comparable(self, note: Note, session: Session) -> bool:
         """Return whether the note's files can be compared with the checkout.

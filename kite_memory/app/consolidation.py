@@ -18,6 +18,7 @@ from kite_memory.projects import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.summaries import Sessions
 from kite_memory.vault import Vault, consolidation, upkeep
 from kite_memory.vault.consolidation import Archive, Day, EntityLinks, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
 from kite_memory.vault.memory_page import PAGE
@@ -86,18 +87,18 @@ class _Kept:
     noted: str
 
 
-def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], NoteUse]:
+def use_of_notes(sessions: Sessions, memory: SessionMemory) -> Callable[[Note], NoteUse]:
     """Return a function that gives when a note was last shown, used, and confirmed by another session."""
     shown, used = memory.last_shown(), memory.last_shown(used=True)
 
     def use(note: Note) -> NoteUse:
         found = filter(None, map(EvidenceReference.parse, note.evidence))
-        sessions = {(one.provider, one.session) for one in found}
-        said = max((state.quiet_since for state in timeline.states_of(list(sessions))), default=None)
+        cited = {(one.provider, one.session) for one in found}
+        said = max((state.quiet_since for state in sessions.states_of(list(cited))), default=None)
         return NoteUse(
             shown=shown.get(note.id),
             used=used.get(note.id),
-            said=datetime.fromtimestamp(said, UTC) if said is not None and len(sessions) > 1 else None,
+            said=datetime.fromtimestamp(said, UTC) if said is not None and len(cited) > 1 else None,
         )
 
     return use
@@ -106,9 +107,9 @@ def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], 
 def worked_on(timeline: Timeline) -> list[Worked]:
     """Return the sessions in which a person typed, for the journal; without what was forgotten."""
     found: list[Worked] = []
-    for page in timeline.session_pages():
+    for page in timeline.sessions.pages():
         for session in (state.session for state in page if not state.session.parent):
-            events = timeline.offered(timeline.events(session.provider, session.id, limit=_OPENING_AMONG))
+            events = timeline.events.offered(timeline.events.of_session(session.provider, session.id, limit=_OPENING_AMONG))
             first = next((event for event in events if event.type is EventType.USER_MESSAGE and event.text.strip()), None)
             if first is not None:
                 name = f"{session.provider}:{session.id}"

@@ -50,7 +50,7 @@ class Forgetting:
         found: dict[str, Ground] = {}
         for text in dict.fromkeys(references):
             reference = EvidenceReference.parse(text)
-            events = self._timeline.line(reference) if reference is not None else []
+            events = self._timeline.events.line(reference) if reference is not None else []
             if reference is not None and events and events[0].id not in found:
                 others = tuple(path for path in self._resting_on(reference) if path not in forgotten)
                 found[events[0].id] = Ground(events=tuple(events), others=others)
@@ -72,7 +72,7 @@ class Forgetting:
         keys = {(event.provider, event.session, event.ordinal) for event in events}
         if blank:
             self._outbox.drop_answers(keys)
-        self._timeline.forget_events(events, blank=blank)
+        self._timeline.forgotten.add(events, blank=blank)
         if blank:
             self._outbox.drop_answers(keys)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
@@ -83,10 +83,10 @@ class Forgetting:
         grounds = []
         for line in lines:
             reference = EvidenceReference(provider=line.provider, session=line.session, event=line.id)
-            if events := self._timeline.line(reference):
+            if events := self._timeline.events.line(reference):
                 others = tuple(self._resting_on(reference)) if blank else ()
                 grounds.append(Ground(events=tuple(events), others=others))
-        self._timeline.forget_events(lines, blank=blank)
+        self._timeline.forgotten.add(lines, blank=blank)
         self.forget_events(grounds, blank=blank)
         if blank:
             self.forget_words(grounds)
@@ -103,7 +103,7 @@ class Forgetting:
         Return one sentence for each that cannot be purged now.
         """
         purges = {
-            "timeline.sqlite": self._timeline.purge,
+            "timeline.sqlite": self._timeline.forgotten.purge,
             "outbox.sqlite": self._outbox.purge,
             "vault.sqlite": self._vault.purge,
             "index": self._recall.purge,

@@ -68,7 +68,7 @@ class Keep(Protocol):
     def __call__(
         self, key: str, text: str, place: MemoryPlace, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None
     ) -> Note:
-        """Same as `bridge.local.LocalStore.keep`."""
+        """Same as `tools.local_store.LocalStore.keep`."""
         ...
 
 
@@ -192,7 +192,7 @@ class Operations:
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
-        named = self._timeline.sessions_named(session) if session.isprintable() and session else []
+        named = self._timeline.sessions.named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
         if known is None:
             return Prompt(text=text, session=session, project=project)
@@ -264,8 +264,8 @@ class Operations:
         with self._vault.lock:
             cited = self._forgetting.ground(note) if ids is None else []
             if note and not cited and ids is None and not self._is_note(note):
-                cited = self._forgetting.ground(self._timeline.citation(note))
-                if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
+                cited = self._forgetting.ground(self._timeline.events.citation(note))
+                if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
                     note, session = "", note
             named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
             chosen = named if ids is None else [self._note_view.found(each) for each in ids]
@@ -311,7 +311,7 @@ class Operations:
         if session:
             of_session = {
                 path
-                for known in self._timeline.sessions_named(session, limit=1_000)
+                for known in self._timeline.sessions.named(session, limit=1_000)
                 for path in self._vault.known.of_session(known.provider, known.id)
             }
         chosen: list[Note] = []
@@ -369,7 +369,7 @@ class Operations:
             known = by_name(self._vault.known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
-        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+        if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
             return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
         found = self._note_view.in_force(note)
         evidence = [self._evidence(reference) for reference in found.evidence]
@@ -377,14 +377,14 @@ class Operations:
 
     def _turn(self, citation: str) -> list[Json]:
         """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
-        prompt = self._timeline.card_prompt(citation)
-        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
+        prompt = self._timeline.cards.prompt_of(citation)
+        said = self._timeline.events.offered(self._timeline.cards.turn(prompt.id)) if prompt is not None else []
         cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
         return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
 
     def _evidence(self, text: str) -> Json:
         reference = EvidenceReference.parse(text)
-        events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
+        events = [] if reference is None else self._timeline.events.evidence(reference) or self._saved(reference)
         return {
             "reference": plain_line(text),
             "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
@@ -428,7 +428,7 @@ class Operations:
         idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
-            for each in self._timeline.problems(limit=20)
+            for each in self._timeline.files.problems(limit=20)
         ]
         problems += [{"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.problems(), *index.problems)]
         helped = helping(self._recall.memory, notes, now)
@@ -504,7 +504,7 @@ class Operations:
         """
         there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
-        counted = {tally.provider: tally for tally in self._timeline.tallies()}
+        counted = {tally.provider: tally for tally in self._timeline.files.tallies()}
         return [
             {
                 "provider": provider,

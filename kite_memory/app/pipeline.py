@@ -104,7 +104,7 @@ class Pipeline:
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
-        self.survey = TranscriptSurvey(sources=sources, timeline=timeline, passed_over=self.passed_over)
+        self.survey = TranscriptSurvey(sources=sources, files=timeline.files, passed_over=self.passed_over)
         self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
@@ -131,7 +131,7 @@ class Pipeline:
 
         ``behind`` is the difference that the survey found, ``None`` for a file reported by the watch.
         """
-        new = behind is None and self._timeline.cursor(str(path)) is None
+        new = behind is None and self._timeline.files.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
         self.survey.read(source.provider, behind, new=new)
 
@@ -146,7 +146,7 @@ class Pipeline:
         """Read ``path`` to its end, or until ``stop`` returns true, and commit its events. Return how many were new."""
         added = 0
         while True:
-            cursor = self._timeline.cursor(str(path))
+            cursor = self._timeline.files.cursor(str(path))
             read_result = source.read(path, cursor, budget=READ_BUDGET)
             nothing_read = cursor is not None and read_result.cursor == cursor and not read_result.events
             if nothing_read and not read_result.problems:
@@ -180,13 +180,13 @@ class Pipeline:
         latest = datetime.fromtimestamp(min(now, _LAST_SECOND) + _DAY, UTC)
         if all(EARLIEST <= at <= latest for at in (read_result.session.started, *(event.at for event in read_result.events))):
             return read_result
-        known = self._timeline.session_state(provider, read_result.session.id)
+        known = self._timeline.sessions.state(provider, read_result.session.id)
         before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
         return in_time(read_result, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
     def _new_problems(self, read_result: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
-        known = {each.reason for each in self._timeline.problems(file=read_result.path)}
+        known = {each.reason for each in self._timeline.files.problems(file=read_result.path)}
         return tuple(problem for problem in read_result.problems if problem.reason not in known)
 
     def _attest(self, read_result: ReadResult) -> None:
@@ -221,8 +221,8 @@ class Pipeline:
         return min(self._ripe.values(), default=None)
 
     def _form(self, key: tuple[str, str], after: int, now: float) -> None:
-        state = self._timeline.session_state(*key)
-        events = self._timeline.events(*key, after=after) if state is not None else []
+        state = self._timeline.sessions.state(*key)
+        events = self._timeline.events.of_session(*key, after=after) if state is not None else []
         if state is None or not events:
             self._close(key)
             return
@@ -255,7 +255,7 @@ class Pipeline:
             if provider not in ("", state.session.provider):
                 continue
             if skip_before is not None and state.quiet_since < skip_before.timestamp():
-                last = self._timeline.last_events(*key, 1)
+                last = self._timeline.events.last(*key, 1)
                 self._outbox.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
@@ -264,14 +264,14 @@ class Pipeline:
     def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
         """Move the cursors of ``sessions``, or of all, to their events' places in a timeline that was read again."""
         cursors = self._outbox.cursors(sessions)
-        found = self._timeline.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
+        found = self._timeline.events.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
         for key, cursor in cursors.items():
             ordinal = found.get((*key, cursor.event))
-            if ordinal is None and (state := self._timeline.session_state(*key)) is not None:
+            if ordinal is None and (state := self._timeline.sessions.state(*key)) is not None:
                 ordinal = min(cursor.ordinal, state.last_ordinal)
             if ordinal is not None and ordinal != cursor.ordinal:
                 places = self._outbox.places(*key)
-                at = self._timeline.ordinals([(*key, event) for _, *ends in places for event in ends])
+                at = self._timeline.events.ordinals([(*key, event) for _, *ends in places for event in ends])
                 chunks = {
                     id: (at[*key, first], at[*key, last])
                     for id, first, last in places
@@ -280,7 +280,7 @@ class Pipeline:
                 self._outbox.renumber(*key, ordinal, chunks)
 
     def _unchunked(self) -> Iterator[SessionState]:
-        for page in self._timeline.session_pages():
+        for page in self._timeline.sessions.pages():
             keys = [(each.session.provider, each.session.id) for each in page]
             self.follow_timeline(keys)
             chunked_to = self._outbox.chunked_to(keys)
@@ -291,14 +291,14 @@ class Pipeline:
         if self._opened:
             return len(self._ripe)
         chunked_to = self._outbox.chunked_to()
-        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.last_ordinals().items())
+        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.sessions.last_ordinals().items())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """Return the passed-over parts of sessions that were active at ``since`` or later."""
         named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
-        gaps = [gap for batch in batches(named) for gap in self._timeline.holding(batch)]
+        gaps = [gap for batch in batches(named) for gap in self._timeline.events.holding(batch)]
         if since is not None:
-            states = self._timeline.session_states()
+            states = self._timeline.sessions.states()
             quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
             gaps = [gap for gap in gaps if quiet[gap[0], gap[1]] >= since.timestamp()]
         return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
@@ -323,7 +323,7 @@ class Pipeline:
         The last chunk ends at once, since later events are in a chunk already or were written later.
         """
         first, last = passed_over.first, passed_over.last
-        found = self._timeline.events(passed_over.provider, passed_over.session, after=first - 1)
+        found = self._timeline.events.of_session(passed_over.provider, passed_over.session, after=first - 1)
         events = [event for event in found if event.ordinal <= last]
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
@@ -336,7 +336,7 @@ class Pipeline:
         chunk = self.plain_chunk(waiting)
         if chunk is None:
             return None
-        before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
+        before = self._timeline.events.last(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
         with self._vault.lock:
             noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
@@ -359,10 +359,12 @@ class Pipeline:
         yield from (as_remembered(note, here=False) for note in near[:MOST_NEAR])
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
-        known = self._timeline.session(provider, session)
+        known = self._timeline.sessions.get(provider, session)
         if known is None:
             return None
-        events = self._timeline.offered(self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000))
+        events = self._timeline.events.offered(
+            self._timeline.events.of_session(provider, session, after=first - 1, limit=last - first + 1_000)
+        )
         return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
 
     def distil(self) -> ChunkHandled | Idle:

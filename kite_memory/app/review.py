@@ -15,7 +15,7 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
-from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key
 from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
@@ -69,7 +69,7 @@ class Review:
         vault: Vault,
         recall: Recall,
         indexer: NoteIndexer,
-        timeline: Timeline,
+        events: StoredEvents,
         dividing: Dividing,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -78,7 +78,7 @@ class Review:
         self._dividing = dividing
         self._recall = recall
         self._indexer = indexer
-        self._timeline = timeline
+        self._events = events
         self._lock = vault.lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
@@ -390,7 +390,7 @@ class Review:
     def _quote(self, text: str) -> str:
         reference = EvidenceReference.parse(text)
         try:
-            events = [] if reference is None else self._timeline.offered(self._timeline.evidence(reference))
+            events = [] if reference is None else self._events.offered(self._events.evidence(reference))
         except (sqlite3.Error, UnicodeError):
             return ""
         return plain_line(events[0].text, _QUOTED) if events else ""

@@ -23,7 +23,7 @@ from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
 from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import CardHit, EventHit, Timeline
+from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
 from kite_memory.vault import Vault
 
 Json = dict[str, Any]
@@ -221,7 +221,7 @@ class Searching:
                 by_words=by_words,
                 limit=asked.most,
             )
-            cards = self.timeline.cards(of_cards, meaning)
+            cards = self.timeline.cards.find(of_cards, meaning)
         of_events = EventQuery(
             text=wanted.words,
             types=wanted.event_types,
@@ -235,9 +235,9 @@ class Searching:
             limit=asked.most + len(hits),
         )
         rests_on = {reference for hit in hits for reference in hit.note.evidence}  # events whose note is already among the hits
-        events = [each for each in self.timeline.search(of_events, meaning) if _reference(each.event) not in rests_on]
+        events = [each for each in self.timeline.search.find(of_events, meaning) if _reference(each.event) not in rests_on]
         if not events and wanted.words and (wanted.file or wanted.types):
-            latest = self.timeline.search(replace(of_events, text=""))
+            latest = self.timeline.search.find(replace(of_events, text=""))
             events = [replace(each, near=True) for each in latest]
         return passages(cards, events, asked.most)
 
@@ -251,11 +251,11 @@ class Searching:
     def _problems(self, asked: "_Asked") -> list[str]:
         problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
         within = asked.within
-        if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
+        if within and not (self.vault.known.has_project(within) or self.timeline.sessions.count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
         if not (asked.wanted.notes or asked.wanted.events):
             problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
-        if unsearched := self.timeline.unsearched():
+        if unsearched := self.timeline.search.unsearched():
             problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
         return problems
 
@@ -422,7 +422,7 @@ _READ = 4_000
 class ConversationVoices:
     """Same as `model.hit.Cards`. A timeline that cannot be read adds nothing."""
 
-    timeline: Timeline
+    cards: StoredCards
     meaning: Meaning | None
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
@@ -431,7 +431,7 @@ class ConversationVoices:
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
-        bar = self.timeline.bar(project) if hits else None
+        bar = self.cards.bar(project) if hits else None
         speaks = bar is not None and len(text) <= _REPORT and max(hit.bm25 for hit in hits) > bar
         quotes = [quote for hit in hits[:_QUOTES] if (quote := self._quote(hit))] if speaks else []
         quoted = {quote.session for quote in quotes}
@@ -444,7 +444,7 @@ class ConversationVoices:
         """Return the best hit of each session."""
         query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, least=least, limit=2 * limit)
         try:
-            hits = self.timeline.cards(query, self.meaning)
+            hits = self.cards.find(query, self.meaning)
         except (KiteError, sqlite3.Error):
             return []
         first: dict[str, CardHit] = {}
@@ -453,13 +453,13 @@ class ConversationVoices:
         return list(first.values())[:limit]
 
     def _pointer(self, hit: CardHit, probability: float) -> Pointer:
-        talk = self.timeline.talk(hit.prompt.id)
+        talk = self.cards.talk(hit.prompt.id)
         opening, ended = (talk.opening, talk.last) if talk is not None else (hit.prompt.text, hit.answer.text)
         title = f"conversation: {first_words(opening, _OPENED_WITH)} settled: {first_words(ended, _ENDED_WITH)}"
         handle = hit.prompt.id[:_HANDLE]
         return Pointer(
             id=_citation(hit),
-            handle=handle if len(self.timeline.prompts_called(handle)) == 1 else "",
+            handle=handle if len(self.cards.prompts_called(handle)) == 1 else "",
             title=title[:_TITLE],
             date=hit.prompt.at,
             score=round(probability, 4),
@@ -470,7 +470,7 @@ class ConversationVoices:
 
     def _quote(self, hit: CardHit) -> Quote | None:
         for room in _ROOMS:
-            talk = self.timeline.talk(hit.prompt.id, room)
+            talk = self.cards.talk(hit.prompt.id, room)
             if talk is not None and estimated_tokens(text := _text_of(talk)) <= _QUOTE_TOKENS:
                 return Quote(
                     id=_citation(hit),

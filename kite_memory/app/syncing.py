@@ -296,14 +296,14 @@ class Syncing:
         read = ReadResult(path=f"{machine}:{row.file}", session=session, events=row.events, problems=(), cursor=cursor, amends=True)
         clean = redact_result(in_time(read, latest=self._clock() + _GAP, before=None))
         first, last = min(clean.events, key=_ordinal), max(clean.events, key=_ordinal)
-        known = self._timeline.session_state(session.provider, session.id)
+        known = self._timeline.sessions.state(session.provider, session.id)
         ahead = known is None or last.ordinal > known.last_ordinal
         if ahead:  # before the events are there to be distilled
             self._pass_over(session.provider, session.id, first, last)
         added = self._timeline.commit([clean], session.provider)
-        now = self._timeline.session_state(session.provider, session.id)
+        now = self._timeline.sessions.state(session.provider, session.id)
         if known is not None and now is not None and now.last_ordinal > max(known.last_ordinal, last.ordinal):
-            ends = self._timeline.last_events(session.provider, session.id, 1)  # they were put after what was here
+            ends = self._timeline.events.last(session.provider, session.id, 1)  # they were put after what was here
             self._pass_over(session.provider, session.id, *(ends * 2))
         return added
 
@@ -322,7 +322,7 @@ class Syncing:
 
     def _forget(self, rows: list[ForgottenRow], under_way: _Round) -> None:
         state = under_way.state
-        known = {line.id: blank for line, blank in self._timeline.forgotten()}
+        known = {line.id: blank for line, blank in self._timeline.forgotten.lines()}
         new = [row for row in rows if row.blank > known.get(row.event, -1)]
         for blank in (False, True):
             lines = [ForgottenLine(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
@@ -337,7 +337,7 @@ class Syncing:
     def _take_back(self, under_way: _Round) -> None:
         """Take what was forgotten out of this machine's own segments."""
         state, folder = under_way.state, under_way.folder
-        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
         mark = f"{len(lines)}:{len(notes)}"
         if state.setting("taken back") == mark:
@@ -386,7 +386,7 @@ class Syncing:
     def _write_forgotten(self, under_way: _Round) -> None:
         rows: list[Row] = [
             ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
-            for line, blank in self._timeline.forgotten()
+            for line, blank in self._timeline.forgotten.lines()
             if not under_way.state.knows_forgotten(line.id, blank=blank)
         ]
         for batch in batches(rows):
@@ -406,7 +406,7 @@ class Syncing:
         state = under_way.state
         while True:
             since = Since(row=state.number("events"), change=state.number("amended"))
-            events, after = self._timeline.changes(since, _EVENTS_AT_ONCE)
+            events, after = self._timeline.events.changed_since(since, _EVENTS_AT_ONCE)
             settings = {"events": str(after.row), "amended": str(after.change)}
             rows = list(self._rows_of(events))
             if rows:
@@ -419,10 +419,10 @@ class Syncing:
                 return
 
     def _rows_of(self, events: list[Event]) -> Iterator[Row]:
-        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         kept = [event for event in events if line_of(event.id) not in lines]
         for (provider, of, file), group in groupby(kept, key=lambda event: (event.provider, event.session, event.where.file)):
-            session = self._timeline.session(provider, of)
+            session = self._timeline.sessions.get(provider, of)
             if session is not None:
                 yield EventsRow(session=session, file=file, events=tuple(group))
 

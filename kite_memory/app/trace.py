@@ -79,8 +79,8 @@ class Tracer:
 
     def trace(self, named: str) -> Json:
         session = self.find(named)
-        events = self._timeline.events(session.provider, session.id)
-        offered = {event.id for event in self._timeline.offered(events)}
+        events = self._timeline.events.of_session(session.provider, session.id)
+        offered = {event.id for event in self._timeline.events.offered(events)}
         files: list[Json] = []
         numbers: dict[str, Mapping[int, int]] = {}
         for name in dict.fromkeys(event.where.file for event in events):
@@ -110,7 +110,7 @@ class Tracer:
 
     def parts(self, session: Session) -> list[SessionPart]:
         """Return the session's parts. Every event is in exactly one."""
-        events = self._timeline.events(session.provider, session.id)
+        events = self._timeline.events.of_session(session.provider, session.id)
         entries = self._outbox.chunks_of(session.provider, session.id)
         parts = [self._of_entry(session, entry, events) for entry in entries]
         chunked_to = self._outbox.chunked_to().get((session.provider, session.id), -1)
@@ -223,12 +223,12 @@ class Tracer:
         return list(found.values())
 
     def _file(self, path: Path, events: Sequence[Event]) -> tuple[Json, Mapping[int, int]]:
-        cursor = self._timeline.cursor(str(path))
+        cursor = self._timeline.files.cursor(str(path))
         starts = {event.where.start for event in events if event.where.file == str(path) and event.where.end > event.where.start}
         size = path.stat().st_size if path.is_file() else None
         read_to = cursor.position if cursor else 0
         counted, numbers = _lines(path, starts, read_to) if starts and size is not None and size <= _LARGEST else (None, {})
-        problems = self._timeline.problems(file=str(path))
+        problems = self._timeline.files.problems(file=str(path))
         described = {
             "path": str(path),
             "there": size is not None,
@@ -479,6 +479,8 @@ class Requests:
 
     def _prompts(self, session: Session) -> list[Event]:
         """Return the user's prompts, newest first."""
-        events = self.timeline.last_events(session.provider, session.id, _EVENTS)
-        said = [event for event in self.timeline.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"]
+        events = self.timeline.events.last(session.provider, session.id, _EVENTS)
+        said = [
+            event for event in self.timeline.events.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"
+        ]
         return said[::-1][:_MOST_PROMPTS]

@@ -96,7 +96,7 @@ class OutcomeTracker:
         quiet = {showing for showing in showings if now.timestamp() - max(state.quiet_since, showing.at.timestamp()) >= QUIET}
         if not (seen is None or quiet or self._goes_on(state, seen)):
             return
-        events = self._timeline.last_events(state.session.provider, session, _EVENTS)
+        events = self._timeline.events.last(state.session.provider, session, _EVENTS)
         cut = len(events) == _EVENTS
         for showing in showings:
             found = self._found(showing, events, quiet=showing in quiet, cut=cut)
@@ -113,14 +113,14 @@ class OutcomeTracker:
             for provider in ((self._provider_of[session],) if session in self._provider_of else providers)
         ]
         found: dict[str, SessionState] = {}
-        for state in self._timeline.states_of(asked) if asked else ():
+        for state in self._timeline.sessions.states_of(asked) if asked else ():
             found.setdefault(state.session.id, state)
         self._provider_of |= {session: state.session.provider for session, state in found.items()}
         return found
 
     def _goes_on(self, state: SessionState, after: int) -> bool:
         """Return whether the user has sent a prompt since."""
-        new = self._timeline.events(state.session.provider, state.session.id, after=after)
+        new = self._timeline.events.of_session(state.session.provider, state.session.id, after=after)
         return any(event.type is EventType.USER_MESSAGE for event in new)
 
     def _found(self, showing: Showing, events: Sequence[Event], *, quiet: bool, cut: bool) -> Uptake | None:

@@ -161,7 +161,7 @@ def perform(op: str, **arguments: Any) -> Any:
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
             for _ in range(_CARD_ROUNDS if op in _ANSWERED_FROM_CARDS else 0):
-                if not here.timeline.make_cards():
+                if not here.timeline.cards.make():
                     break
             return here.operations.perform(op, asked)
 

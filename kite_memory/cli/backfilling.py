@@ -435,7 +435,7 @@ def backfill(
 
 def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
-    counts = [count for count in services.timeline.counts() if count.sessions]
+    counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""

@@ -127,7 +127,7 @@ def backfill(
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
-                tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
+                tell("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
             if distill:
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
@@ -290,7 +290,7 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
         note = here.vault.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
-            if reference is None or not (here.timeline.evidence(reference) or here.saved(reference)):
+            if reference is None or not (here.timeline.events.evidence(reference) or here.saved(reference)):
                 yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
@@ -319,7 +319,7 @@ def rebuild(
                 here.pipeline.follow_timeline()
                 if kept:
                     tell(f"the old timeline is kept as {kept}")
-                for count in here.timeline.counts():
+                for count in here.timeline.files.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
             if damaged:  # the old one is unusable, whether or not the index succeeds
                 otherwise.pop_all()

@@ -362,7 +362,7 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
     """Read existing transcripts, and return whether none had been read before."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
-    first = not any(count.sessions for count in here.timeline.counts())
+    first = not any(count.sessions for count in here.timeline.files.counts())
     backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first

@@ -264,7 +264,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
     yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
-    yield from _languages(here.embedder.space.name, here.timeline.recent_prompts(_PROMPTS_READ))
+    yield from _languages(here.embedder.space.name, here.timeline.events.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
     for source in status["sources"]:

@@ -199,7 +199,7 @@ def open_services(
         embedder, former = first_embedders(config)
         meaning = meaning_of(embedder)
         recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
-        indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
+        indexer = NoteIndexer(vault=vault, events=timeline.events, recall=recall)
         extractor = extractor_of(config, keys)
         costs = extractor.name != "offline"
         pipeline = _pipeline(stores, recall, indexer, extractor, costs=costs)
@@ -228,7 +228,7 @@ def open_services(
             folder=config.state,
             clock=clock,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
-            used=partial(use_of_notes, timeline, recall.memory),
+            used=partial(use_of_notes, timeline.sessions, recall.memory),
             worked_on=partial(worked_on, timeline),
             daily=config.vault_journal,
         )
@@ -264,7 +264,7 @@ def open_services(
                 **history.operations(),
                 **Importer(vault=vault, indexer=indexer).operations(),
                 **Review(
-                    vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock
+                    vault=vault, recall=recall, indexer=indexer, events=timeline.events, dividing=consolidating, clock=clock
                 ).operations(),
                 **consolidating.operations(),
                 **syncing.operations(),
@@ -295,7 +295,7 @@ def open_services(
             hooks=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
             consolidating=consolidating,
             saved=store.evidence,
-            anchors=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=clock),
+            anchors=CodeAnchors(vault=vault, sessions=timeline.sessions, refresh=indexer.refresh, clock=clock),
         )
 
 
@@ -338,9 +338,9 @@ def _open_recall(
         judged=judged,
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
-        fixes=stores.timeline,
+        fixes=stores.timeline.fixes,
         commands=partial(commands_run, stores.timeline),
-        cards=ConversationVoices(timeline=stores.timeline, meaning=meaning),
+        cards=ConversationVoices(cards=stores.timeline.cards, meaning=meaning),
         clock=stores.clock,
     )
     closing.callback(recall.close)
@@ -350,7 +350,7 @@ def _open_recall(
 def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: Extractor, *, costs: bool) -> Pipeline:
     config = stores.config
     return Pipeline(
-        sources=sources_of(config, projects=stores.timeline.folders),
+        sources=sources_of(config, projects=stores.timeline.sessions.folders),
         timeline=stores.timeline,
         outbox=stores.outbox,
         scheduler=_scheduler(stores, extractor),

@@ -126,7 +126,7 @@ class Known:
         self.others: list[Path] = []
         self.branch = ""
 
-    def session(self, provider: str, id: str) -> Session | None:
+    def get(self, provider: str, id: str) -> Session | None:
         return Session(id=id, provider=provider, started=NOW, cwd=str(self._cwd), branch=self.branch)
 
     def folders(self, project: str | None = None) -> list[str]:

@@ -435,8 +435,12 @@ class TestRecall:
         assert answer["explained"]["query"]["prompt"] == ASKS
 
     def test_a_session_is_what_the_timeline_has_of_it(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions_named("")
-        last = [event for event in house.timeline.events(session.provider, session.id) if event.type is EventType.USER_MESSAGE][-1]
+        (session, *_) = house.timeline.sessions.named("")
+        last = [
+            event
+            for event in house.timeline.events.of_session(session.provider, session.id)
+            if event.type is EventType.USER_MESSAGE
+        ][-1]
 
         answer = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
 
@@ -453,7 +457,7 @@ class TestRecall:
         assert answer["explained"]["query"]["surroundings"]["position"] == 0
 
     def test_what_the_session_was_shown_is_left_out(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions_named("")
+        (session, *_) = house.timeline.sessions.named("")
         hook(house, prompt=ASKS, session_id=session.id)
 
         assert house.operations.recall(prompt=ASKS, session=session.id)["reason"] == "already shown in this session"
@@ -603,7 +607,7 @@ class TestForget:
         with open_services(elsewhere) as again:  # which reads and distils everything anew, but knows what was thrown away
             distil_everything(again)
 
-            assert again.timeline.counts()[0].events == 6
+            assert again.timeline.files.counts()[0].events == 6
             assert again.operations.search(query="linter from src")["hits"] == []
 
     def test_sweeps_narrow_each_other(self, house: Services) -> None:

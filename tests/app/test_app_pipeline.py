@@ -82,7 +82,7 @@ def test_a_long_transcript_keeps_no_one_from_stopping(home: Path, house: FakeHou
     more = house.pipeline.ingest(house.source, file)
 
     assert unread == [file]
-    assert count + more == house.timeline.counts()[0].events
+    assert count + more == house.timeline.files.counts()[0].events
     assert more > 0
     assert house.pipeline.unread() == []
 
@@ -117,7 +117,7 @@ def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: Fake
 
     house.walk()
 
-    assert house.timeline.counts()[0].events > 0
+    assert house.timeline.files.counts()[0].events > 0
     assert house.pipeline.unread() == []
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at
     counts = []
     for _ in range(3):
         house.walk()
-        counts.append(house.timeline.counts()[0].problems)
+        counts.append(house.timeline.files.counts()[0].problems)
 
     assert counts == [2, 2, 2]
 
@@ -160,7 +160,7 @@ def test_reading_everything_anew_from_a_lost_timeline_asks_no_one(home: Path, ex
     with fake_house(home, extractor) as second:
         second.walk()
 
-        assert second.timeline.counts()[0].events == 2
+        assert second.timeline.files.counts()[0].events == 2
     assert bytes_of(home / "vault") == before
     assert extractor.asked == asked
 
@@ -185,7 +185,7 @@ def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
 
     assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
     assert not [name for name, content in bytes_of(home / "vault").items() if secret.encode() in content]
-    (event, *_) = house.timeline.events("claude-code", SESSION)
+    (event, *_) = house.timeline.events.of_session("claude-code", SESSION)
     assert "[redacted:" in event.text
 
 
@@ -200,7 +200,7 @@ def test_no_secret_in_an_id_is_kept(home: Path, house: FakeHouse) -> None:
 
     house.walk()
 
-    calls = {event.call for event in house.timeline.events("claude-code", SESSION) if event.call}
+    calls = {event.call for event in house.timeline.events.of_session("claude-code", SESSION) if event.call}
     assert len(calls) == 1
     assert [name for name, content in bytes_of(home / "state").items() if secret.encode() in content] == []
 
@@ -473,7 +473,7 @@ def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, hous
         pass
 
     assert extractor.asked == []
-    assert house.timeline.counts()[0].events == 2
+    assert house.timeline.files.counts()[0].events == 2
 
 
 def read_all(house: FakeHouse) -> None:
@@ -563,10 +563,10 @@ def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, hous
 
     house.walk()
 
-    last = house.timeline.last_session("orchard")
+    last = house.timeline.sessions.last("orchard")
     assert last is not None
     assert last.id == SESSION
-    assert [(problem.reason, problem.count) for problem in house.timeline.problems()] == [("impossible time", 1)]
+    assert [(problem.reason, problem.count) for problem in house.timeline.files.problems()] == [("impossible time", 1)]
 
 
 def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, house: FakeHouse) -> None:
@@ -576,4 +576,4 @@ def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(hom
 
     house.walk()
 
-    assert [(each.file, each.reason) for each in house.timeline.problems()] == [(str(path), "outside its root")]
+    assert [(each.file, each.reason) for each in house.timeline.files.problems()] == [(str(path), "outside its root")]

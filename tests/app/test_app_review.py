@@ -44,7 +44,7 @@ def reviewing(house: FakeHouse) -> Review:
 
 
 def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
-    indexer = NoteIndexer(vault=house.vault, timeline=house.timeline, recall=recall)
+    indexer = NoteIndexer(vault=house.vault, events=house.timeline.events, recall=recall)
     consolidating = Consolidation(
         vault=house.vault,
         refresh=indexer.refresh,
@@ -52,7 +52,7 @@ def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
         folder=house.vault.root.parent / "state",
         clock=lambda: START,
     )
-    return Review(vault=house.vault, recall=recall, indexer=indexer, timeline=house.timeline, dividing=consolidating)
+    return Review(vault=house.vault, recall=recall, indexer=indexer, events=house.timeline.events, dividing=consolidating)
 
 
 def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
@@ -184,7 +184,7 @@ def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse
     reference = EvidenceReference.parse(note.evidence[0])
     assert reference is not None
 
-    house.timeline.forget_events(house.timeline.evidence(reference), blank=True)
+    house.timeline.forgotten.add(house.timeline.events.evidence(reference), blank=True)
     propose(house, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
     reviewing.keep_page()
 

@@ -186,11 +186,11 @@ class TestResume:
         assert lines
         for line in lines:
             reference = EvidenceReference.parse(line.rpartition(" [")[2].removesuffix("]"))
-            assert reference is not None and worked.timeline.evidence(reference), line
+            assert reference is not None and worked.timeline.events.evidence(reference), line
         for line in answer["lines"]:
             for cited in line["evidence"]:
                 reference = EvidenceReference.parse(cited)
-                assert reference is not None and worked.timeline.evidence(reference)
+                assert reference is not None and worked.timeline.events.evidence(reference)
 
     @pytest.mark.parametrize("tokens", [60, 120, 200, 500, 4_000])
     def test_it_is_no_longer_than_asked(self, worked: Services, tokens: int) -> None:
@@ -305,7 +305,7 @@ class TestAsk:
         talked(
             worked.timeline, "5ett1ed", "camera footage, legal asked how long we store it", "I'd store it a month.", ruling, "Done."
         )
-        while worked.timeline.embed_bundles(worked.meaning, 200, per_day=10**9):
+        while worked.timeline.vectors.embed(worked.meaning, 200, per_day=10**9):
             pass
 
         answer = perform(worked, "ask", question="after what time do we erase what the cameras filmed?")
@@ -432,7 +432,7 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
 
 
 def test_what_became_of_an_event_is_reported_by_its_citation(worked: Services) -> None:
-    failure = next(event for event in worked.timeline.events(SESSION.provider, SESSION.id) if event.status == "failed")
+    failure = next(event for event in worked.timeline.events.of_session(SESSION.provider, SESSION.id) if event.status == "failed")
 
     answer = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
 

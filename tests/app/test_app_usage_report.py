@@ -299,7 +299,7 @@ def test_a_look_at_many_open_showings_asks_the_timeline_once(house: Services) ->
         house.show(session=f"s{number}")
     house.show()
     asked: list[str] = []
-    house.timeline._reader.set_trace_callback(asked.append)
+    house.timeline._database._reader.set_trace_callback(asked.append)
 
     house.happens(prompt(3))
 

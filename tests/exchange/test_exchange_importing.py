@@ -274,7 +274,7 @@ def vault_at(home: Path) -> Iterator[Vault]:
 def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> None:
     recall = Recall(index=Index(home / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(home / "shown.sqlite"))
     timeline = Timeline(home / "timeline.sqlite")
-    importer = Importer(vault=vault, indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall))
+    importer = Importer(vault=vault, indexer=NoteIndexer(vault=vault, events=timeline.events, recall=recall))
     start: int | None = 0
     while start is not None:
         start = importer.take_in(path=str(file), start=start, accepted=trust)["next"]

@@ -82,7 +82,7 @@ def taken_in(house: Services, one: Planted) -> None:
         prompt = {"hook_event_name": "UserPromptSubmit", "session_id": asking, "cwd": SESSION.cwd, "prompt": one.events[0].text}
         house.hooks.answer(json.dumps(prompt).encode())
     house.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
-    while house.timeline.embed_bundles(house.meaning):
+    while house.timeline.vectors.embed(house.meaning):
         pass
 
 

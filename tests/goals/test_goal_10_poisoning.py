@@ -438,7 +438,7 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
         reading = plants[0]
 
         def heard_so_far(project: str) -> Sequence[Event]:
-            return memory.house.timeline.last_events("claude-code", reading.session, 300)
+            return memory.house.timeline.events.last("claude-code", reading.session, 300)
 
         near = LocalContext(heard=heard_so_far) if listening else LocalContext()
         with conversing(home / "bridge", near=near, embedder=embedder) as house:

@@ -89,8 +89,8 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
     with fake_house(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as house:
         known = {
             event.text.split()[0]
-            for state in house.timeline.session_states()
-            for event in house.timeline.events(state.session.provider, state.session.id)
+            for state in house.timeline.sessions.states()
+            for event in house.timeline.events.of_session(state.session.provider, state.session.id)
         }
         if "read" in said and not tokens <= known:
             lines.append(f"said to be read, and is not: {sorted(tokens - known)}")

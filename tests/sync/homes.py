@@ -93,7 +93,7 @@ class Home:
         self.house.timeline.commit([redact_result(look)], session.provider)
 
     def texts(self, session: Session) -> list[str]:
-        return [each.text for each in self.house.timeline.events(session.provider, session.id)]
+        return [each.text for each in self.house.timeline.events.of_session(session.provider, session.id)]
 
 
 def session_of(machine: str) -> Session:

@@ -305,7 +305,7 @@ class TestEvents:
         theirs = theirs.asked("Plan the acquisition of the quarry").said("The quarry is for sale.")
         timeline.commit([mine.look()], SESSION.provider)
         timeline.commit([theirs.look()], "codex")
-        timeline.make_cards()
+        timeline.cards.make()
         vault = Vault(home / "vault", home / "state" / "vault.sqlite")
         recall = Recall(
             index=Index(home / "past" / "index", embedder=HashingEmbedder(dim=16)), memory=SessionMemory(home / "past" / "s")
