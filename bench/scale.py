@@ -54,7 +54,7 @@ from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
-from kite_memory.wiring.services import meaning_of
+from kite_memory.wiring.models import meaning_of
 
 Choice = Literal["random", "real"]
 

@@ -32,9 +32,9 @@ from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects import project_of
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import age, duration

@@ -5,19 +5,20 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Hit, Pointer, Quote
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.recall import Recall
+from kite_memory.recall.index import IndexStatus
+from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
-from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.search import Mode, Query
 from kite_memory.text.ages import age
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
@@ -125,13 +126,23 @@ def searched_for(query: str) -> SearchedFor:
     )
 
 
+class SearchableNotes(Protocol):
+    """What a search asks of `Recall`, or of `IndexedNotes` in a process that only searches."""
+
+    def search(self, query: Query) -> tuple[Hit, ...]: ...
+
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]: ...
+
+    def status(self) -> IndexStatus: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searching:
     """The search operation, in the shape of the contract."""
 
     timeline: Timeline
     vault: Vault
-    recall: Recall
+    recall: SearchableNotes
     meaning: Meaning | None
     note_view: NoteView
     clock: Callable[[], datetime]

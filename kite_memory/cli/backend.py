@@ -6,31 +6,39 @@ Opening all `Services` takes longer than a query that needs only the timeline or
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import config
 from kite_memory.config import Config
-from kite_memory.errors import DaemonRunning, DaemonUnreachable
+from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
 
 if TYPE_CHECKING:
+    from kite_memory.recall.index import Index
+    from kite_memory.timeline.store import Timeline
     from kite_memory.tools.declarations import Json
     from kite_memory.tools.store import Asker
+    from kite_memory.vault import Vault
     from kite_memory.wiring.services import Services
 
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
+_OF_THE_INDEX = frozenset({"search"})
 
 
 def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
-    return op in _OF_THE_TIMELINE | _OF_THE_VAULT and not arguments.get("polish")
+    return op in _OF_THE_TIMELINE | _OF_THE_VAULT | _OF_THE_INDEX and not arguments.get("polish")
+
+
+class _Behind(Exception):
+    """The index must be brought up to date first, which takes all services."""
 
 
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
-    """Perform the operation and return its JSON value."""
+    """Perform the operation and return its JSON value. Raises `_Behind` for a search in an index that does not fit the vault."""
     with ExitStack() as opened:
-        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries
+        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries if op in _OF_THE_VAULT else _index_queries
         return operations(config, op, arguments, opened)[op](**arguments)
 
 
@@ -62,6 +70,51 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     from kite_memory.app.vault_pages import VaultPages
 
     return VaultPages(vault=vault, clock=clock).operations()
+
+
+def _index_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.app.note_view import NoteView
+    from kite_memory.app.searching import Searching
+    from kite_memory.keys import keys_beside
+    from kite_memory.recall.index import Index
+    from kite_memory.recall.search import IndexedNotes
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
+    from kite_memory.wiring.models import first_embedders, meaning_of, second_embedder
+
+    clock = partial(datetime.now, UTC)
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    embedder, former = first_embedders(config)
+    beside = second_embedder(config, keys_beside(config.file))
+    index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
+    if not _is_in_step(vault, index):
+        raise _Behind
+    _make_cards(timeline)
+    searching = Searching(
+        timeline=timeline,
+        vault=vault,
+        recall=IndexedNotes(index=index, clock=clock),
+        meaning=meaning_of(embedder),
+        note_view=NoteView(vault=vault, clock=clock),
+        clock=clock,
+    )
+    return {"search": searching.search}
+
+
+def _is_in_step(vault: "Vault", index: "Index") -> bool:
+    """Read the user's changes to the vault, and return whether the index fits it then. A frozen vault is not indexed."""
+    if not (vault.root.is_dir() or vault.known.all()):
+        return True
+    try:
+        with vault.lock:
+            comparison = vault.compare()
+            return bool(comparison.frozen) or (not (vault.unmended or vault.heed()) and index.is_in_step(vault))
+    except KiteError:
+        return False
 
 
 _BRIDGE_PATIENCE = 60.0
@@ -154,16 +207,22 @@ def perform(op: str, **arguments: Any) -> Any:
         return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
     except DaemonUnreachable:
         if is_light(op, asked):
-            return perform_light(settings, op, asked)
+            with suppress(_Behind):
+                return perform_light(settings, op, asked)
         with services() as here:
             if op in ("remember", "sync"):
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
-            for _ in range(_CARD_ROUNDS if op in _ANSWERED_FROM_CARDS else 0):
-                if not here.timeline.cards.make():
-                    break
+            if op in _ANSWERED_FROM_CARDS:
+                _make_cards(here.timeline)
             return here.operations.perform(op, asked)
+
+
+def _make_cards(timeline: "Timeline") -> None:
+    for _ in range(_CARD_ROUNDS):
+        if not timeline.cards.make():
+            return
 
 
 def _patience(op: str, *, polish: bool = False) -> float:

@@ -16,13 +16,12 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note, NoteKind, Scope, SimilarNote, Surroundings
 from kite_memory.recall import search
-from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
-from kite_memory.recall.prose import prose
+from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import shortened
-from kite_memory.recall.search import best, name
+from kite_memory.recall.search import best
 from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.text.shell import Invocation, invocations
@@ -276,29 +275,6 @@ def _said(note: Note) -> str:
 def _places(figures: npt.NDArray[np.float64] | npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
     """Return the rank of each figure; 0 for the greatest."""
     return np.argsort(np.argsort(-figures, kind="stable"), kind="stable")
-
-
-def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight, now: float) -> list[Note]:
-    columns = index.columns(sight)
-    if not len(columns):
-        return []
-    mask = search.found(columns, now)
-    if project:
-        mask &= search.within(columns, index.project_number(project))
-    if kinds:
-        mask &= search.of_kinds(columns, kinds)
-    rows = np.flatnonzero(mask)
-    newest = rows[np.lexsort((-rows, -columns.notes["created"][rows]))]
-    chosen: dict[str, Note] = {}
-    for start in range(0, len(newest), 2 * limit):  # copies share a name
-        numbers = columns.notes["number"][newest[start : start + 2 * limit]].tolist()
-        found = index.notes(numbers)
-        for number in numbers:
-            if (note := found.get(number)) is not None:
-                chosen.setdefault(name(note), note)
-        if len(chosen) >= limit:
-            break
-    return list(chosen.values())[:limit]
 
 
 MOST = 15

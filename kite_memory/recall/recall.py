@@ -16,11 +16,11 @@ from kite_memory.recall import gate, pointing
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import Dial, Gate, personal
 from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
-from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run, recent
-from kite_memory.recall.prose import Shelf
+from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
+from kite_memory.recall.prose import Shelf, name
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
-from kite_memory.recall.search import Query, name, search, spoken
+from kite_memory.recall.search import Query, recent, search, spoken
 from kite_memory.recall.select import (
     TERSE,
     Delivery,

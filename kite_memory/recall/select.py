@@ -21,7 +21,8 @@ from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.search import best, hits, name
+from kite_memory.recall.prose import name
+from kite_memory.recall.search import best, hits
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.recall.uptake import Tally, habit
 from kite_memory.text import lazy_regex

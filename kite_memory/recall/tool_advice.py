@@ -15,8 +15,8 @@ from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import search
 from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
+from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import block, quoted, shortened
-from kite_memory.recall.search import name
 from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text import lazy_regex

@@ -45,7 +45,6 @@ from kite_memory.projects import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
@@ -85,6 +84,7 @@ from kite_memory.wiring.models import (
     extractor_of,
     first_embedders,
     judge_of,
+    meaning_of,
     polisher_of,
     prompt_folders,
     saving_of,
@@ -374,15 +374,6 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
         return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
     live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
     return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
-
-
-def meaning_of(embedder: Embedder) -> Meaning:
-    """Return the embedder for conversations. A question is embedded as for notes, so that a prompt is embedded once for both."""
-    return Meaning(
-        space=embedder.space.tag,
-        of_texts=lambda texts: embedder.embed(texts, "document"),
-        of_question=lambda text: embedder.embed([essence(text)], "query")[0],
-    )
 
 
 def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> LocalContext:
