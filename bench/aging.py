@@ -206,8 +206,8 @@ def verified(home: Path) -> tuple[float, str]:
 
 def measure(services: Services, row: Row, home: Path) -> Row:
     services.operations.perform("review_page", {})
-    for entry in services.vault.entries():
-        if (note := services.vault.read(entry.path)) is not None:
+    for entry in services.vault.notes.entries():
+        if (note := services.vault.notes.read(entry.path)) is not None:
             row.statuses[note.status.value] += 1
             row.kinds[note.kind.value] += 1
     row.review = services.operations.perform("review", {"limit": 1})["waiting"]

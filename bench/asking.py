@@ -25,7 +25,7 @@ from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 Json = dict[str, Any]
 
@@ -67,7 +67,7 @@ def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, sho
     notes = NoNotes()
     asking = QuestionAnswering(
         timeline=timeline,
-        vault=cast(Vault, notes),
+        notes=cast(StoredNotes, notes),
         recall=cast(Recall, notes),
         answerer=lambda: None,
         clock=lambda: datetime.now(UTC),

@@ -225,12 +225,12 @@ class Bench:
                 case _:
                     sys.exit(f"error: {outcome}")
             drafts = {each.note.id: each.note for each in draft(record, chunk)}
-            actions = vault.plan(draft(record, chunk))
+            actions = vault.planner.plan(draft(record, chunk))
             ids = {action.note.id for action in actions if isinstance(action, Create)}
             ids |= {action.absorbs for action in actions if isinstance(action, Amend)}
             made |= {id: note for id, note in drafts.items() if id in ids}
             tally.skipped += len(drafts.keys() - ids)
-            vault.carry_out(actions)
+            vault.planner.carry_out(actions)
         return list(made.values())
 
 

@@ -238,7 +238,7 @@ def fill(home: Path, count: int, vectors: Choice) -> None:
         embedder = LocalEmbedder() if vectors == "real" else Dice(invented.meant())
         recall = recall_in(home, embedder)
         start = time.perf_counter()
-        recall.refresh(vault)
+        recall.refresh(vault.notes)
         line(f"first refresh, vectors {vectors}", f"{time.perf_counter() - start:6.1f} s")
         recall.close()
     written = sum(path.stat().st_size for path in (home / "state" / "index").rglob("*") if path.is_file())
@@ -344,13 +344,13 @@ def add(home: Path, count: int) -> None:
             path = vault.root / note.path
             path.write_text(render(note), encoding="utf-8")
             before = bytes_written()
-            recall.refresh(vault, hint={note.path})
+            recall.refresh(vault.notes, hint={note.path})
             written.append(bytes_written() - before)
 
         timed("one note more, until it is found", add_one, ["one"] * 40)
         written.sort()
         line("  bytes written for it", f"p50 {written[20]:,}   most {written[-1]:,}")
-        timed("refresh that finds nothing new", lambda _: recall.refresh(vault), ["one"] * 3)
+        timed("refresh that finds nothing new", lambda _: recall.refresh(vault.notes), ["one"] * 3)
         line_of_memory("after that")
         recall.close()
 

@@ -58,7 +58,7 @@ class Forgetting:
 
     def _resting_on(self, reference: EvidenceReference) -> Iterator[str]:
         text = evidence_reference(reference.provider, reference.session, reference.event)
-        return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
+        return (note.path for note in self._vault.notes.of_session(reference.provider, reference.session) if text in note.evidence)
 
     def forget_events(self, grounds: Iterable[Ground], *, blank: bool) -> None:
         """Exclude the events from recall, and delete their text with ``blank``. Can be repeated.

@@ -46,6 +46,7 @@ from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
@@ -115,7 +116,7 @@ class Operations:
         self._extractor = extractor
         self._lack = lack
         self.search = Searching(
-            timeline=timeline, vault=vault, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
+            timeline=timeline, known=vault.known, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
         ).search
         self._bridge = bridge
         self._pages = pages
@@ -161,7 +162,7 @@ class Operations:
         return result
 
     def _project(self, named: str) -> str:
-        return known_project(self._vault, named)
+        return known_project(self._vault.known, named)
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
@@ -231,11 +232,18 @@ class Operations:
             kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             return note_json(kept) | redacted
         with self._vault.lock:
-            note = self._vault.remember(
-                words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
+            note = self._vault.edits.remember(
+                Memo(
+                    text=words,
+                    kind=_kind(kind),
+                    project=of,
+                    scope=Scope.GLOBAL if everywhere else None,
+                    tags=clean,
+                    expires=expires,
+                )
             )
             self._indexer.refresh({note.path})
-            if self._vault.relate(note, self._recall.nearest):
+            if self._vault.relations.relate(note, self._recall.nearest):
                 self._indexer.refresh({note.path})
         return note_json(note) | redacted
 
@@ -277,7 +285,7 @@ class Operations:
                 changed = {each.path for each in chosen}
                 try:
                     for each in listed:
-                        forgotten = self._vault.forget(each["id"] or each["path"])
+                        forgotten = self._vault.edits.forget(each["id"] or each["path"])
                         each["trash"] = str(self._vault.root / forgotten.trashed)
                         changed.update(forgotten.relinked)
                         still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in listed})
@@ -315,10 +323,10 @@ class Operations:
                 for path in self._vault.known.of_session(known.provider, known.id)
             }
         chosen: list[Note] = []
-        for entry in self._vault.entries():
+        for entry in self._vault.notes.entries():
             if of_session is not None and entry.path not in of_session:
                 continue
-            found = self._vault.read(entry.path)
+            found = self._vault.notes.read(entry.path)
             if found is None or (start is not None and found.created < start):
                 continue
             if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():
@@ -329,7 +337,7 @@ class Operations:
     def mute(self, *, note: str, undo: bool = False) -> Json:
         with self._vault.lock:
             self._note_view.found(note)
-            muted = self._vault.mute(note, undo=undo)
+            muted = self._vault.edits.mute(note, undo=undo)
             self._indexer.refresh({muted.path})
         return note_json(muted)
 
@@ -345,12 +353,12 @@ class Operations:
             found = self._note_view.found(note)
             if seen and seen != version(found):
                 raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
-            before = self._vault.text(found.path)
+            before = self._vault.notes.text(found.path)
             after = before[: len(before) - len(body_of(before))] + words + "\n"
-            if after != before and not self._vault.rewrite(found.path, before, after):
+            if after != before and not self._vault.edits.rewrite(found.path, before, after):
                 raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
             if found.id:
-                self._vault.disown(found.id)
+                self._vault.edits.disown(found.id)
             self._indexer.refresh({found.path})
             edited = self._note_view.found(found.path)
         return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
@@ -430,7 +438,9 @@ class Operations:
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
             for each in self._timeline.files.problems(limit=20)
         ]
-        problems += [{"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.problems(), *index.problems)]
+        problems += [
+            {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
+        ]
         helped = helping(self._recall.memory, notes, now)
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
@@ -444,7 +454,7 @@ class Operations:
                 "count": 1,
                 "where": str(self._vault.root / each),
             }
-            for each in self._vault.wrong_folders()
+            for each in self._vault.notes.wrong_folders()
         ]
         kept = [note for note in notes if note.kind and not note.problem]
         return {
@@ -492,9 +502,9 @@ class Operations:
 
     def _look_at_the_vault(self, *, watched: bool) -> None:
         """Bring the vault's state up to date. If it is ``watched``, compare it only when it is or was missing."""
-        if not watched or self._vault.frozen or not self._vault.root.is_dir():
+        if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
             with self._vault.lock:
-                self._vault.compare()
+                self._vault.scanner.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
         """Return the state of each provider.
@@ -525,7 +535,7 @@ class Operations:
         """Return the notes written last, the latest first."""
         paths = sorted(notes, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
-            read = filter(None, (self._vault.read(known.path) for known in paths))
+            read = filter(None, (self._vault.notes.read(known.path) for known in paths))
             kept = [note for note in read if not note.has_expired(self._clock())]
             return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # reported among the problems

@@ -198,7 +198,7 @@ class Pipeline:
         if not actions:
             return
         with self._vault.lock, contextlib.suppress(KiteError):
-            outcomes = self._vault.carry_out(actions)
+            outcomes = self._vault.planner.carry_out(actions)
             if paths := {outcome.path for outcome in outcomes if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
 
@@ -351,7 +351,7 @@ class Pipeline:
         """
         key = (chunk.session.provider, chunk.session.id)
         with self._vault.lock:
-            here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
+            here = [note for note in map(self._vault.notes.read, self._vault.known.of_session(*key)) if note is not None]
         here = sorted((note for note in here if may_be_changed(note)), key=lambda note: note.created)[-MOST_HERE:]
         ids = {note.id for note in here}
         near = [note for note in nearest_to(chunk, self._recall.nearest) if may_be_changed(note) and note.id not in ids]
@@ -422,21 +422,21 @@ class Pipeline:
         """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
             left, actions = already_captured(drafts, chunk, self._vault)
-            if paths := {outcome.path for outcome in self._vault.carry_out(actions) if isinstance(outcome, Amended)}:
+            if paths := {outcome.path for outcome in self._vault.planner.carry_out(actions) if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
         return left
 
     def _publish(self, drafts: Sequence[Draft], weighed: Sequence[str] = ()) -> None:
         """Write the drafts as notes. Notes they were ``weighed`` against, and that none of them changes, stay valid."""
-        around = self._vault.around(drafts, self._recall.nearest)
+        around = self._vault.planner.around(drafts, self._recall.nearest)
         rulings = _both_hold(drafts, weighed)
         wrong: VaultFolderWrong | None = None
         with self._vault.lock:
             outcomes: list[Outcome] = []
             with self._vault.undisturbed():
-                for action in self._vault.plan(drafts, around=around, rulings=rulings):
+                for action in self._vault.planner.plan(drafts, around=around, rulings=rulings):
                     try:
-                        outcomes += self._vault.carry_out([action])
+                        outcomes += self._vault.planner.carry_out([action])
                     except VaultFolderWrong as error:
                         wrong = error
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
@@ -464,13 +464,13 @@ class Pipeline:
         """
         try:
             with self._vault.lock:
-                comparison = self._vault.compare()
+                comparison = self._vault.scanner.compare()
                 if comparison.frozen:
                     return None
-                if comparison.deleted or self._vault.unmended:
-                    self._vault.mend_links()
+                if comparison.deleted or self._vault.scanner.unmended:
+                    self._vault.scanner.mend_links()
                     self._tidy()
-                self._vault.heed()
+                self._vault.relations.bring_in_line()
             return self._indexer.refresh(progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)

@@ -33,7 +33,7 @@ from kite_memory.text.ages import age
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 NOTES = 8
 EVENTS = 12
@@ -334,7 +334,7 @@ class QuestionAnswering(TimelineQueries):
         self,
         *,
         timeline: Timeline,
-        vault: Vault,
+        notes: StoredNotes,
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
@@ -342,8 +342,8 @@ class QuestionAnswering(TimelineQueries):
         meaning: Meaning | None = None,
     ) -> None:
         self._meaning = meaning
-        super().__init__(timeline=timeline, vault=vault, polisher=polisher)
-        self._notes = vault
+        super().__init__(timeline=timeline, notes=notes, polisher=polisher)
+        self._find_note = notes.find
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
@@ -475,7 +475,7 @@ class QuestionAnswering(TimelineQueries):
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.events.evidence(reference))
         try:
-            return self._notes.find(piece.name).path == piece.reference
+            return self._find_note(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
 

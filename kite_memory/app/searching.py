@@ -25,7 +25,7 @@ from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
 from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import KnownNotes
 
 Json = dict[str, Any]
 
@@ -141,7 +141,7 @@ class Searching:
     """The search operation, in the shape of the contract."""
 
     timeline: Timeline
-    vault: Vault
+    known: KnownNotes
     recall: SearchableNotes
     meaning: Meaning | None
     note_view: NoteView
@@ -155,7 +155,7 @@ class Searching:
         if not (wanted.words or wanted.for_events or wanted.kinds):
             raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
         how, start, most = _mode(mode), age(since, self.clock()), max(1, min(limit, _MOST_HITS))
-        within = known_project(self.vault, project) if project else ""
+        within = known_project(self.known, project) if project else ""
         asked = _Asked(wanted=wanted, how=how, here=within or project_of(cwd), within=within, since=start, most=most)
         hits = self._notes(asked) if wanted.notes else ()
         found = self._passages(asked, hits) if wanted.events else []
@@ -262,7 +262,7 @@ class Searching:
     def _problems(self, asked: "_Asked") -> list[str]:
         problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
         within = asked.within
-        if within and not (self.vault.known.has_project(within) or self.timeline.sessions.count(project=within)):
+        if within and not (self.known.has_project(within) or self.timeline.sessions.count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
         if not (asked.wanted.notes or asked.wanted.events):
             problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
@@ -281,12 +281,12 @@ class _Asked:
     most: int
 
 
-def known_project(vault: Vault, named: str) -> str:
+def known_project(known: KnownNotes, named: str) -> str:
     """Return the project as notes name it: by that very name, or by the one derived from its folder.
 
     Raises `UsageError` if ``named`` names no project.
     """
-    if vault.known.has_project(named):
+    if known.has_project(named):
         return named
     if not (project := project_of(named)):
         raise UsageError(f"{named!r} names no project", hint="give the name of its folder")

@@ -30,7 +30,7 @@ from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, change
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
@@ -337,8 +337,8 @@ def said_about(stored: StoredEvents, note: Note) -> str:
 class NoteIndexer:
     """Keeps the index in step with the vault, each note with the text of its evidence."""
 
-    def __init__(self, *, vault: Vault, events: StoredEvents, recall: Recall) -> None:
-        self._vault = vault
+    def __init__(self, *, notes: StoredNotes, events: StoredEvents, recall: Recall) -> None:
+        self._notes = notes
         self._recall = recall
         self._evidence = partial(said_about, events)
 
@@ -351,11 +351,11 @@ class NoteIndexer:
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Refreshed:
         """Same as `Recall.refresh`, for these ``paths`` or for all."""
-        return self._recall.refresh(self._vault, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
+        return self._recall.refresh(self._notes, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
 
     def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
         """Same as `Recall.rebuild`."""
-        return self._recall.rebuild(self._vault, evidence=self._evidence, progress=progress)
+        return self._recall.rebuild(self._notes, evidence=self._evidence, progress=progress)
 
 
 def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:

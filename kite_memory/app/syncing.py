@@ -207,13 +207,13 @@ class Syncing:
     def _exchange(self, under_way: _Round, target: str) -> None:
         self._publish(under_way)
         with self._vault.lock, self._vault.undisturbed():
-            self._vault.must_be_whole()
+            self._vault.scanner.must_be_whole()
             notes = SyncedNotes(vault=self._vault, state=under_way.state, clock=self._clock)
             notes.notice()
             self._read_all(under_way, notes)
             changes = under_way.changes
             if changes.written or changes.renamed or changes.gone or changes.copies:
-                self._vault.compare()
+                self._vault.scanner.compare()
                 notes.notice()
             self._take_back(under_way)
             self._write(under_way, notes)
@@ -439,7 +439,7 @@ class Syncing:
                     under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
                     break
         with self._vault.lock, self._vault.undisturbed():
-            self._vault.must_be_whole()
+            self._vault.scanner.must_be_whole()
             under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
         return self._answer(under_way, target, made=False)
 

@@ -61,15 +61,15 @@ class SessionNotFound(NotFound):
 
 
 class NoteLookup(Protocol):
-    """The part of a vault that is used here."""
+    """The part of `StoredNotes` that is used here."""
 
-    def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
+    def of_session(self, provider: str, session: str) -> Iterator[Note]: ...
 
 
 class NoShelf:
     """Empty vault, for callers that need no notes."""
 
-    def notes_of(self, provider: str, session: str) -> Iterator[Note]:
+    def of_session(self, provider: str, session: str) -> Iterator[Note]:
         return iter(())
 
 
@@ -80,9 +80,9 @@ def _no_polisher() -> None:
 class TimelineQueries:
     """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, vault: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline
-        self._vault = vault
+        self._notes = notes
         self._polisher = polisher
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -151,7 +151,7 @@ class TimelineQueries:
         """Return the notes made from the session's events."""
         found: list[Json] = []
         with contextlib.suppress(KiteError):  # a session can be shown without its notes
-            for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
+            for note in islice(self._notes.of_session(session.provider, session.id), _NOTES):
                 if not note.has_expired(datetime.now(UTC)):
                     entry = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
                     found.append({**entry, "evidence": list(note.evidence)})

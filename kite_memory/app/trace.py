@@ -75,7 +75,7 @@ class Tracer:
 
     def find(self, named: str) -> Session:
         """Return a session by the beginning of its id, with or without its agent: ``codex:019d``."""
-        return TimelineQueries(timeline=self._timeline, vault=self._vault).find(named)
+        return TimelineQueries(timeline=self._timeline, notes=self._vault.notes).find(named)
 
     def trace(self, named: str) -> Json:
         session = self.find(named)
@@ -195,7 +195,7 @@ class Tracer:
 
     def _read(self, path: str) -> Note | None:
         try:
-            return self._vault.read(path)
+            return self._vault.notes.read(path)
         except KiteError:  # the vault is missing; the timeline's part can be shown without it
             return None
 
@@ -463,14 +463,14 @@ class Requests:
         yield
 
     def _embed(self, session: Session) -> Iterator[Json]:
-        notes = list(self.vault.notes_of(session.provider, session.id))
+        notes = list(self.vault.notes.of_session(session.provider, session.id))
         if texts := [text for note in notes for text in passages(note)]:
             yield {"task": "embed", "when": "with a Voyage key, once for each note", "to": "voyage", "texts": texts}
 
     def _history(self) -> QuestionAnswering:
         return QuestionAnswering(
             timeline=self.timeline,
-            vault=self.vault,
+            notes=self.vault.notes,
             recall=self.recall,
             answerer=lambda: self.askers.answerer,
             polisher=lambda: self.askers.polisher,

@@ -48,11 +48,11 @@ def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], ope
 
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     if op != "timeline" or not arguments.get("session"):
-        return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
+        return TimelineQueries(timeline=timeline, notes=NoShelf()).operations()
     from kite_memory.vault import Vault  # imports YAML
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return TimelineQueries(timeline=timeline, vault=vault).operations()
+    return TimelineQueries(timeline=timeline, notes=vault.notes).operations()
 
 
 def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -96,7 +96,7 @@ def _index_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     _make_cards(timeline)
     searching = Searching(
         timeline=timeline,
-        vault=vault,
+        known=vault.known,
         recall=IndexedNotes(index=index, clock=clock),
         meaning=meaning_of(embedder),
         note_view=NoteView(vault=vault, clock=clock),
@@ -111,8 +111,10 @@ def _is_in_step(vault: "Vault", index: "Index") -> bool:
         return True
     try:
         with vault.lock:
-            comparison = vault.compare()
-            return bool(comparison.frozen) or (not (vault.unmended or vault.heed()) and index.is_in_step(vault))
+            comparison = vault.scanner.compare()
+            if comparison.frozen:
+                return True
+            return not (vault.scanner.unmended or vault.relations.bring_in_line()) and index.is_in_step(vault.notes)
     except KiteError:
         return False
 

@@ -215,8 +215,8 @@ def first_summary(services: "Services") -> str:
 
 
 def _current(services: "Services") -> Iterator[Note]:
-    for entry in services.vault.entries():
-        note = services.vault.read(entry.path)
+    for entry in services.vault.notes.entries():
+        note = services.vault.notes.read(entry.path)
         if note is not None and note.kind in _KINDS and note.status is NoteStatus.ACCEPTED:
             yield note
 

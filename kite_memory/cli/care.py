@@ -202,7 +202,7 @@ def verify(
     try:
         with services() as here:
             if accept_missing:
-                for path in here.vault.accept_disappearance().deleted:
+                for path in here.vault.scanner.accept_disappearance().deleted:
                     tell(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
@@ -246,7 +246,7 @@ def _wake_daemon() -> None:
 def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
     """Return what is wrong, and what to do about it."""
     root = here.vault.root
-    if frozen := here.vault.frozen:
+    if frozen := here.vault.scanner.frozen:
         return [{"where": str(root), "what": frozen}], _BRING_BACK
     if not root.is_dir():
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
@@ -282,12 +282,12 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
     for line in here.timeline.damage():
         yield {"where": _TIMELINE, "what": line}
-    for problem in (*here.recall.verify(), *here.vault.problems()):
+    for problem in (*here.recall.verify(), *here.vault.notes.problems()):
         yield {"where": problem.file, "what": problem.reason}
-    for link in here.vault.unresolved_links():
+    for link in here.vault.notes.unresolved_links():
         yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}
-    for entry in here.vault.entries():
-        note = here.vault.read(entry.path)
+    for entry in here.vault.notes.entries():
+        note = here.vault.notes.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
             if reference is None or not (here.timeline.events.evidence(reference) or here.saved(reference)):
@@ -349,7 +349,7 @@ def _is_whole() -> bool:
 def _must_have_notes(here: "Services") -> None:
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
-    if frozen := here.vault.compare().frozen:  # there would be nothing to index
+    if frozen := here.vault.scanner.compare().frozen:  # there would be nothing to index
         raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
 
 

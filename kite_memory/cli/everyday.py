@@ -180,8 +180,8 @@ def play(*, brief: bool = False) -> None:
                 pass
             show("")
             say("2. Notes appear in the vault, each with its evidence:")
-            for entry in services.vault.entries():
-                note = services.vault.read(entry.path)
+            for entry in services.vault.notes.entries():
+                note = services.vault.notes.read(entry.path)
                 if note is not None and note.evidence:
                     show(f"   {note.path}")
                     show(f"     {note.kind}, evidence {note.evidence[0]}")

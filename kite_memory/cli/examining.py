@@ -271,10 +271,10 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         if source["there"] or source["events"]:
             read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
             yield Finding("ok", f"{source['provider']}: {read}")
-    if here.vault.frozen:
+    if here.vault.scanner.frozen:
         yield Finding(
             "problem",
-            f"the vault is frozen: {here.vault.frozen}",
+            f"the vault is frozen: {here.vault.scanner.frozen}",
             "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`",
         )
     elif not here.vault.root.is_dir():
@@ -285,7 +285,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
             yield Finding("problem", str(refusal), refusal.hint)
     yield from _usage_findings(status["helping"])
     for problem in status["problems"]:
-        if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
+        if not here.vault.scanner.frozen or here.vault.scanner.frozen not in problem["reason"]:
             yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")
 
 

@@ -36,6 +36,7 @@ from kite_memory.tools.store import (
     State,
 )
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
@@ -148,7 +149,7 @@ class LocalStore:
         memory = self._written(
             OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
         )
-        return self._vault.find(memory.id)
+        return self._vault.notes.find(memory.id)
 
     def _written(
         self,
@@ -205,7 +206,7 @@ class LocalStore:
                     found.append(kept)
         if not all_there:
             with self._lock:
-                self._vault.must_be_whole()
+                self._vault.scanner.must_be_whole()
         if touch and found:
             self._state.touch([name(kept.note) for kept in found], self._clock())
         return self._memories(found)
@@ -236,7 +237,7 @@ class LocalStore:
         found = list(map(wanted, self._vault.keys.called(key)))
         if any(keyed is not None and not self._is_there(keyed) for keyed in found):
             with self._lock:
-                self._vault.must_be_whole()
+                self._vault.scanner.must_be_whole()
             found = list(map(wanted, self._vault.keys.called(key)))
         return found
 
@@ -318,12 +319,14 @@ class LocalStore:
 
     def note(self, grant: Grant, name: str) -> Note | None:
         grant = grant.in_a_vault
-        found = self._vault.called(mended(name)) or self._vault.ending(mended(name))
+        found = self._vault.notes.called(mended(name)) or self._vault.notes.ending(mended(name))
         return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
 
     def titled(self, grant: Grant, title: str) -> list[Note]:
         grant = grant.in_a_vault
-        found = (note for note in self._vault.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock()))
+        found = (
+            note for note in self._vault.notes.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock())
+        )
         return list(islice(found, MOST_TITLED))
 
     def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
@@ -344,18 +347,20 @@ class LocalStore:
         grant.in_a_vault.demand(place.scope, place.project)
         place = mended(place)
         with self._lock:
-            note = self._vault.remember(
-                mended(text),
-                kind=kind,
-                title=mended(title),
-                project=place.project,
-                scope=place.scope,
-                session=place.session,
-                tags=mended(tuple(tags)),
-                origin=origin,
+            note = self._vault.edits.remember(
+                Memo(
+                    text=mended(text),
+                    kind=kind,
+                    title=mended(title),
+                    project=place.project,
+                    scope=place.scope,
+                    session=place.session,
+                    tags=mended(tuple(tags)),
+                    origin=origin,
+                ),
             )
             self._take_up({note.path}, meaning=True)
-            if self._vault.relate(note, self._recall.nearest):
+            if self._vault.relations.relate(note, self._recall.nearest):
                 self._take_up({note.path}, meaning=True)
         return note
 
@@ -390,7 +395,7 @@ class LocalStore:
             self._recall.forget_notes([name(note)])
             changed = {note.path}
             try:
-                changed.update(self._vault.forget(name(note)).relinked)
+                changed.update(self._vault.edits.forget(name(note)).relinked)
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:

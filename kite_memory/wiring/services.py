@@ -199,14 +199,14 @@ def open_services(
         embedder, former = first_embedders(config)
         meaning = meaning_of(embedder)
         recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
-        indexer = NoteIndexer(vault=vault, events=timeline.events, recall=recall)
+        indexer = NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall)
         extractor = extractor_of(config, keys)
         costs = extractor.name != "offline"
         pipeline = _pipeline(stores, recall, indexer, extractor, costs=costs)
         polisher = partial(polisher_of, config, keys, outbox)
         history = QuestionAnswering(
             timeline=timeline,
-            vault=vault,
+            notes=vault.notes,
             recall=recall,
             answerer=partial(answerer_of, config, keys, outbox),
             polisher=polisher,
@@ -379,7 +379,7 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
 def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> LocalContext:
     searching = Searching(
         timeline=stores.timeline,
-        vault=stores.vault,
+        known=stores.vault.known,
         recall=recall,
         meaning=meaning,
         note_view=NoteView(vault=stores.vault, clock=stores.clock),
@@ -387,7 +387,7 @@ def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, 
     )
     return LocalContext(
         project_of=project_of,
-        known_project=partial(known_project, stores.vault),
+        known_project=partial(known_project, stores.vault.known),
         timeline=history.timeline,
         resume=history.resume,
         passages=searching.beside,

@@ -40,7 +40,7 @@ def pipeline_of(home: Path, *sources: Source, timeline: Timeline) -> Iterator[Pi
             scheduler=Scheduler(outbox=outbox, extractor=ScriptedExtractor(), budget=ROOMY),
             vault=vault,
             recall=recall,
-            indexer=NoteIndexer(vault=vault, events=timeline.events, recall=recall),
+            indexer=NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall),
             policy=ChunkPolicy(idle=0.0),
         )
     finally:

@@ -28,7 +28,7 @@ from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.rendering import voices as rendered
 from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked
 
 SETTLED = "an hour and not a minute less, the smith sleeps badly"
@@ -191,7 +191,7 @@ def asking(timeline: Timeline) -> QuestionAnswering:
     nothing = NoNotes()
     asking = QuestionAnswering(
         timeline=timeline,
-        vault=cast(Vault, nothing),
+        notes=cast(StoredNotes, nothing),
         recall=cast(Recall, nothing),
         answerer=lambda: None,
         clock=lambda: MONDAY,

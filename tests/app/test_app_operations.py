@@ -583,12 +583,12 @@ class TestRemember:
 
 class TestForget:
     def test_a_dry_run_moves_nothing(self, house: Services) -> None:
-        before = len(list(house.vault.entries()))
+        before = len(list(house.vault.notes.entries()))
 
         notes = house.operations.forget(matching="linter", dry_run=True)["notes"]
 
         assert [note["path"].split("/")[0] for note in notes] == ["people"]
-        assert len(list(house.vault.entries())) == before
+        assert len(list(house.vault.notes.entries())) == before
 
     def test_a_session_is_swept_with_all_that_rests_on_it(self, house: Services) -> None:
         gone = house.operations.forget(session="d3300000-0000-4000-8000-000000000001")["notes"]
@@ -698,13 +698,13 @@ class TestVault:
         house.config.vault.rename(away)
         house.operations.status()
 
-        frozen = house.vault.frozen
+        frozen = house.vault.scanner.frozen
         away.rename(house.config.vault)
         (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
         report = house.operations.status()
 
         assert str(house.config.vault) in frozen
-        assert (house.vault.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
+        assert (house.vault.scanner.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
 
     def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
@@ -714,7 +714,7 @@ class TestVault:
             house.config.vault.rename(house.config.vault.with_name("elsewhere"))
             house.operations.status()
 
-            assert (before, bool(house.vault.frozen)) == (3, True)
+            assert (before, bool(house.vault.scanner.frozen)) == (3, True)
 
     def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, house: Services) -> None:
         created = [note["created"] for note in house.operations.status()["last_notes"]]

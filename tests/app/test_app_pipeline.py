@@ -57,7 +57,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def notes(house: FakeHouse) -> list[str]:
-    return [entry.path for entry in house.vault.entries()]
+    return [entry.path for entry in house.vault.notes.entries()]
 
 
 def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, house: FakeHouse) -> None:
@@ -66,7 +66,7 @@ def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, 
     house.walk()
 
     (path,) = notes(house)
-    note = house.vault.read(path)
+    note = house.vault.notes.read(path)
     assert note is not None
     assert note.project == "orchard"
     assert note.evidence == (f"claude-code:{SESSION}#00000001",)
@@ -105,7 +105,7 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
             timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
         )
         house.walk()
-        titles = [note.title for path in notes(house) if (note := house.vault.read(path))]
+        titles = [note.title for path in notes(house) if (note := house.vault.notes.read(path))]
 
     assert titles == ["Mulch in March"]
     assert [SAID in event.text for chunk in read_again for event in chunk.events if event.text] == [False] * 2
@@ -258,7 +258,7 @@ def test_one_wrong_folder_of_the_vault_stops_no_note_of_another_kind(home: Path,
         waits = house.pipeline.distil()
         assert [path.partition("/")[0] for path in notes(house)] == ["projects", "projects"]
         assert house.outbox.states() == {"answered": 2}
-        assert house.vault.wrong_folders() == ["decisions"]
+        assert house.vault.notes.wrong_folders() == ["decisions"]
         assert isinstance(waits, Idle)
         assert waits.until == clock[0] + 60.0
 
@@ -512,12 +512,12 @@ def test_a_session_that_went_on_after_it_was_passed_over_is_taken_up_by_what_was
     house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
     transcript(home, SAID, "The quinces flower late, so the frost of April does not reach the blossoms of the pears on them.")
     house.walk()
-    before = [note.evidence for path in notes(house) if (note := house.vault.read(path))]
+    before = [note.evidence for path in notes(house) if (note := house.vault.notes.read(path))]
 
     house.pipeline.take_up(house.pipeline.passed_over())
     house.walk()
 
-    after = {note.evidence for path in notes(house) if (note := house.vault.read(path))}
+    after = {note.evidence for path in notes(house) if (note := house.vault.notes.read(path))}
     assert before == [(f"claude-code:{SESSION}#00000003",)]
     assert after == {*before, (f"claude-code:{SESSION}#00000001",)}
     assert len(extractor.asked) == 2

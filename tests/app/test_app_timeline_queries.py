@@ -68,7 +68,7 @@ def with_model(house: Services, *answers: str | Callable[[Inquiry], Ending], dol
     polisher = Polisher(backend=backend, prompt=of_polish, allowance=allowance)
     return QuestionAnswering(
         timeline=house.timeline,
-        vault=house.vault,
+        notes=house.vault.notes,
         recall=house.recall,
         answerer=lambda: answerer,
         polisher=lambda: polisher,
@@ -347,7 +347,7 @@ class TestAsk:
         evidence = worked.operations._named["ask"](question="which database does the job queue use?")["citations"]
         (note,) = [each for each in evidence if each["kind"] == "note"]
         (worked.vault.root / note["reference"]).unlink()
-        worked.vault.compare()
+        worked.vault.scanner.compare()
 
         answer = perform(worked, "ask", question="which database does the job queue use?")
 
@@ -448,8 +448,8 @@ def test_a_search_shows_what_became_of_each_passage(worked: Services) -> None:
 
 
 def test_what_became_of_a_note_is_reported_with_it(worked: Services) -> None:
-    (entry,) = worked.vault.entries()
-    note = worked.vault.read(entry.path)
+    (entry,) = worked.vault.notes.entries()
+    note = worked.vault.notes.read(entry.path)
     assert note is not None
     assert perform(worked, "show", note=note.id)["became"] == []
     when = datetime(2026, 4, 1, tzinfo=UTC)

@@ -138,8 +138,8 @@ def test_events_in_no_chunk_are_a_part_of_their_own(tmp_path: Path) -> None:
 def test_a_forgotten_note_is_reported_as_deleted(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID))
     traced.house.walk()
-    (path,) = (entry.path for entry in traced.house.vault.entries())
-    traced.house.vault.forget(path)
+    (path,) = (entry.path for entry in traced.house.vault.notes.entries())
+    traced.house.vault.edits.forget(path)
 
     (part,) = traced.trace()["parts"]
 

@@ -18,6 +18,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.uptake import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house
 from tests.recall.notes import Pile, note
@@ -262,10 +263,10 @@ def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
     written.user("Thanks, and now the apples.")
     Home(tmp_path).write(written)
     with fake_house(tmp_path, ScriptedExtractor()) as house:
-        pears = house.vault.remember(
-            "Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard"
+        pears = house.vault.edits.remember(
+            Memo(text="Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard")
         )
-        house.recall.refresh(house.vault)
+        house.recall.refresh(house.vault.notes)
         given = (ShownNote(note=pears.id, score=0.5),)
         house.recall.memory.record(
             Occasion(at=BEGIN, session=TRANSCRIPT_SESSION, project="orchard", head="", reason="", given=given)

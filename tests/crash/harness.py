@@ -233,14 +233,14 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
         house.walk()
         house.pipeline.compare_vault()
         sessions = [state.session for state in house.timeline.sessions.states()]
-        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
+        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
         index = house.recall.status()
         events = [event for session in sessions for event in house.timeline.events.of_session(session.provider, session.id)]
         return Found(
             events=tuple(event.id for event in events),
             said=tuple(event.text.split()[0] for event in events if event.type is EventType.USER_MESSAGE),
             bodies=tuple(note.body for note in notes),
-            unreadable=tuple(problem.reason for problem in house.vault.problems()),
+            unreadable=tuple(problem.reason for problem in house.vault.notes.problems()),
             leftovers=tuple(path.name for path in places.vault.rglob(".kmem-*")),
             damage=tuple(house.timeline.damage()),
             indexed=index.notes,

@@ -12,6 +12,7 @@ import pytest
 
 from kite_memory.daemon.daemon import Changes, Daemon
 from kite_memory.errors import StateNotWritten
+from kite_memory.vault.drafting import Memo
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -51,7 +52,7 @@ def test_a_transcript_that_appears_in_a_new_folder_becomes_a_note(tmp_path: Path
         written.user(SAID)
         (folder / f"{SESSION}.jsonl").write_bytes(written.bytes)
 
-        assert eventually(lambda: len(list(house.vault.entries())) == 1)
+        assert eventually(lambda: len(list(house.vault.notes.entries())) == 1)
 
 
 def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHouse) -> None:
@@ -176,21 +177,21 @@ def test_a_signal_whose_handler_does_not_run_ends_it_all_the_same(tmp_path: Path
 def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path: Path, house: FakeHouse) -> None:
     with running(house, tmp_path):
         assert eventually(lambda: house.recall.status().notes >= 0)
-        note = house.vault.remember("The walnut tree is older than the house.")
-        house.recall.refresh(house.vault, hint={note.path}, meaning=False)
+        note = house.vault.edits.remember(Memo(text="The walnut tree is older than the house."))
+        house.recall.refresh(house.vault.notes, hint={note.path}, meaning=False)
 
         assert eventually(lambda: house.recall.status().notes == 1 and house.recall.status().stale == 0)
 
 
 def test_files_as_we_left_them_are_distinguished_from_those_that_somebody_has_changed(house: FakeHouse) -> None:
-    note = house.vault.remember("The walnut tree is older than the house.")
+    note = house.vault.edits.remember(Memo(text="The walnut tree is older than the house."))
     file = house.vault.root / note.path
 
     assert house.pipeline.wrote([file, file.with_name(".kmem-fill-0123")])
     assert not house.pipeline.wrote([file, file.with_name("by-hand.md")])
     file.write_text(file.read_text() + "By hand.\n")
     assert not house.pipeline.wrote([file])
-    house.vault.compare()
+    house.vault.scanner.compare()
     assert house.pipeline.wrote([file])
     file.unlink()
     assert not house.pipeline.wrote([file])

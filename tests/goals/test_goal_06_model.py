@@ -150,7 +150,10 @@ def lost_and_doubled(home: Path, model: FaultyModel, extractor: Extractor, fault
             pass
         states = house.outbox.states()
         noted = Counter(
-            word for entry in house.vault.entries() if (note := house.vault.read(entry.path)) for word in tokens(note.body)
+            word
+            for entry in house.vault.notes.entries()
+            if (note := house.vault.notes.read(entry.path))
+            for word in tokens(note.body)
         )
     listed = [f"chunks left: {states}"] if set(states) - {"written", "nothing", "refused"} else []
     listed += [f"asked, answered, lost: {token}" for token, kind in model.last.items() if kind == "good" and token not in noted]

@@ -249,8 +249,8 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
         house.walk()
         for note in list(house.vault.known.all())[:40]:
             if note.id:
-                house.vault.forget(note.id)
-        house.recall.refresh(house.vault)
+                house.vault.edits.forget(note.id)
+        house.recall.refresh(house.vault.notes)
     return Search.of(secrets), secrets, model
 
 

@@ -12,6 +12,7 @@ from kite_memory.app.syncing import Syncing
 from kite_memory.extensions.contract.extractor_contract import START, event
 from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
+from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 
@@ -52,12 +53,12 @@ class Home:
 
     def remember(self, text: str) -> str:
         """Return the id of the note."""
-        note = self.house.vault.remember(text)
+        note = self.house.vault.edits.remember(Memo(text=text))
         return note.id
 
     def path(self, id: str) -> Path:
-        self.house.vault.compare()
-        return self.vault / self.house.vault.find(id).path
+        self.house.vault.scanner.compare()
+        return self.vault / self.house.vault.notes.find(id).path
 
     def write(self, id: str, text: str) -> None:
         """Write a sentence into a note, as its owner does in an editor."""

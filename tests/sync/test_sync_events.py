@@ -115,7 +115,7 @@ def test_a_machine_that_was_away_never_gets_what_was_erased_meanwhile(tmp_path: 
         settle(laptop, desk)
 
         laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.events.citation(event.id)), blank=True)
-        desk.house.vault.forget(id)
+        desk.house.vault.edits.forget(id)
         settle(laptop, desk)
         settle(laptop, desk, shed)
 

@@ -70,7 +70,7 @@ def timeline(tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def past(timeline: Timeline) -> TimelineQueries:
-    return TimelineQueries(timeline=timeline, vault=NoShelf())
+    return TimelineQueries(timeline=timeline, notes=NoShelf())
 
 
 def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:

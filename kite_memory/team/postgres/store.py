@@ -40,7 +40,7 @@ from kite_memory.tools.store import (
     State,
     StoreUnavailable,
 )
-from kite_memory.vault.drafting import remembered
+from kite_memory.vault.drafting import Memo, remembered
 from kite_memory.vault.wording import note_id
 
 _PAUSE: Final = 600.0
@@ -310,18 +310,17 @@ class PostgresStore:
         """Write a note. The same words of the same kind and in the same place are the same note."""
         grant.demand(place.scope, place.project)
         note = remembered(
-            text,
-            at=datetime.now(UTC),
-            kind=kind,
-            title=title,
-            project=place.project,
-            scope=place.scope,
-            session=place.session,
-            tags=tags,
-            origin=origin,
-            evidence=(),
-            importance=2,
-            expires=None,
+            Memo(
+                text=text,
+                kind=kind,
+                title=title,
+                project=place.project,
+                scope=place.scope,
+                session=place.session,
+                tags=tags,
+                origin=origin,
+            ),
+            datetime.now(UTC),
         )
         id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
