@@ -445,7 +445,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
     import dataclasses
 
     from kite_memory.extensions import installed
-    from kite_memory.wiring.services import PROVIDERS
+    from kite_memory.wiring import PROVIDERS
 
     found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:
