@@ -1,16 +1,22 @@
-"""Survey of the transcripts on disk, and how much of each is still to be read."""
+"""Survey of the transcripts on disk, how much of each is still to be read, and what the last backfill left."""
 
+import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kite_memory import __version__
+from kite_memory.config import Config
 from kite_memory.sources.common.source import Compound, Source
-from kite_memory.timeline.rows import ReadFiles
-from kite_memory.timeline.writing import LATEST_MTIME
+from kite_memory.system import sqlite
+from kite_memory.system.private_files import replace_file
+from kite_memory.timeline.rows import LATEST_MTIME, ReadFiles
 
 if TYPE_CHECKING:
     from kite_memory.app.pipeline import PassedOver
@@ -122,3 +128,47 @@ def batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
 def _stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
+
+
+_RECORD = "backfilled.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillRecord:
+    """What a backfill found and printed, which is so again ``until`` then if nothing has changed and no transcript has grown.
+
+    ``distilled`` is whether it made notes, too.
+    """
+
+    found: str
+    distilled: bool
+    summary: tuple[str, ...]
+    until: float
+
+    def keep(self, state: Path) -> None:
+        fields = {"found": self.found, "distilled": self.distilled, "summary": self.summary, "until": self.until}
+        replace_file(state / _RECORD, json.dumps(fields).encode())
+
+
+def last_backfill(state: Path) -> BackfillRecord | None:
+    try:
+        kept = json.loads((state / _RECORD).read_bytes())
+    except (OSError, ValueError):
+        return None
+    match kept:
+        case {"found": str(found), "distilled": bool(distilled), "summary": list(lines), "until": int() | float() as until}:
+            return BackfillRecord(found=found, distilled=distilled, summary=tuple(map(str, lines)), until=until)
+        case _:
+            return None
+
+
+def found_by_backfill(config: Config, now: datetime) -> str:
+    """Return a digest of all that notes and pages are made of, transcripts aside: settings, state, vault, and the day."""
+    beside = {path.name: _stamp(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
+    state = {name: stamp for name, stamp in sqlite.stamps(config.state).items() if name != _RECORD}
+    vault: list[tuple[str, int, int]] = []
+    for here, folders, names in os.walk(config.vault):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        vault += ((os.path.join(here, name), *_stamp(Path(here, name))) for name in sorted(names))  # noqa: PTH118 - a vault may have many
+    whole = repr((__version__, config, f"{now:%Y-%m-%d}", beside, state, vault))
+    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()

@@ -5,6 +5,7 @@ for.
 """
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -12,13 +13,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, diff
+from kite_memory.app.survey import BackfillRecord
 from kite_memory.cli import setup
 from kite_memory.cli.console import (
     choose,
@@ -43,6 +45,7 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources.common.source import Source
 from kite_memory.system.private_files import replace_file
+from kite_memory.vault.scanning import Comparison
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -395,11 +398,11 @@ def backfill(
     spend: bool = False,
     take_up: bool = True,
     batch: bool = False,
-) -> None:
+) -> bool:
     """Read events, which costs nothing, and make notes where that is free or ``spend`` is set.
 
     Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
-    far back as ``since``. With ``batch``, everything that waits goes in batches.
+    far back as ``since``. With ``batch``, everything that waits goes in batches. Return whether the vault's pages could be written.
     """
     services.outbox.recover()
     found = unread(services, source=source)
@@ -424,26 +427,54 @@ def backfill(
         _distil(services)
         if batched := services.outbox.batches.chunks():
             tell(f"{counted(batched, 'chunk')} in a batch; the daemon takes the answers, and so does `kmem backfill`")
-        _bring_pages_up_to_date(services)
-    elif distill and isinstance(services.extractor, Keyless):
+        return _bring_pages_up_to_date(services)
+    if distill and isinstance(services.extractor, Keyless):
         remark(KiteError(services.extractor.lack.reason, hint=services.extractor.lack.hint))
     elif distill and waiting:
         tell("the daemon will make notes from them, within its daily budget")
     elif not distill:
-        tell("no notes were made: `kmem backfill` makes them, and so does the daemon")
+        tell(_WITHOUT_NOTES)
+    return True
 
 
 def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
+    lines = list(_stored(services))
+    for line in lines:
+        tell(line)
+    return bool(lines)
+
+
+def _stored(services: "Services") -> Iterator[str]:
     counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""
-        tell(f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}")
+        yield f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}"
     if counts:
         notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())
-        tell(f"{counted(notes, 'note')} in {short_path(services.config.vault)}")
-    return bool(counts)
+        yield f"{counted(notes, 'note')} in {short_path(services.config.vault)}"
+
+
+def record_of(services: "Services", *, distilled: bool) -> BackfillRecord | None:
+    """Return the record of the backfill that has just ended; ``None`` if another one would have something to do or to report."""
+    with services.vault.lock:
+        comparison = services.vault.scanner.compare()
+    lines = tuple(_stored(services))
+    if comparison != Comparison(problems=comparison.problems) or not lines:
+        return None
+    if not distilled:
+        return BackfillRecord(found="", distilled=False, summary=(_WITHOUT_NOTES, *lines), until=math.inf)
+    outbox, pipeline = services.outbox, services.pipeline
+    unwritten = any(outbox.states().get(state) for state in ("waiting", "asked", "answered")) or outbox.batches.chunks()
+    if unwritten or pipeline.open_count() or pipeline.passed_over() or isinstance(services.extractor, Keyless):
+        return None
+    if services.recall.memory.shown_open(datetime.now(UTC)):
+        return None
+    return BackfillRecord(found="", distilled=True, summary=lines, until=services.recall.next_expiry())
+
+
+_WITHOUT_NOTES = "no notes were made: `kmem backfill` makes them, and so does the daemon"
 
 
 def read_events(services: "Services", found: Unread) -> None:
@@ -475,15 +506,18 @@ def _distil(services: "Services") -> None:
                     time.sleep(max(0.0, pause))
 
 
-def _bring_pages_up_to_date(services: "Services") -> None:
-    """Update the vault's review page and page of contents, which otherwise the daemon does."""
+def _bring_pages_up_to_date(services: "Services") -> bool:
+    """Update the vault's review page and page of contents, which otherwise the daemon does. Return whether both could be."""
+    well = True
     for page in ("review_page", "synthesize"):
         try:
             services.operations.perform(page, {})
         except VaultMissing:
-            return  # reported when the vault was opened
+            return False  # reported when the vault was opened
         except KiteError as error:
             remark(error)
+            well = False
+    return well
 
 
 @contextmanager

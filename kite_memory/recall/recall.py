@@ -353,6 +353,11 @@ class Recall:
     def status(self) -> IndexStatus:
         return self._index.status()
 
+    def next_expiry(self) -> float:
+        """Return the Unix time at which the next note expires; infinite if none will."""
+        expires = self._index.columns().notes["expires"]
+        return float(np.min(expires[expires > self._clock().timestamp()], initial=np.inf))
+
     def verify(self) -> tuple[Problem, ...]:
         return self._index.verify()
 

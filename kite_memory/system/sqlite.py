@@ -39,6 +39,12 @@ def seal(folder: Path) -> None:
         return
 
 
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and time of every file below ``folder`` that is sealed, and of what was written to a database since."""
+    logs = ((f"{name}-wal", path.with_name(f"{path.name}-wal")) for name, path in _files(folder))
+    return {name: _stamp(path) for name, path in (*_files(folder), *logs) if path.exists()}
+
+
 def broken(folder: Path) -> list[str]:
     """Return the files, relative to ``folder``, whose content differs from their seal although size and time do not.
 

@@ -205,9 +205,11 @@ class NoteRows:
         return [title for (title,) in self._database.run("SELECT DISTINCT title FROM files LIMIT 5000")]
 
     def set_problems(self, problems: Iterable[Problem]) -> None:
+        rows = {(problem.file, problem.reason) for problem in problems}
+        if rows == set(self._database.run("SELECT path, reason FROM problems")):
+            return
         with self._database.changing():
             self._database.run("DELETE FROM problems")
-            rows = {(problem.file, problem.reason) for problem in problems}
             self._database.run_each("INSERT INTO problems (path, reason) VALUES (?, ?)", rows)
 
     def problems(self) -> list[Problem]:
@@ -293,5 +295,7 @@ class Ledger:
         return str(found[0][0]) if found else ""
 
     def set(self, name: str, value: str) -> None:
+        if value == self.setting(name):
+            return
         with self._database.changing():
             self._database.run("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", name, value)
