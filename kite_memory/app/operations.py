@@ -9,37 +9,32 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app import forgetting
-from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
-from kite_memory.app.searching import Searching, hit_json, known_project
-from kite_memory.app.session_context import NoteIndexer, before, conversation
+from kite_memory.app.searching import hit_json, known_project
+from kite_memory.app.session_context import NoteIndexer, before
 from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
-from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.batch_ledger import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects import project_of
-from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
-from kite_memory.text.ages import age, duration
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.text.ages import duration
 from kite_memory.timeline.looking_up import became
+from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
@@ -47,6 +42,7 @@ from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
+from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
@@ -74,75 +70,13 @@ class Keep(Protocol):
 
 
 class Operations:
-    """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
+    """All operations by their names, joined from those of the use cases. Thread-safe.
 
-    ``saved`` returns the events that notes of saved conversations cite. ``more`` are the operations of other use cases, by name.
+    Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
     """
 
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline,
-        timeline: Timeline,
-        outbox: Outbox,
-        vault: Vault,
-        recall: Recall,
-        indexer: NoteIndexer,
-        forgetting: Forgetting,
-        pages: VaultPages,
-        more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
-        extractor: str,
-        lack: Misconfigured | None = None,
-        meaning: Meaning | None = None,
-        bridge: Bridge,
-        keep: Keep,
-        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
-        forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
-        budget_dollars: float,
-        daemon: Callable[[], Json],
-        idle: Callable[[], Idle],
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._pipeline = pipeline
-        self._timeline = timeline
-        self._outbox = outbox
-        self._vault = vault
-        self._recall = recall
-        self._indexer = indexer
-        self._note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-        self.show = self._note_view.show
-        self._forgetting = forgetting
-        self._extractor = extractor
-        self._lack = lack
-        self.search = Searching(
-            timeline=timeline, known=vault.known, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
-        ).search
-        self._bridge = bridge
-        self._pages = pages
-        self._keep = keep
-        self._saved = saved
-        self._forgot = forgot
-        self._erase = erase
-        self._budget_dollars = budget_dollars
-        self._daemon = daemon
-        self._idle = idle
-        self._clock = clock
-        self._named: Mapping[str, Callable[..., Json]] = {
-            "search": self.search,
-            "recall": self.recall,
-            "remember": self.remember,
-            "forget": self.forget,
-            "mute": self.mute,
-            "edit": self.edit,
-            "helped": self.helped,
-            "why": self.why,
-            "status": self.status,
-            "bridge": self.bridge,
-            **self._note_view.operations(),
-            **pages.operations(),
-            **more,
-        }
+    def __init__(self, *use_cases: Mapping[str, Callable[..., Json]]) -> None:
+        self._named = {name: operation for each in use_cases for name, operation in each.items()}
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
@@ -161,8 +95,37 @@ class Operations:
                 self._named["review_page"]()
         return result
 
-    def _project(self, named: str) -> str:
-        return known_project(self._vault.known, named)
+
+def bridge_operations(bridge: Bridge) -> Mapping[str, Callable[..., Json]]:
+    def performed(*, tool: str, arguments: Json, asker: Json) -> Json:
+        """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
+        return declarations.perform(bridge.perform, tool, arguments, asker)
+
+    return {"bridge": performed}
+
+
+class ShownNotes:
+    """What prompts are shown, and why. ``saved`` returns the events that notes of saved conversations cite."""
+
+    def __init__(
+        self,
+        *,
+        timeline: Timeline,
+        known: KnownNotes,
+        recall: Recall,
+        note_view: NoteView,
+        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._timeline = timeline
+        self._known = known
+        self._recall = recall
+        self._note_view = note_view
+        self._saved = saved
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"recall": self.recall, "helped": self.helped, "why": self.why}
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
@@ -201,171 +164,9 @@ class Operations:
             text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
         )
 
-    def remember(
-        self,
-        *,
-        text: str,
-        kind: str = "fact",
-        project: str = "",
-        everywhere: bool = False,
-        key: str = "",
-        ttl: str = "",
-        tags: list[str] | None = None,
-        cwd: str = "",
-    ) -> Json:
-        """Store a note. It is on disk and can be found when this returns."""
-        public = drop_private(text)
-        words = redact(public).strip()
-        redacted = {"redacted": words != public.strip()}
-        if not words:
-            raise UsageError(
-                "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"
-            )
-        lasts = duration(ttl) if ttl else None
-        if lasts is not None and not lasts:
-            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
-        expires = self._clock() + lasts if lasts else None
-        of = "" if everywhere else self._project(redact(project)) if project else project_of(cwd)
-        clean = [redact(tag) for tag in tags or []]
-        if key:
-            place = MemoryPlace(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
-            kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
-            return note_json(kept) | redacted
-        with self._vault.lock:
-            note = self._vault.edits.remember(
-                Memo(
-                    text=words,
-                    kind=_kind(kind),
-                    project=of,
-                    scope=Scope.GLOBAL if everywhere else None,
-                    tags=clean,
-                    expires=expires,
-                )
-            )
-            self._indexer.refresh({note.path})
-            if self._vault.relations.relate(note, self._recall.nearest):
-                self._indexer.refresh({note.path})
-        return note_json(note) | redacted
-
-    def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
-        """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
-        return declarations.perform(self._bridge.perform, tool, arguments, asker)
-
-    def forget(
-        self,
-        *,
-        note: str = "",
-        session: str = "",
-        since: str = "",
-        matching: str = "",
-        ids: list[str] | None = None,
-        with_evidence: bool = False,
-        dry_run: bool = False,
-    ) -> Json:
-        """Move notes to the trash and exclude their evidence from recall.
-
-        With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
-        ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
-        cited events and no note, or a session's id, which acts as ``session``.
-        """
-        remarks: list[str] = []
-        with self._vault.lock:
-            cited = self._forgetting.ground(note) if ids is None else []
-            if note and not cited and ids is None and not self._is_note(note):
-                cited = self._forgetting.ground(self._timeline.events.citation(note))
-                if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
-                    note, session = "", note
-            named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
-            chosen = named if ids is None else [self._note_view.found(each) for each in ids]
-            grounds = cited or self._forgetting.grounds(chosen)
-            listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
-            if not dry_run:
-                self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
-                self._recall.forget_notes([name(each) for each in chosen])
-                changed = {each.path for each in chosen}
-                try:
-                    for each in listed:
-                        forgotten = self._vault.edits.forget(each["id"] or each["path"])
-                        each["trash"] = str(self._vault.root / forgotten.trashed)
-                        changed.update(forgotten.relinked)
-                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in listed})
-                        remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
-                finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._indexer.refresh(changed)
-                self._forgot(chosen)
-                if with_evidence:
-                    self._forgetting.forget_words(grounds)
-        if not dry_run:  # of a large vault the page takes seconds: outside the lock
-            remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
-            if with_evidence:
-                remarks += self._erase(self._forgetting)
-        evidence = [forgetting.ground_json(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
-
-    def _is_note(self, name: str) -> bool:
-        try:
-            self._note_view.found(name)
-        except NoteNotFound:
-            return False
-        return True
-
-    def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
-        if note:
-            return [self._note_view.found(note)]
-        if not (session or since or matching):
-            raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
-        start = age(since, self._clock())
-        of_session = None
-        if session:
-            of_session = {
-                path
-                for known in self._timeline.sessions.named(session, limit=1_000)
-                for path in self._vault.known.of_session(known.provider, known.id)
-            }
-        chosen: list[Note] = []
-        for entry in self._vault.notes.entries():
-            if of_session is not None and entry.path not in of_session:
-                continue
-            found = self._vault.notes.read(entry.path)
-            if found is None or (start is not None and found.created < start):
-                continue
-            if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():
-                continue
-            chosen.append(found)
-        return chosen
-
-    def mute(self, *, note: str, undo: bool = False) -> Json:
-        with self._vault.lock:
-            self._note_view.found(note)
-            muted = self._vault.edits.mute(note, undo=undo)
-            self._indexer.refresh({muted.path})
-        return note_json(muted)
-
-    def edit(self, *, note: str, body: str, seen: str = "") -> Json:
-        """Replace a note's text by what a user wrote. From then on it is theirs; its properties stay.
-
-        With ``seen``, only if the note is still of that `version`.
-        """
-        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
-        if not words:
-            raise UsageError("a note needs a text", hint="to remove it, forget it")
-        with self._vault.lock:
-            found = self._note_view.found(note)
-            if seen and seen != version(found):
-                raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
-            before = self._vault.notes.text(found.path)
-            after = before[: len(before) - len(body_of(before))] + words + "\n"
-            if after != before and not self._vault.edits.rewrite(found.path, before, after):
-                raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
-            if found.id:
-                self._vault.edits.disown(found.id)
-            self._indexer.refresh({found.path})
-            edited = self._note_view.found(found.path)
-        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
-
     def helped(self, *, weeks: int = 12) -> Json:
         """Return how the notes that were shown were used, week by week; see `helping`."""
-        return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
+        return helping(self._recall.memory, self._known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
     def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
         """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
@@ -374,7 +175,7 @@ class Operations:
         """
         if not note:
             occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._vault.known.all()) if occasions else {}
+            known = by_name(self._known.all()) if occasions else {}
             passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
@@ -410,11 +211,152 @@ class Operations:
             ],
         }
 
+
+class NoteChanges:
+    """What a person writes: new notes, edits, and notes that are not to be shown unasked."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        recall: Recall,
+        indexer: NoteIndexer,
+        note_view: NoteView,
+        keep: Keep,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._vault = vault
+        self._recall = recall
+        self._indexer = indexer
+        self._note_view = note_view
+        self._keep = keep
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"remember": self.remember, "mute": self.mute, "edit": self.edit}
+
+    def remember(
+        self,
+        *,
+        text: str,
+        kind: str = "fact",
+        project: str = "",
+        everywhere: bool = False,
+        key: str = "",
+        ttl: str = "",
+        tags: list[str] | None = None,
+        cwd: str = "",
+    ) -> Json:
+        """Store a note. It is on disk and can be found when this returns."""
+        public = drop_private(text)
+        words = redact(public).strip()
+        redacted = {"redacted": words != public.strip()}
+        if not words:
+            raise UsageError(
+                "there is nothing to remember", hint="give the text as an argument, or - to read it from standard input"
+            )
+        lasts = duration(ttl) if ttl else None
+        if lasts is not None and not lasts:
+            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+        expires = self._clock() + lasts if lasts else None
+        of = "" if everywhere else known_project(self._vault.known, redact(project)) if project else project_of(cwd)
+        clean = [redact(tag) for tag in tags or []]
+        if key:
+            place = MemoryPlace(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
+            kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
+            return note_json(kept) | redacted
+        with self._vault.lock:
+            note = self._vault.edits.remember(
+                Memo(
+                    text=words,
+                    kind=_kind(kind),
+                    project=of,
+                    scope=Scope.GLOBAL if everywhere else None,
+                    tags=clean,
+                    expires=expires,
+                )
+            )
+            self._indexer.refresh({note.path})
+            if self._vault.relations.relate(note, self._recall.nearest):
+                self._indexer.refresh({note.path})
+        return note_json(note) | redacted
+
+    def mute(self, *, note: str, undo: bool = False) -> Json:
+        with self._vault.lock:
+            self._note_view.found(note)
+            muted = self._vault.edits.mute(note, undo=undo)
+            self._indexer.refresh({muted.path})
+        return note_json(muted)
+
+    def edit(self, *, note: str, body: str, seen: str = "") -> Json:
+        """Replace a note's text by what a user wrote. From then on it is theirs; its properties stay.
+
+        With ``seen``, only if the note is still of that `version`.
+        """
+        words = redact(drop_private(body)).strip().replace("\r\n", "\n")
+        if not words:
+            raise UsageError("a note needs a text", hint="to remove it, forget it")
+        with self._vault.lock:
+            found = self._note_view.found(note)
+            if seen and seen != version(found):
+                raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
+            before = self._vault.notes.text(found.path)
+            after = before[: len(before) - len(body_of(before))] + words + "\n"
+            if after != before and not self._vault.edits.rewrite(found.path, before, after):
+                raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
+            if found.id:
+                self._vault.edits.disown(found.id)
+            self._indexer.refresh({found.path})
+            edited = self._note_view.found(found.path)
+        return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractorState:
+    """The extractor in use, what it ``lack``s, its daily budget, and what it waits for."""
+
+    name: str
+    lack: Misconfigured | None = None
+    budget_dollars: float = 0.0
+    idle: Callable[[], Idle]
+
+    def waiting(self) -> Idle:
+        return Idle(until=0.0, reason=self.lack.reason, hint=self.lack.hint) if self.lack else self.idle()
+
+
+class StatusReport:
+    """What was read, kept and spent, and what is amiss."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline,
+        files: ReadFiles,
+        outbox: Outbox,
+        vault: Vault,
+        recall: Recall,
+        extractor: ExtractorState,
+        daemon: Callable[[], Json],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._pipeline = pipeline
+        self._files = files
+        self._outbox = outbox
+        self._vault = vault
+        self._recall = recall
+        self._extractor = extractor
+        self._daemon = daemon
+        self._clock = clock
+        self._note_view = NoteView(vault=vault, clock=clock)
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"status": self.status}
+
     def figures(self, session: str) -> Figures:
         """Return what a status line shows of a session; without one, of the last that was given anything."""
         if not session:
             session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
-        waits = self._lack is not None or self._idle().until is not None
+        waits = self._extractor.waiting().until is not None
         return Figures(
             notes=len(self._recall.memory.shown(session)),
             dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
@@ -433,10 +375,10 @@ class Operations:
         spending = self._outbox.spending(now.date().isoformat())
         purposes = self._outbox.purposes(now.date().isoformat())
         judged = purposes.get("judge", Spending())
-        idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
+        idle = self._extractor.waiting()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
-            for each in self._timeline.files.problems(limit=20)
+            for each in self._files.problems(limit=20)
         ]
         problems += [
             {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
@@ -471,12 +413,12 @@ class Operations:
             "helping": helped,
             "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
             "extractor": {
-                "name": self._extractor,
+                "name": self._extractor.name,
                 "calls_today": spending.calls,
                 "tokens_in": spending.tokens_in,
                 "tokens_out": spending.tokens_out,
                 "cost_usd": round(spending.dollars, 6),
-                "budget_usd": self._budget_dollars,
+                "budget_usd": self._extractor.budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
                 "chunks_in_batches": self._outbox.batches.chunks(),
                 "open_sessions": self._pipeline.open_count(),
@@ -514,7 +456,7 @@ class Operations:
         """
         there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
-        counted = {tally.provider: tally for tally in self._timeline.files.tallies()}
+        counted = {tally.provider: tally for tally in self._files.tallies()}
         return [
             {
                 "provider": provider,

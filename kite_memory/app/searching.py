@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, Protocol, get_args
@@ -146,6 +146,9 @@ class Searching:
     meaning: Meaning | None
     note_view: NoteView
     clock: Callable[[], datetime]
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"search": self.search}
 
     def search(
         self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""

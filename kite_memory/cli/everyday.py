@@ -188,7 +188,7 @@ def play(*, brief: bool = False) -> None:
             show("")
             say("3. Later prompts are given what helps, or nothing:")
             for prompt in prompts:
-                answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
+                answer: dict[str, Any] = services.operations.perform("recall", {"prompt": prompt, "cwd": str(project)})
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     show(f"     {line}")

@@ -252,7 +252,7 @@ _FEWEST_OTHERS = 5
 def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
-    status = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
+    status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for
     extractor, index = status["extractor"], status["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
     if waits := extractor["waiting_for"]:

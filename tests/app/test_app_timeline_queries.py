@@ -51,7 +51,9 @@ def worked(house: Services) -> Services:
     second = second.ran("pytest", "4 passed", tests="ok").said("The sweeper passes. Shall I also log the lease?")
     house.timeline.commit([first.look()], SESSION.provider)
     house.timeline.commit([second.look()], OTHER.provider)
-    house.operations.remember(text="The job queue uses PostgreSQL, because eight workers write at once.", kind="decision")
+    house.operations.perform(
+        "remember", {"text": "The job queue uses PostgreSQL, because eight workers write at once.", "kind": "decision"}
+    )
     return house
 
 
