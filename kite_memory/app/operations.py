@@ -18,7 +18,7 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before
-from kite_memory.app.survey import Survey
+from kite_memory.app.survey import sources_json
 from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
 from kite_memory.distill.batch_ledger import Spending
 from kite_memory.distill.extractor import Misconfigured
@@ -401,7 +401,7 @@ class StatusReport:
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": daemon,
-            "sources": self._sources(survey),
+            "sources": sources_json(survey, self._pipeline.survey.places(), self._files.tallies()),
             "notes": {
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
@@ -447,31 +447,6 @@ class StatusReport:
         if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
             with self._vault.lock:
                 self._vault.scanner.compare()
-
-    def _sources(self, survey: Survey) -> list[Json]:
-        """Return the state of each provider.
-
-        ``there`` is whether one of its folders exists, ``skipped`` how many records were skipped, and ``more`` whether there are
-        more files than were ``found``.
-        """
-        there = self._pipeline.survey.places()
-        found, unread, behind = survey.found, survey.unread, survey.behind
-        counted = {tally.provider: tally for tally in self._files.tallies()}
-        return [
-            {
-                "provider": provider,
-                "there": there.get(provider, False) or found[provider] > 0,
-                "found": found[provider],
-                "more": provider in survey.more,
-                "read": found[provider] - unread[provider],
-                "skipped": counted[provider].skipped if provider in counted else 0,
-                "sessions": counted[provider].sessions if provider in counted else 0,
-                "events": counted[provider].events if provider in counted else 0,
-                "problems": counted[provider].problems if provider in counted else 0,
-                "behind_bytes": behind[provider],
-            }
-            for provider in sorted({*counted, *there})
-        ]
 
     def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
         """Return the notes written last, the latest first."""

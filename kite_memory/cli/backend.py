@@ -119,6 +119,47 @@ def _is_in_step(vault: "Vault", index: "Index") -> bool:
         return False
 
 
+def keys_at_hand(config: Config) -> list[str]:
+    """Return the names of the keys that are set, on which the extractor and the embedder depend."""
+    from kite_memory.keys import keys_beside
+
+    kept = keys_beside(config.file)
+    return [name for name in ("anthropic", "openai", "voyage") if kept.find(name) is not None]
+
+
+def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
+    """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
+    from datetime import UTC, datetime
+
+    from kite_memory.app.survey import KeptAnswer, found_here
+
+    found = found_here(config, datetime.now(UTC), keys=keys_at_hand(config))
+    with suppress(OSError):  # it is only quicker with it
+        KeptAnswer(found=found, answer=answer, until=until).keep(config.state, name)
+
+
+def kept_status(config: Config) -> dict[str, Any] | None:
+    """Return the status while nothing has changed since the last one, with transcripts compared now; ``None`` otherwise."""
+    from datetime import UTC, datetime
+
+    from kite_memory.app.survey import TranscriptSurvey, kept_answer, sources_json
+    from kite_memory.daemon.protocol import absent
+    from kite_memory.timeline.rows import ReadFiles
+    from kite_memory.timeline.schema import TimelineDatabase
+    from kite_memory.timeline.summaries import Sessions
+    from kite_memory.wiring import sources_of
+
+    status = kept_answer(config, "status", datetime.now(UTC), keys=keys_at_hand(config))
+    if status is None:
+        return None
+    with closing(TimelineDatabase(config.state / "timeline.sqlite")) as database:
+        sources = sources_of(config, projects=Sessions(database).folders)
+        files = ReadFiles(database)
+        survey = TranscriptSurvey(sources=sources, files=files, passed_over=tuple)
+        status["sources"] = sources_json(survey.now(), survey.places(), files.tallies())
+    return {**status, "daemon": absent(config.state)}
+
+
 _BRIDGE_PATIENCE = 60.0
 _FRESH_SECONDS = 2.0
 """Least seconds between two comparisons of the vault without a daemon, which would report changes."""
@@ -211,6 +252,8 @@ def perform(op: str, **arguments: Any) -> Any:
         if is_light(op, asked):
             with suppress(_Behind):
                 return perform_light(settings, op, asked)
+        if op == "status":
+            return kept_status(settings) or _status(settings)
         with services() as here:
             if op in ("remember", "sync"):
                 here.init_vault()
@@ -219,6 +262,14 @@ def perform(op: str, **arguments: Any) -> Any:
             if op in _ANSWERED_FROM_CARDS:
                 _make_cards(here.timeline)
             return here.operations.perform(op, asked)
+
+
+def _status(config: Config) -> Any:
+    with services() as here:
+        status = here.operations.perform("status", {})
+        until = here.recall.next_expiry()
+    keep_answer(config, "status", status, until)
+    return status
 
 
 def _make_cards(timeline: "Timeline") -> None:

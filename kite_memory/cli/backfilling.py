@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, diff
-from kite_memory.app.survey import BackfillRecord
 from kite_memory.cli import setup
 from kite_memory.cli.console import (
     choose,
@@ -456,22 +455,25 @@ def _stored(services: "Services") -> Iterator[str]:
         yield f"{counted(notes, 'note')} in {short_path(services.config.vault)}"
 
 
-def record_of(services: "Services", *, distilled: bool) -> BackfillRecord | None:
-    """Return the record of the backfill that has just ended; ``None`` if another one would have something to do or to report."""
+def answer_to_keep(services: "Services", *, distilled: bool) -> tuple[list[str], float] | None:
+    """Return what the backfill that has just ended printed last, and until when that holds.
+
+    ``None`` if another one would have something to do, or to report.
+    """
     with services.vault.lock:
         comparison = services.vault.scanner.compare()
-    lines = tuple(_stored(services))
+    lines = list(_stored(services))
     if comparison != Comparison(problems=comparison.problems) or not lines:
         return None
     if not distilled:
-        return BackfillRecord(found="", distilled=False, summary=(_WITHOUT_NOTES, *lines), until=math.inf)
+        return [_WITHOUT_NOTES, *lines], math.inf
     outbox, pipeline = services.outbox, services.pipeline
     unwritten = any(outbox.states().get(state) for state in ("waiting", "asked", "answered")) or outbox.batches.chunks()
     if unwritten or pipeline.open_count() or pipeline.passed_over() or isinstance(services.extractor, Keyless):
         return None
     if services.recall.memory.shown_open(datetime.now(UTC)):
         return None
-    return BackfillRecord(found="", distilled=True, summary=lines, until=services.recall.next_expiry())
+    return lines, services.recall.next_expiry()
 
 
 _WITHOUT_NOTES = "no notes were made: `kmem backfill` makes them, and so does the daemon"

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
+from kite_memory.cli.backend import alone, catch_up, daemon_runs, keep_answer, keys_at_hand, services
 from kite_memory.cli.console import ask, complain, counted, finish, remark, say, say_json, say_json_line, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
@@ -123,7 +122,6 @@ def backfill(
     of_everything = not (source or since or dry_run or retry or batch)
     if of_everything and _nothing_is_new(settings, distill=distill):
         return
-    from kite_memory.app.survey import found_by_backfill
     from kite_memory.cli import backfilling
 
     with services() as here:
@@ -163,33 +161,35 @@ def backfill(
             whole &= backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
             if not backfilling.sum_up(here):
                 tell(_nothing(here))
-            record = backfilling.record_of(here, distilled=distill) if of_everything and whole else None
-    if record is not None:  # only now that the databases are closed
-        replace(record, found=found_by_backfill(settings, datetime.now(UTC))).keep(settings.state)
+            answer = backfilling.answer_to_keep(here, distilled=distill) if of_everything and whole else None
+    if answer is not None:  # only now that the databases are closed
+        keep_answer(settings, _answer_of(distill), *answer)
 
 
 def _nothing_is_new(settings: Config, *, distill: bool) -> bool:
     """Return whether a backfill would change nothing, and print then what it would print."""
-    from kite_memory.app.survey import TranscriptSurvey, found_by_backfill, last_backfill
+    from kite_memory.app.survey import TranscriptSurvey, kept_answer
     from kite_memory.timeline.rows import ReadFiles
     from kite_memory.timeline.schema import TimelineDatabase
     from kite_memory.timeline.summaries import Sessions
     from kite_memory.wiring import sources_of
 
-    last, now = last_backfill(settings.state), datetime.now(UTC)
-    if last is None or last.distilled != distill or now.timestamp() >= last.until:
-        return False
     with alone(settings, instead=_READS_BY_ITSELF):
-        if found_by_backfill(settings, now) != last.found:
+        summary = kept_answer(settings, _answer_of(distill), datetime.now(UTC), keys=keys_at_hand(settings))
+        if not summary:
             return False
         with closing(TimelineDatabase(settings.state / "timeline.sqlite")) as database:
             sources = sources_of(settings, projects=Sessions(database).folders)
             survey = TranscriptSurvey(sources=sources, files=ReadFiles(database), passed_over=tuple)
             if any(behind is not None for _, _, behind in survey.compared()):
                 return False
-    for line in last.summary:
+    for line in summary:
         tell(line)
     return True
+
+
+def _answer_of(distill: bool) -> str:
+    return "backfill" if distill else "backfill-without-notes"
 
 
 def _nothing(here: "Services") -> str:

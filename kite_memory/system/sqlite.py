@@ -19,7 +19,7 @@ from kite_memory.system.private_files import replace_file
 
 _NAME = "seals.json"
 _VERSION = 1
-_PASSED_OVER = frozenset({"logs", "backups", "extractor"})
+_PASSED_OVER = frozenset({"logs", "backups", "extractor", "answers"})
 _COMES_AND_GOES = ("-wal", "-shm", "-journal", ".lock", ".sock", ".log", ".port", ".patience", _NAME)
 _A_TICK_NS = 50_000_000
 """Resolution of file systems' clocks: a write within one tick after the seal would leave the time unchanged."""

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
@@ -36,7 +35,7 @@ from kite_memory.app.syncing import Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
-from kite_memory.daemon.protocol import holder
+from kite_memory.daemon.protocol import absent
 from kite_memory.distill.extractor import Extractor, Keyless, Sharing
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler, Steps
@@ -146,7 +145,7 @@ def open_services(
         upkeep = _open_upkeep(stores, recalling, closing, in_background=in_background)
         distilling.pipeline.after_deletions(upkeep.store.tidy)
         tools = _open_tools(stores, recalling, distilling, upkeep)
-        status = _status(stores, recalling, distilling, running or partial(_absent, config.state), idle or _never_idle)
+        status = _status(stores, recalling, distilling, running or partial(absent, config.state), idle or _never_idle)
         yield Services(
             config=config,
             sources=distilling.pipeline.sources,
@@ -483,11 +482,6 @@ def _never_idle() -> Idle:
 def _remarked(remark: str) -> None:
     if remark:
         log.warning("%s", remark)
-
-
-def _absent(state: Path) -> dict[str, Any]:
-    """Return the status of a daemon that cannot be reached. Its lock may be held by a backfill, or by a daemon that hangs."""
-    return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
 def report_error(error: BaseException) -> None:
