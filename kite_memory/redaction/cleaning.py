@@ -11,7 +11,7 @@ from kite_memory.text import lazy_regex
 _LESS = rb"(?:<|%3c|\\u003c|\\x3c|&(?:amp;)?(?:lt|#0{0,4}60|#x0{0,4}3c);?)"
 _MORE = rb"(?:>|%3e|\\u003e|\\x3e|&(?:amp;)?(?:gt|#0{0,4}62|#x0{0,4}3e);?)"
 _SLASH = rb"(?P<close>/|%2f|\\u002f|\\/|&#0{0,4}47;|&#x0{0,4}2f;)"
-_TAG = re.compile(_LESS + rb"\s{0,8}" + _SLASH + rb"?\s{0,8}private(?![\w\-])[^<>&]{0,200}?" + _MORE)
+_TAG = lazy_regex(_LESS + rb"\s{0,8}" + _SLASH + rb"?\s{0,8}private(?![\w\-])[^<>&]{0,200}?" + _MORE)
 _PASSES = 8
 
 

@@ -1,19 +1,19 @@
 """Pure functions on text: shell command lines, error signatures, quoting, ages, Unicode. No I/O."""
 
 import re
-from typing import Any, cast
+from typing import Any, AnyStr, cast
 
 
-def lazy_regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a regular expression that is compiled when it is first used.
 
     The package has a thousand of them. Compiling all takes longer than most commands, which use a few.
     """
-    return cast(re.Pattern[str], _LazyRegex(pattern, flags))
+    return cast("re.Pattern[AnyStr]", _LazyRegex(pattern, flags))
 
 
 class _LazyRegex:
-    def __init__(self, pattern: str, flags: int) -> None:
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
         self._flags = flags
 
