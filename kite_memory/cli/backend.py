@@ -5,7 +5,7 @@ Opening all `Services` takes longer than a query that needs only the timeline or
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from kite_memory.config import Config
 from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
 
 if TYPE_CHECKING:
+    from kite_memory.model.event import Event, EvidenceReference
     from kite_memory.recall.index import Index
     from kite_memory.timeline.store import Timeline
     from kite_memory.tools.declarations import Json
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
 _OF_THE_INDEX = frozenset({"search"})
+_OF_THE_PROMPTS = frozenset({"why", "helped"})
 
 
 def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
-    return op in _OF_THE_TIMELINE | _OF_THE_VAULT | _OF_THE_INDEX and not arguments.get("polish")
+    return op in _OF_THE_TIMELINE | _OF_THE_VAULT | _OF_THE_INDEX | _OF_THE_PROMPTS and not arguments.get("polish")
 
 
 class _Behind(Exception):
@@ -38,8 +40,13 @@ class _Behind(Exception):
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
     """Perform the operation and return its JSON value. Raises `_Behind` for a search in an index that does not fit the vault."""
     with ExitStack() as opened:
-        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries if op in _OF_THE_VAULT else _index_queries
-        return operations(config, op, arguments, opened)[op](**arguments)
+        if op in _OF_THE_TIMELINE:
+            operations = _timeline_queries(config, op, arguments, opened)
+        elif op in _OF_THE_VAULT:
+            operations = _vault_queries(config, op, arguments, opened)
+        else:
+            operations = _index_queries(config, opened) if op in _OF_THE_INDEX else _prompt_queries(config, opened)
+        return operations[op](**arguments)
 
 
 def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -72,7 +79,7 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     return VaultPages(vault=vault, clock=clock).operations()
 
 
-def _index_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+def _index_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
     from datetime import UTC, datetime
     from functools import partial
 
@@ -103,6 +110,44 @@ def _index_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
         clock=clock,
     )
     return {"search": searching.search}
+
+
+def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.app.note_view import NoteView
+    from kite_memory.app.usage_report import ShownNotes
+    from kite_memory.recall.session_memory import SessionMemory
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
+
+    clock = partial(datetime.now, UTC)
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    memory = opened.enter_context(closing(SessionMemory(config.state / "index" / "shown.sqlite")))
+    if not _is_as_known(vault):
+        raise _Behind
+
+    def saved(reference: "EvidenceReference") -> "Sequence[Event]":
+        from kite_memory.tools.local_conversations import LocalConversations  # seldom: most notes are of transcripts
+
+        return LocalConversations(vault=vault, folder=config.state / "conversations", take_up=bool).evidence(reference)
+
+    view = NoteView(vault=vault, clock=clock)
+    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=clock).operations()
+
+
+def _is_as_known(vault: "Vault") -> bool:
+    """Return whether the user has changed nothing in the vault since it was last compared."""
+    if not (vault.root.is_dir() or vault.known.all()):
+        return True
+    try:
+        with vault.lock:
+            comparison = vault.scanner.compare()
+    except KiteError:
+        return False
+    return bool(comparison.frozen) or not (comparison.added or comparison.changed or comparison.renamed or comparison.deleted)
 
 
 def _is_in_step(vault: "Vault", index: "Index") -> bool:

@@ -9,9 +9,9 @@ from typing import Literal
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.prose import prose
 from kite_memory.text import lazy_regex
+from kite_memory.text.stems import STOP_WORDS
 
 _BODY_READ = 20_000
 _SIGNS = 64

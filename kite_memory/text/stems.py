@@ -117,6 +117,18 @@ def language_of(text: str) -> str:
     return _latin([word.lower() for word in _LANGUAGE_WORD.findall(text)])
 
 
+_STOP_WORDS = """
+a about above after again against all also am an and any are aren as at be because been before being below between both but by can
+cannot could couldn d did didn do does doesn doing don down during each few for from further get got had hadn has hasn have haven
+having he her here hers herself him himself his how i if in into is isn it its itself just let ll m me might more most must my
+myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should shouldn so some such
+t than that the their theirs them themselves then there these they this those through to too under until up us ve very was wasn we
+were weren what when where which while who whom why will with won would wouldn you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that name nothing, as they are after apostrophes have been dropped."""
+
+
 def _latin(words: Sequence[str]) -> str:
     counts = {code: sum(word in FREQUENT[code] for word in words) for code in _LATIN}
     best = max(counts, key=counts.__getitem__)  # English if another language has only as many

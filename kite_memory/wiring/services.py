@@ -21,7 +21,7 @@ from kite_memory.app.operations import (
     ExtractorState,
     NoteChanges,
     Operations,
-    ShownNotes,
+    PromptAnswers,
     StatusReport,
     bridge_operations,
 )
@@ -33,6 +33,7 @@ from kite_memory.app.searching import ConversationVoices, Searching, known_proje
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
 from kite_memory.app.syncing import Syncing
 from kite_memory.app.trace import Tracer
+from kite_memory.app.usage_report import ShownNotes
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
 from kite_memory.daemon.protocol import absent
@@ -399,7 +400,10 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-    shown = ShownNotes(timeline=timeline, known=vault.known, recall=recall, note_view=note_view, saved=store.evidence, clock=clock)
+    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view)
+    shown = ShownNotes(
+        timeline=timeline, known=vault.known, memory=recall.memory, note_view=note_view, saved=store.evidence, clock=clock
+    )
     changes = NoteChanges(vault=vault, recall=recall, indexer=indexer, note_view=note_view, keep=store.keep, clock=clock)
     forgetting = NoteForgetting(
         forgetting=upkeep.forgetting,
@@ -414,6 +418,7 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
     review = Review(vault=vault, recall=recall, indexer=indexer, events=timeline.events, dividing=upkeep.consolidating, clock=clock)
     return Operations(
         _searching(stores, recalling, note_view).operations(),
+        answers.operations(),
         shown.operations(),
         changes.operations(),
         forgetting.operations(),
