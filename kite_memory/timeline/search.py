@@ -185,7 +185,7 @@ def corrected(rows: Rows, text: str) -> str:
     """Return the text with words that the index does not hold replaced by similar ones that it holds."""
     words = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
     plain = [word for word in words if len(word) > 3 and word.isascii() and word.isalpha()]
-    unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
+    unknown = [word for word in plain if not _is_held(rows, _quoted(word))]
     meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
 
@@ -225,7 +225,7 @@ def _words(text: str) -> list[str]:
 def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Asked:
     ((newest,),) = rows("SELECT COALESCE(MAX(seq), 0) FROM events", ())
     for term in terms:
-        term.newest = _newest(rows, (*within, term.match), _COMMON)
+        term.newest = _read_last(rows, (*within, term.match), _COMMON)
         count = len(term.newest)
         term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
         term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
@@ -297,13 +297,29 @@ def _led_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Co
     return frozenset(prompt for prompt in prompts if _belonging(rows, within, steps(rows, prompt)))
 
 
+def _read_last(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
+    """Return the events that were read last, the last first."""
+    found = rows("SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?", (_all_of(*wanted), limit))
+    return [event for (event,) in found]
+
+
 def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
-    """Return the newest events among those read last: an old transcript may have been read after a new one."""
+    """Return the newest events among those read last: an old transcript may have been read after a new one.
+
+    If there are fewer than ``limit``, these are all, in no order: looking up the time of each takes most of a search.
+    """
+    found = _read_last(rows, wanted, limit)
+    if len(found) < limit:
+        return found
     query = (
         "SELECT e.seq FROM (SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?) AS t"
         " CROSS JOIN events AS e ON e.seq = t.rowid ORDER BY e.at DESC, e.seq DESC LIMIT ?"
     )
     return [event for (event,) in rows(query, (_all_of(*wanted), max(limit, _READ_LAST), limit))]
+
+
+def _is_held(rows: Rows, wanted: str) -> bool:
+    return bool(rows("SELECT 1 FROM told WHERE told MATCH ? LIMIT 1", (wanted,)))
 
 
 def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:
@@ -422,7 +438,7 @@ def _of_file(rows: Rows, file: str) -> str:
     if not words:
         return mark
     failures = _any_of(_type_mark(type) for type in sorted(_FAILURES))
-    if not _newest(rows, (mark,), 1):
+    if not _is_held(rows, mark):
         return _all_of(*words)
     return _any_of((mark, _all_of(failures, *words)))
 
