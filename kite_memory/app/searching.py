@@ -246,14 +246,29 @@ class Searching:
             project=asked.within,
             since=asked.since,
             by_words=by_words,
-            limit=asked.most + len(hits),
         )
-        rests_on = {reference for hit in hits for reference in hit.note.evidence}  # events whose note is already among the hits
-        events = [each for each in self.timeline.search.find(of_events, meaning) if _reference(each.event) not in rests_on]
+        events = self._events(of_events, meaning, hits, cards, asked.most)
         if not events and wanted.words and (wanted.file or wanted.types):
             latest = self.timeline.search.find(replace(of_events, text=""))
             events = [replace(each, near=True) for each in latest]
         return passages(cards, events, asked.most)
+
+    def _events(
+        self, query: EventQuery, meaning: Meaning | None, hits: Sequence[Hit], cards: Sequence[CardHit], most: int
+    ) -> list[EventHit]:
+        """Return the events to list beside these cards, without those whose note is already among the hits.
+
+        Cards leave room for a few. More are asked for where too many of these few are shown anyway.
+        """
+        rests_on = {reference for hit in hits for reference in hit.note.evidence}
+        shown = {card.telling.id for card in cards}
+        room = max(_EVENTS_NEXT, most - len(cards))
+        for limit in (room + _EVENTS_NEXT, most + len(hits)):
+            found = self.timeline.search.find(replace(query, limit=limit), meaning)
+            events = [each for each in found if _reference(each.event) not in rests_on]
+            if len(found) < limit or sum(not each.near and each.event.id not in shown for each in events) >= room:
+                break
+        return events
 
     def _became(self, hit: CardHit | EventHit) -> list[str]:
         """Return what followed a passage, one line each."""

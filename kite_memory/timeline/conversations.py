@@ -450,7 +450,8 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
         if theirs[each.session].started > where.last
         and (
             each.bm25 >= _SAME_MATTER * own.bm25
-            or also.get(each.session, 0.0) >= (_NEAR_RULING if _rules(rows, each.session) else _NEAR)
+            or also.get(each.session, 0.0) >= _NEAR
+            or (also.get(each.session, 0.0) >= _NEAR_RULING and _rules(rows, each.session))
             or (each.bm25 >= _SAME_MATTER_CUED * own.bm25 and _CUE.search(_matter(rows, each)))
         )
     ]

@@ -334,7 +334,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
     enough = [event for event in shortlist if event in asked.known or event in asked.meant or covered(event) >= _LEAST]
     nearest = [event for event in shortlist if event not in enough][: 2 * query.limit] if len(enough) < query.limit else []
-    pairs = [f" {one} {other}" for one, other in pairwise(_words(query.text[:_TEXT])[:_TERMS])]
+    pairs = list(pairwise(_words(query.text[:_TEXT])[:_TERMS]))
     for event, at, type, session, call, path, status, text in rows(
         "SELECT seq, at, type, session, call, path, status, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
         " FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT event FROM let_go)",
@@ -373,9 +373,13 @@ def _errand(rows: Rows, event: int) -> str:
     return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
 
 
-def _share(pairs: Sequence[str], text: str) -> float:
-    running = " " + " ".join(_WORD.findall(text.lower()))
-    return sum(pair in running for pair in pairs) / len(pairs)
+def _share(pairs: Sequence[tuple[str, str]], text: str) -> float:
+    lowered = text.lower()
+    both = [pair for pair in pairs if pair[0] in lowered and pair[1] in lowered]
+    if not both:  # as in most texts, whose words need not be taken apart then
+        return 0.0
+    running = " " + " ".join(_WORD.findall(lowered))
+    return sum(f" {one} {other}" in running for one, other in both) / len(pairs)
 
 
 def stems_of(text: str) -> list[str]:
