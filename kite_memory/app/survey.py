@@ -57,9 +57,9 @@ class TranscriptSurvey:
             for path, behind in self._compared_of(source):
                 yield source, path, behind
 
-    def _compared_of(self, source: Source, at_once: int = _AT_ONCE) -> Iterator[tuple[Path, int | None]]:
+    def _compared_of(self, source: Source, most: int | None = None) -> Iterator[tuple[Path, int | None]]:
         stamp = source.stamp if isinstance(source, Compound) else _stamp
-        for paths in batches(source.transcripts(), at_once):
+        for paths in batches(source.transcripts(), None if most is None else most + 1):
             looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:
                 try:
@@ -76,7 +76,7 @@ class TranscriptSurvey:
     def _filled(self, survey: Survey, most: int | None = None) -> Survey:
         survey.passed_over = len({(each.provider, each.session) for each in self._passed_over()})
         for source in self._sources:
-            for _, behind in self._compared_of(source, min(_AT_ONCE, (most or _AT_ONCE) + 1)):
+            for _, behind in self._compared_of(source, most):
                 if survey.found[source.provider] == most:
                     survey.more.add(source.provider)
                     break
@@ -119,9 +119,10 @@ class TranscriptSurvey:
 _Each = TypeVar("_Each")
 
 
-def batches(all: Iterable[_Each], at_once: int = _AT_ONCE) -> Iterator[list[_Each]]:
+def batches(all: Iterable[_Each], most: int | None = None) -> Iterator[list[_Each]]:
+    """Yield what is to be looked up together: less than usual where only ``most`` are wanted."""
     left = iter(all)
-    while batch := list(islice(left, at_once)):
+    while batch := list(islice(left, _AT_ONCE if most is None else min(_AT_ONCE, most))):
         yield batch
 
 

@@ -44,7 +44,6 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources.common.source import Source
 from kite_memory.system.private_files import replace_file
-from kite_memory.vault.scanning import Comparison
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -460,6 +459,8 @@ def answer_to_keep(services: "Services", *, distilled: bool) -> tuple[list[str],
 
     ``None`` if another one would have something to do, or to report.
     """
+    from kite_memory.vault.scanning import Comparison  # imports YAML
+
     with services.vault.lock:
         comparison = services.vault.scanner.compare()
     lines = list(_stored(services))
