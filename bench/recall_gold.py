@@ -49,7 +49,7 @@ from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query
-from kite_memory.recall.select import Prompt, Weighed, situation_of
+from kite_memory.recall.select import Prompt, Requirement, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
@@ -275,7 +275,9 @@ class Replay:
         index = Index(self.home / "index", embedder=local)
         meaning = meaning_of(local)
         cards = ConversationVoices(cards=timeline.cards, meaning=meaning) if self.cards else None
-        recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock, cards=cards)
+        recall = Recall(
+            index=index, memory=memory, bar=Requirement(dial=self.dial, judged=bool(self.verdicts)), clock=clock, cards=cards
+        )
         notes = defaultdict(list)
         drop = random.Random(0)
         for row in self.project.rows("notes.jsonl"):

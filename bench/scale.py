@@ -291,7 +291,7 @@ def talk(home: Path, count: int, cards: int) -> None:
         for look in map(invented.conversation, range(cards // _TURNS)):
             timeline.commit([RedactedResult(look)], "claude-code")
             last = look.events[-1]
-            outbox.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
+            outbox.formed.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
         while timeline.cards.make():
             pass
         while timeline.vectors.embed(meaning):

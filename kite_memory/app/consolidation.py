@@ -89,7 +89,7 @@ class _Kept:
 
 def use_of_notes(sessions: Sessions, memory: SessionMemory) -> Callable[[Note], NoteUse]:
     """Return a function that gives when a note was last shown, used, and confirmed by another session."""
-    shown, used = memory.last_shown(), memory.last_shown(used=True)
+    shown, used = memory.report.last_shown(), memory.report.last_shown(used=True)
 
     def use(note: Note) -> NoteUse:
         found = filter(None, map(EvidenceReference.parse, note.evidence))

@@ -4,8 +4,9 @@ Arguments and results are JSON values in the shapes of the contract, so it makes
 process does the work.
 """
 
-import contextlib
 import inspect
+import logging
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,8 @@ from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
 
+log = logging.getLogger("kite_memory")
+
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 _LAST_NOTES = 5
@@ -78,14 +81,16 @@ class Operations:
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"{op} was asked wrongly: {error}", hint=_OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=_OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
-            with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
+            try:
                 self._named["review_page"]()
+            except (KiteError, sqlite3.Error) as error:  # the operation itself succeeded; the page is updated the next time
+                log.warning("the review page could not be updated: %s", error)
         return result
 
 
@@ -197,7 +202,7 @@ class NoteChanges:
             )
         lasts = duration(ttl) if ttl else None
         if lasts is not None and not lasts:
-            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+            raise UsageError("--ttl must be longer than zero", hint="leave out --ttl to keep the note")
         expires = self._clock() + lasts if lasts else None
         of = "" if everywhere else known_project(self._vault.known, redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]
@@ -295,11 +300,11 @@ class StatusReport:
     def figures(self, session: str) -> Figures:
         """Return what a status line shows of a session; without one, of the last that was given anything."""
         if not session:
-            session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
+            session = next((each.session for each in self._recall.memory.report.occasions(1, silent=False)), "")
         waits = self._extractor.waiting().until is not None
         return Figures(
             notes=len(self._recall.memory.shown(session)),
-            dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
+            dollars=self._outbox.calls.spending(self._clock().date().isoformat()).dollars,
             paused=waits,
         )
 
@@ -309,11 +314,11 @@ class StatusReport:
         if self._vault.root.is_dir() or self._vault.known.all():
             self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known.all()
-        index = self._recall.status()
+        index = self._recall.index.status()
         survey = self._pipeline.survey.now()
         states = self._outbox.states()
-        spending = self._outbox.spending(now.date().isoformat())
-        purposes = self._outbox.purposes(now.date().isoformat())
+        spending = self._outbox.calls.spending(now.date().isoformat())
+        purposes = self._outbox.calls.purposes(now.date().isoformat())
         judged = purposes.get("judge", Spending())
         idle = self._extractor.waiting()
         problems = [

@@ -215,7 +215,7 @@ class Pipeline:
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
         for keys in batches(due):
             self.follow_timeline(keys)
-            chunked_to = self._outbox.chunked_to(keys)
+            chunked_to = self._outbox.formed.chunked_to(keys)
             for key in keys:
                 self._form(key, chunked_to.get(key, -1), now)
         return min(self._ripe.values(), default=None)
@@ -232,7 +232,7 @@ class Pipeline:
         quiet_since = min(state.quiet_since, seen_at)  # by our own clock too: an event may be dated in the future
         spans = list(finished(events, self._policy, quiet_for=now - quiet_since))
         if spans:
-            self._outbox.form(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
+            self._outbox.formed.add(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
         left_over = [event for event in events if not spans or event.ordinal > spans[-1].last]
         if left_over:
             self._ripe[key] = max(quiet_since + silence_needed(left_over, self._policy), now + _PATIENCE)
@@ -256,46 +256,46 @@ class Pipeline:
                 continue
             if skip_before is not None and state.quiet_since < skip_before.timestamp():
                 last = self._timeline.events.last(*key, 1)
-                self._outbox.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
+                self._outbox.formed.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
                 self._ripe[key] = 0.0
 
     def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
         """Move the cursors of ``sessions``, or of all, to their events' places in a timeline that was read again."""
-        cursors = self._outbox.cursors(sessions)
+        cursors = self._outbox.formed.cursors(sessions)
         found = self._timeline.events.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
         for key, cursor in cursors.items():
             ordinal = found.get((*key, cursor.event))
             if ordinal is None and (state := self._timeline.sessions.state(*key)) is not None:
                 ordinal = min(cursor.ordinal, state.last_ordinal)
             if ordinal is not None and ordinal != cursor.ordinal:
-                places = self._outbox.places(*key)
+                places = self._outbox.formed.places(*key)
                 at = self._timeline.events.ordinals([(*key, event) for _, *ends in places for event in ends])
                 chunks = {
                     id: (at[*key, first], at[*key, last])
                     for id, first, last in places
                     if at.keys() >= {(*key, first), (*key, last)}
                 }
-                self._outbox.renumber(*key, ordinal, chunks)
+                self._outbox.formed.renumber(*key, ordinal, chunks)
 
     def _unchunked(self) -> Iterator[SessionState]:
         for page in self._timeline.sessions.pages():
             keys = [(each.session.provider, each.session.id) for each in page]
             self.follow_timeline(keys)
-            chunked_to = self._outbox.chunked_to(keys)
+            chunked_to = self._outbox.formed.chunked_to(keys)
             yield from (each for key, each in zip(keys, page, strict=True) if each.last_ordinal > chunked_to.get(key, -1))
 
     def open_count(self) -> int:
         """Return how many sessions have events in no chunk yet, without those passed over."""
         if self._opened:
             return len(self._ripe)
-        chunked_to = self._outbox.chunked_to()
+        chunked_to = self._outbox.formed.chunked_to()
         return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.sessions.last_ordinals().items())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """Return the passed-over parts of sessions that were active at ``since`` or later."""
-        named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
+        named = (gap for gap in self._outbox.formed.gaps() if provider in ("", gap[0]))
         gaps = [gap for batch in batches(named) for gap in self._timeline.events.holding(batch)]
         if since is not None:
             states = self._timeline.sessions.states()
@@ -307,7 +307,7 @@ class Pipeline:
         """Yield the part of each session that is in no chunk yet."""
         for state in self._unchunked():
             key = (state.session.provider, state.session.id)
-            begun = self._outbox.chunked_to([key]).get(key, -1)
+            begun = self._outbox.formed.chunked_to([key]).get(key, -1)
             yield PassedOver(provider=key[0], session=key[1], first=begun + 1, last=state.last_ordinal)
 
     def take_up(self, passed_over: Iterable[PassedOver]) -> None:
@@ -315,7 +315,7 @@ class Pipeline:
         for each in passed_over:
             spans = list(self.spans(each))
             nothing = [span.id for events, span in spans if not worth_asking(_within(events, span))]
-            self._outbox.form([span for _, span in spans], nothing=nothing)
+            self._outbox.formed.add([span for _, span in spans], nothing=nothing)
 
     def spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
         """Yield the chunks that a passed-over part would make, each with the part's events.

@@ -15,7 +15,7 @@ from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.index import IndexStatus
+from kite_memory.recall.index import Index
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
 from kite_memory.recall.search import Mode, Query
@@ -133,7 +133,8 @@ class SearchableNotes(Protocol):
 
     def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]: ...
 
-    def status(self) -> IndexStatus: ...
+    @property
+    def index(self) -> Index: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,7 +279,7 @@ class Searching:
         return [plain_line(line, _SNIPPET) for line in became(self.timeline, hit.event)]
 
     def _problems(self, asked: "_Asked") -> list[str]:
-        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
+        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.index.status().problems)]
         within = asked.within
         if within and not (self.known.has_project(within) or self.timeline.sessions.count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
@@ -302,12 +303,12 @@ class _Asked:
 def known_project(known: KnownNotes, named: str) -> str:
     """Return the project as notes name it: by that very name, or by the one derived from its folder.
 
-    Raises `UsageError` if ``named`` names no project.
+    Raises `UsageError` if ``named`` is not a project name.
     """
     if known.has_project(named):
         return named
     if not (project := project_of(named)):
-        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
     return project
 
 
@@ -399,7 +400,7 @@ def card_json(hit: CardHit) -> dict[str, Any]:
 
 
 def event_json(hit: EventHit) -> dict[str, Any]:
-    """Return an event with ``where`` it is in the transcript, and the evidence ``reference`` that notes use."""
+    """Return an event with ``where`` it is in the transcript, and as ``reference`` its citation."""
     event = hit.event
     return {
         "tier": "nearest" if hit.near else "event",

@@ -71,8 +71,17 @@ class _Round:
     erased: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """This machine among those that exchange: its ``name``, the folder of its state, and the environment that git runs in."""
+
+    name: str
+    state: Path
+    environment: Mapping[str, str]
+
+
 class Syncing:
-    """Thread-safe; one exchange at a time, in any process. ``name`` is what this machine is called."""
+    """Thread-safe; one exchange at a time, in any process."""
 
     def __init__(
         self,
@@ -84,9 +93,7 @@ class Syncing:
         indexer: NoteIndexer,
         forgetting: Forgetting,
         erase: Callable[[], list[str]],
-        state: Path,
-        name: str,
-        environment: Mapping[str, str],
+        machine: Machine,
         clock: Callable[[], datetime],
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
@@ -97,12 +104,12 @@ class Syncing:
         self._indexer = indexer
         self._forgetting = forgetting
         self._erase = erase
-        self._folder = state
-        self._name = name
-        self._environment = environment
+        self._folder = machine.state
+        self._name = machine.name
+        self._environment = machine.environment
         self._clock = clock
         self._step = step
-        self._lock = WriterLock(state / f"{NAME}.lock")
+        self._lock = WriterLock(machine.state / f"{NAME}.lock")
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"sync": self.sync, "sync_status": self.status}
@@ -160,7 +167,8 @@ class Syncing:
         root = Path(target).expanduser().absolute()
         if not root.is_dir():
             raise UsageError(
-                f"there is no folder {root}", hint="make it, or mount its disk; it is not made here, lest a disk be missing"
+                f"there is no folder {root}",
+                hint="create it, or mount its disk; kmem does not create it, in case the disk is missing",
             )
         refuse_nested(root, self._folder)
         return root
@@ -192,10 +200,14 @@ class Syncing:
         if dry_run:
             return key, made
         own = folder.numbers(state.machine) if state.machine else []
-        restored = bool(own) and max(own) >= state.next_number()  # this state is a copy of an older one, or of another machine
+        restored = (
+            bool(own) and max(own) >= state.pending.next_number()
+        )  # this state is a copy of an older one, or of another machine
         moved = state.setting("target") != target
         if known is not None and not moved and not mark:
-            raise KiteError(f"{target} holds nothing of this any more", hint="mount its disk, or begin anew with another folder")
+            raise KiteError(
+                f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
+            )
         if known is None or known.text() != key.text() or moved or restored:
             with state.changing():
                 state.begin(key, new_machine(self._name))
@@ -223,11 +235,11 @@ class Syncing:
 
     def _publish(self, under_way: _Round) -> None:
         """Put segments into the folder that may not be there yet."""
-        for number, content in under_way.state.pending():
+        for number, content in under_way.state.pending.all():
             self._step("publish")
             under_way.folder.put(under_way.state.machine, number, content)
             with under_way.state.changing():
-                under_way.state.published(number)
+                under_way.state.pending.published(number)
 
     def _read_all(self, under_way: _Round, notes: SyncedNotes) -> None:
         state, folder = under_way.state, under_way.folder
@@ -318,7 +330,7 @@ class Syncing:
             first_event=first.id,
             last_event=last.id,
         )
-        self._outbox.form([span], nothing=[span.id])
+        self._outbox.formed.add([span], nothing=[span.id])
 
     def _forget(self, rows: list[ForgottenRow], under_way: _Round) -> None:
         state = under_way.state
@@ -366,7 +378,7 @@ class Syncing:
 
     def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
         state = under_way.state
-        number = state.next_number()
+        number = state.pending.next_number()
         content = pack(rows, key=under_way.key, machine=state.machine, number=number)
         self._step("send")
         with state.changing():
@@ -379,7 +391,7 @@ class Syncing:
                         state.tell_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
-            state.pend(number, content)
+            state.pending.add(number, content)
         self._count(rows, under_way.went)
         self._publish(under_way)
 

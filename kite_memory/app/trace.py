@@ -105,15 +105,15 @@ class Tracer:
             },
             "parts": traced,
             "other_notes": [self._note(note, self._evidence(note, events, numbers)) for note in notes if note.id not in made],
-            "index": {"stale": self._recall.status().stale},
+            "index": {"stale": self._recall.index.status().stale},
         }
 
     def parts(self, session: Session) -> list[SessionPart]:
         """Return the session's parts. Every event is in exactly one."""
         events = self._timeline.events.of_session(session.provider, session.id)
-        entries = self._outbox.chunks_of(session.provider, session.id)
+        entries = self._outbox.formed.of_session(session.provider, session.id)
         parts = [self._of_entry(session, entry, events) for entry in entries]
-        chunked_to = self._outbox.chunked_to().get((session.provider, session.id), -1)
+        chunked_to = self._outbox.formed.chunked_to().get((session.provider, session.id), -1)
         held = {event.id for part in parts for event in part.events}
         for run in _runs([event for event in events if event.id not in held], [entry.first for entry in entries], chunked_to):
             skipped = run[0].ordinal <= chunked_to
@@ -200,7 +200,7 @@ class Tracer:
             return None
 
     def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
-        indexed = self._recall.note(note.id or note.path)
+        indexed = self._recall.index.called(note.id or note.path)
         return {
             "id": note.id,
             "path": note.path,

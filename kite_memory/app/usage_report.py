@@ -138,7 +138,7 @@ class OutcomeTracker:
             return Uptake(outcome="unknown", why="too much has happened since")
         if showing.moment in BY_TITLE:
             return Uptake(outcome="ignored", why="it was not opened") if over else None
-        note = self._recall.note(showing.note)
+        note = self._recall.index.called(showing.note)
         if note is None:
             why = "the note is the team's" if showing.moment == "team" else "the note is gone"
             return Uptake(outcome="unknown", why=why)
@@ -168,9 +168,9 @@ def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, we
     found: tuple[Week, ...] = ()
     ignored: tuple[tuple[str, Tally], ...] = ()
     try:
-        found = memory.weekly(weeks, now)
+        found = memory.report.weekly(weeks, now)
         monday = found[-1].monday
-        ignored = memory.most_ignored(datetime(monday.year, monday.month, monday.day, tzinfo=UTC), _MOST_IGNORED)
+        ignored = memory.report.most_ignored(datetime(monday.year, monday.month, monday.day, tzinfo=UTC), _MOST_IGNORED)
     except sqlite3.Error as error:
         problem = f"the memory of what was shown cannot be used: {error}"
     total = sum((week.count for week in found), start=Count())
@@ -243,9 +243,9 @@ class ShownNotes:
         With ``silent``, all prompts are listed.
         """
         if not note:
-            occasions = self._memory.last(max(1, min(last, _MOST_PROMPTS)), silent=silent)
+            occasions = self._memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
             known = by_name(self._known.all()) if occasions else {}
-            passed = 0 if silent else self._memory.silent_since(occasions[-1].at if occasions else None)
+            passed = 0 if silent else self._memory.report.silent_since(occasions[-1].at if occasions else None)
             return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
         if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
             return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}

@@ -18,7 +18,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, Sight
 from kite_memory.recall.embedder import Space, Vectors
-from kite_memory.recall.index import Index, IndexStatus, Signals
+from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import SMALL_VAULT
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import plain_line
@@ -274,6 +274,3 @@ class IndexedNotes:
 
     def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
         return recent(self.index, project=project, kinds=kinds, limit=limit, sight=sight, now=self.clock().timestamp())
-
-    def status(self) -> IndexStatus:
-        return self.index.status()

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Protocol
@@ -71,6 +71,20 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A memory to be written under a key, and who writes it."""
+
+    key: str
+    value: JsonValue
+    place: MemoryPlace
+    kind: NoteKind
+    origin: Origin
+    by: str
+    tags: Sequence[str]
+    expires: datetime | None
+
+
 class LocalStore:
     """Store over the vault. Thread-safe, and safe beside other processes: changes are made under the vault's lock."""
 
@@ -121,19 +135,8 @@ class LocalStore:
         expected: int | None = None,
         context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
-        return self._written(
-            grant,
-            key,
-            value,
-            place,
-            kind=NoteKind.FACT,
-            origin="assistant",
-            by=by,
-            tags=tags,
-            expires=expires,
-            expected=expected,
-            context=context,
-        )
+        entry = _Entry(key=key, value=value, place=place, kind=NoteKind.FACT, origin="assistant", by=by, tags=tags, expires=expires)
+        return self._written(grant, entry, expected=expected, context=context)
 
     def keep(
         self,
@@ -146,40 +149,32 @@ class LocalStore:
         expires: datetime | None = None,
     ) -> Note:
         """Write a memory as the vault's owner in person, overriding an existing value, and return its note."""
-        memory = self._written(
-            OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
-        )
+        entry = _Entry(key=key, value=text, place=place, kind=kind, origin="user", by="you", tags=tags, expires=expires)
+        memory = self._written(OWNER, entry, overrule=True)
         return self._vault.notes.find(memory.id)
 
     def _written(
         self,
         grant: Grant,
-        key: str,
-        value: JsonValue,
-        place: MemoryPlace,
+        entry: _Entry,
         *,
-        kind: NoteKind,
-        origin: Origin,
-        by: str,
-        tags: Sequence[str],
-        expires: datetime | None,
         expected: int | None = None,
         overrule: bool = False,
         context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
         grant = grant.in_a_vault
-        grant.demand(place.scope, place.project)
-        by = mended(by or grant.name)
+        grant.demand(entry.place.scope, entry.place.project)
+        by = mended(entry.by or grant.name)
         with self._lock:
             try:
                 kept = self._vault.keys.keep(
-                    _key_place(key, place),
-                    lambda before: body_of(value, before, tamed=origin != "user"),
-                    kind=kind,
-                    tags=mended(tuple(tags)),
-                    origin=origin,
+                    _key_place(entry.key, entry.place),
+                    lambda before: body_of(entry.value, before, tamed=entry.origin != "user"),
+                    kind=entry.kind,
+                    tags=mended(tuple(entry.tags)),
+                    origin=entry.origin,
                     by=by,
-                    expires=expires,
+                    expires=entry.expires,
                     expected=expected,
                     overrule=overrule,
                 )

@@ -30,7 +30,7 @@ _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
 _COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
-"""Words that join what was chosen to what was not. Which of them a title has is not remembered."""
+"""Words between the chosen option and the rejected one in a title. A search by title ignores them."""
 
 
 def is_handle(name: str) -> bool:
@@ -311,7 +311,7 @@ class KnownNotes:
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[KnownFile]:
-        """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
+        """Return the notes that a person is asked about, one by one; see `NoteRows.to_review`.
 
         Raises `VaultMissing` as `waiting` does.
         """
@@ -372,11 +372,11 @@ class KnownNotes:
 
     def linked_by(self, path: str) -> list[KnownFile]:
         """Return the notes that this one links to, unread."""
-        return [known for known in self._ledger.notes.linked_by(path) if known.path != path]
+        return [known for known in self._ledger.links.linked_by(path) if known.path != path]
 
     def most_linked(self, limit: int) -> list[tuple[KnownFile, int]]:
         """Return the notes that most others link to, unread, and how many do."""
-        found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.notes.most_linked(limit)]
+        found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.links.most_linked(limit)]
         return [(known, links) for known, links in found if known is not None]
 
     def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
@@ -416,7 +416,7 @@ class StoredNotes:
         if frozen := self._scanner.frozen:
             raise self._scanner.missing(frozen)
         self._scanner.must_be_there()
-        apart = {problem.file for problem in self._ledger.notes.problems() if problem.reason == COPY_REASON}
+        apart = {problem.file for problem in self._ledger.problems.all() if problem.reason == COPY_REASON}
         yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
 
     def others(self) -> Iterator[str]:

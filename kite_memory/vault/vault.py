@@ -363,7 +363,7 @@ class Vault:
         during a write."""
         self._writer_lock = WriterLock(ledger_path.with_name(ledger_path.name + ".lock"))
         writer = Writer(files, ledger, clock)
-        reader = NoteReader(files, ledger.notes)
+        reader = NoteReader(files, ledger.notes, ledger.problems)
         self.scanner = scanner = Scanner(
             root, files=files, ledger=ledger, lock=self._writer_lock, reader=reader, writer=writer, clock=clock
         )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
-from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
@@ -31,7 +31,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import ConversationVoices, Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ShownNotes
 from kite_memory.app.vault_pages import VaultPages
@@ -49,6 +49,7 @@ from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
 from kite_memory.sources.common.source import Source
@@ -218,9 +219,7 @@ def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
     recall = Recall(
         index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys), former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
-        threshold=config.recall.threshold,
-        dial=config.recall.dial,
-        judged=judge is not None,
+        bar=Requirement(dial=config.recall.dial, threshold=config.recall.threshold, judged=judge is not None),
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=timeline.fixes,
@@ -267,9 +266,11 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     from kite_memory.distill.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):
-        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
-    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
-    return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, clock=stores.seconds)
+    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True, clock=stores.seconds)
+    return BatchScheduler(
+        live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget, clock=stores.seconds
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -443,9 +444,7 @@ def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep) -> Syncing
         indexer=recalling.indexer,
         forgetting=upkeep.forgetting,
         erase=partial(upkeep.erase, upkeep.forgetting),
-        state=stores.config.state,
-        name=platform.node(),
-        environment=os.environ,
+        machine=Machine(name=platform.node(), state=stores.config.state, environment=os.environ),
         clock=stores.clock,
     )
 
@@ -464,8 +463,7 @@ def _open_hooks(
     hooks = HookHandler(
         recall=recalling.recall,
         timeline=stores.timeline,
-        judge=recalling.judge,
-        mode=stores.config.judge,
+        judging=Judging(judge=recalling.judge, mode=stores.config.judge) if recalling.judge is not None else None,
         report=report_error,
         left_to_do=partial(left_to_do, upkeep.store, tools.near),
         capture=capture.capture,

@@ -265,12 +265,12 @@ class TestErasing:
         for row in ("one", "two", "three", "four", "five", "six"):
             write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
         house.pipeline.compare_vault()
-        rows = house.recall.status().rows
+        rows = house.recall.index.status().rows
         vectors = sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy"))
 
         self.erased(house)
 
-        assert house.recall.status().rows < rows
+        assert house.recall.index.status().rows < rows
         assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
 
     def test_the_order_of_what_happened_stays(self, house: Services) -> None:
@@ -386,7 +386,7 @@ class TestLeavingNothing:
         for session in (SESSION.id, "goes-on-from-it"):
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
             house.hooks.answer(json.dumps(prompt).encode())
-        house.outbox.form([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
+        house.outbox.formed.add([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
         house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
         item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")
         record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))

@@ -43,7 +43,7 @@ def survey_counts(house: FakeHouse) -> tuple[int, int, int]:
 
 def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int | None] = []
-    files, chunks = house.timeline.files.looked_at, house.outbox.chunked_to
+    files, chunks = house.timeline.files.looked_at, house.outbox.formed.chunked_to
 
     def looked_at(paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
         sizes.append(None if paths is None else len(paths))
@@ -55,7 +55,7 @@ def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypat
 
     monkeypatch.setattr(survey, "_AT_ONCE", 2)
     monkeypatch.setattr(house.timeline.files, "looked_at", looked_at)
-    monkeypatch.setattr(house.outbox, "chunked_to", chunked_to)
+    monkeypatch.setattr(house.outbox.formed, "chunked_to", chunked_to)
 
     house.walk()
 

@@ -308,7 +308,7 @@ def test_only_a_persons_own_prompt_is_heard_no_matter_who_the_agent_is(
         ears.append(text)
         assert (session, project) == (SESSION, PROJECT)
 
-    moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, capture=capture)
+    moments = HookHandler(recall=house.recall, timeline=house.timeline, judging=None, report=print, capture=capture)
     moments.answer(json.dumps(expected).encode(), agent)
     moments.close()
 

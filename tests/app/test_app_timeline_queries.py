@@ -250,7 +250,7 @@ class TestPolishing:
         brief = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
 
         assert (brief["by"], brief["polished"]) == ("events", 0)
-        assert worked.outbox.purposes("1970-01-01").get("judge", Spending()).calls == 0
+        assert worked.outbox.calls.purposes("1970-01-01").get("judge", Spending()).calls == 0
 
     @pytest.mark.parametrize(
         ("answer", "dollars", "why"),

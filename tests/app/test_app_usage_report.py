@@ -81,11 +81,11 @@ class Services:
 
     @property
     def standings(self) -> list[Standing]:
-        return [given.standing for occasion in reversed(self.recall.occasions(9)) for given in occasion.given]
+        return [given.standing for occasion in reversed(self.recall.memory.report.occasions(9)) for given in occasion.given]
 
     @property
     def why(self) -> str:
-        return self.recall.occasions(1)[0].given[0].why
+        return self.recall.memory.report.occasions(1)[0].given[0].why
 
 
 @pytest.fixture

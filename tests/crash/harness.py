@@ -234,7 +234,7 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
         house.pipeline.compare_vault()
         sessions = [state.session for state in house.timeline.sessions.states()]
         notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
-        index = house.recall.status()
+        index = house.recall.index.status()
         events = [event for session in sessions for event in house.timeline.events.of_session(session.provider, session.id)]
         return Found(
             events=tuple(event.id for event in events),

@@ -219,7 +219,7 @@ def restarted(folder: Path, restarts: int, allowed: int, *, forgets: bool) -> in
         with closing(Outbox(folder / (f"outbox-{number}.sqlite" if forgets else "outbox.sqlite"))) as outbox:
             outbox.recover()
             name = f"chunk-{number}"
-            outbox.form([Span(id=name, provider="claude-code", session="s", first=number, last=number, weight=1)])
+            outbox.formed.add([Span(id=name, provider="claude-code", session="s", first=number, last=number, weight=1)])
             budget = Budget(dollars=allowed * PRICE.dollars, calls=10**6)
             scheduler = Scheduler(outbox=outbox, extractor=extractor, budget=budget, clock=clock)
             try:

@@ -113,8 +113,8 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
             lines.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
         lines += [f"torn: {problem.file}" for problem in house.vault.notes.problems()]
         lines += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
-        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.verify())]
-        if house.recall.status().stale:
+        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.index.verify())]
+        if house.recall.index.status().stale:
             lines.append("the index is stale")
     return lines
 

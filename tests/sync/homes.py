@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.extensions.contract.extractor_contract import START, event
 from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
@@ -121,9 +121,7 @@ def open_home(
             indexer=house.indexer,
             forgetting=forgetting,
             erase=lambda: forgetting.purge_files({}),
-            state=root / "state",
-            name=root.name,
-            environment={},
+            machine=Machine(name=root.name, state=root / "state", environment={}),
             clock=clock,
             step=step,
         )
