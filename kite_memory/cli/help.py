@@ -227,7 +227,7 @@ COMMANDS = {
         ("uninstall", "care", "Remove Kite Memory from your agents and stop its daemon"),
         ("hooks", "setup", "Add, remove and show hooks in your agents' settings"),
         ("service", "setup", "Start the daemon whenever you log in"),
-        ("keys", "setup", "Keep keys for the model and for embeddings; both are optional"),
+        ("keys", "setup", "Store keys for the model and for embeddings; both are optional"),
         ("config", "setup", "Show and change settings"),
     ),
     "Care": (
