@@ -205,6 +205,7 @@ def kept_status(config: Config) -> dict[str, Any] | None:
     return {**status, "daemon": absent(config.state)}
 
 
+_OF_THE_FIRST_PAGE = frozenset({"timeline", "notes", "why", "helped"})
 _BRIDGE_PATIENCE = 60.0
 _FRESH_SECONDS = 2.0
 """Least seconds between two comparisons of the vault without a daemon, which would report changes."""
@@ -248,7 +249,18 @@ class LocalBridge:
         try:
             return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
         except DaemonUnreachable:
+            if self._house is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
+                return answer
             return self._here().operations.perform(op, asked)
+
+    def _first_answer(self, op: str, asked: Mapping[str, Any]) -> Any:
+        """Return what the first page shows, while nothing has changed; ``None`` for anything else, which opens all services."""
+        if op == "status":
+            return kept_status(self._settings)
+        if op in _OF_THE_FIRST_PAGE:
+            with suppress(_Behind):
+                return perform_light(self._settings, op, asked)
+        return None
 
     def _here(self) -> "Services":
         """Return the opened services, with the index in step with the vault as in a daemon."""
