@@ -8,15 +8,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.recall.gate import VerdictLog
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
 from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, storable, tally_of, week_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
+
+if TYPE_CHECKING:
+    from kite_memory.recall.gate import VerdictLog
 
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
@@ -191,7 +195,12 @@ class SessionMemory:
         except sqlite3.DatabaseError:
             self._connection = _begun_anew(path)
         self.report = ShownReport(self._connection, self._lock)
-        self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+
+    @cached_property
+    def verdicts(self) -> "VerdictLog":
+        from kite_memory.recall.gate import VerdictLog  # imports numpy, which a report does not need
+
+        return VerdictLog(self._connection, self._lock, self._changing)
 
     def close(self) -> None:
         with self._lock:
