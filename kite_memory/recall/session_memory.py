@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -177,6 +176,8 @@ class SessionMemory:
     Raises `StateNewer` for a newer version's file, `StateDamaged` if no new file can be made either.
     """
 
+    verdicts: "VerdictLog"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
@@ -196,11 +197,16 @@ class SessionMemory:
             self._connection = _begun_anew(path)
         self.report = ShownReport(self._connection, self._lock)
 
-    @cached_property
-    def verdicts(self) -> "VerdictLog":
-        from kite_memory.recall.gate import VerdictLog  # imports numpy, which a report does not need
+    if not TYPE_CHECKING:
 
-        return VerdictLog(self._connection, self._lock, self._changing)
+        def __getattr__(self, name: str) -> object:
+            """Make the log of verdicts when it is first asked for: it imports numpy, which a report does not need."""
+            if name != "verdicts":
+                raise AttributeError(name)
+            from kite_memory.recall.gate import VerdictLog
+
+            self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+            return self.verdicts
 
     def close(self) -> None:
         with self._lock:
