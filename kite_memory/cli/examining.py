@@ -190,7 +190,7 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 def _extensions(settings: Config) -> Iterator[Finding]:
     from kite_memory.extensions import installed
-    from kite_memory.wiring.services import PROVIDERS
+    from kite_memory.wiring import PROVIDERS
 
     for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:

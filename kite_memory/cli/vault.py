@@ -130,10 +130,6 @@ def _summary(counts: dict[str, int]) -> str:
     return ", ".join(counted(counts[name], called) for name, called in _NAMES.items() if counts[name]) or "nothing"
 
 
-def add_sync(app: typer.Typer) -> None:
-    add(app, sync, panel=PANEL)
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -414,3 +410,4 @@ def undo(as_json: AsJson = False) -> None:
 def add_to(app: typer.Typer) -> None:
     add(app, synthesize, graph, consolidate, undo, export, panel=PANEL)
     add(app, take_in, panel=PANEL, name="import")
+    add(app, sync, panel=PANEL)

@@ -207,6 +207,15 @@ class Index:
             return Refreshed(problems=self._noted([problem, self._problem(f"the catalogue cannot be used: {error}")]))
         return replace(anew, problems=self._noted([problem, *anew.problems]))
 
+    def is_in_step(self, shelf: Shelf) -> bool:
+        """Return whether `refresh` would find nothing to do."""
+        try:
+            differences = self._catalogue.compare(listed(shelf, []))
+            located = [self._locate(sidecar, self._current()) for _, sidecar in self._spaces]
+        except sqlite3.Error:
+            return False
+        return not (differences.to_read or differences.gone or any(each.missing for each in located))
+
     def embed(self, *, stop: Callable[[], bool] = _never) -> int:
         """Embed every text that has no vector yet, in every space. Return how many texts that were."""
         try:

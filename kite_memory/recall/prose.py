@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.model.note import Entry, Note
+from kite_memory.text import lazy_regex
 
 if TYPE_CHECKING:
     from kite_memory.recall.lexical import IndexedWords
@@ -44,11 +45,11 @@ def is_text(path: str) -> bool:
     return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
-_LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
-_RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
-_TURNED_DOWN = re.compile(r"^> \[!failure\] Rejected:", re.MULTILINE)
+_LINK = lazy_regex(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
+_RELATED = lazy_regex(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_TURNED_DOWN = lazy_regex(r"^> \[!failure\] Rejected:", re.MULTILINE)
 """The markup of a callout box for rejected options, which is replaced by plain text."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?。！？])\s+|\n+")
 
 _WORDS_PER_PASSAGE = 180
 _CHARACTERS_PER_PASSAGE = 1_200
@@ -65,6 +66,11 @@ def unlinked(markdown: str) -> str:
         return (alias or target.rpartition("/")[2]).strip()
 
     return _LINK.sub(shown, markdown)
+
+
+def name(note: Note) -> str:
+    """Return what identifies a note permanently: its id, or its path if it has none."""
+    return note.id or note.path
 
 
 def prose(body: str) -> str:

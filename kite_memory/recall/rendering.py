@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
+from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = [
@@ -43,16 +44,16 @@ _QUOTES = 2
 _QUOTE_TOKENS = 200
 _HANDLE = 6
 """Length of a short id, of which there are a billion; if two notes share one, `kmem show` reports it."""
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_SAFE = re.compile(r"\w[\w./:#@+-]*")
+_ULID = lazy_regex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SAFE = lazy_regex(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
 _POINTERS = "[May bear on this; `kmem show ID` opens one]"
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
-_LIKELY_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\S\n]+|\n+|.", re.DOTALL)
-_TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
+_SENTENCE_END = lazy_regex(r"[.!?](?=\s)|[。！？]|\n")
+_LIKELY_PIECES = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\S\n]+|\n+|.", re.DOTALL)
+_TOKEN_PIECES = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.recall.gate import VerdictLog
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
 from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, storable, tally_of, week_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
+
+if TYPE_CHECKING:
+    from kite_memory.recall.gate import VerdictLog
 
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
@@ -173,6 +176,8 @@ class SessionMemory:
     Raises `StateNewer` for a newer version's file, `StateDamaged` if no new file can be made either.
     """
 
+    verdicts: "VerdictLog"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
@@ -191,7 +196,17 @@ class SessionMemory:
         except sqlite3.DatabaseError:
             self._connection = _begun_anew(path)
         self.report = ShownReport(self._connection, self._lock)
-        self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Make the log of verdicts when it is first asked for: it imports numpy, which a report does not need."""
+            if name != "verdicts":
+                raise AttributeError(name)
+            from kite_memory.recall.gate import VerdictLog
+
+            self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+            return self.verdicts
 
     def close(self) -> None:
         with self._lock:

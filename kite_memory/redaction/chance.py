@@ -12,6 +12,7 @@ from typing import NamedTuple, assert_never
 
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
 from kite_memory.redaction.vendors import any_of
+from kite_memory.text import lazy_regex
 
 Span = tuple[int, int, str]
 """``[start, end)`` and the kind of secret. A plain tuple, since many are created and dropped."""
@@ -142,7 +143,7 @@ _PIECES = {
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
     r"|(?P<bare>[^\s\"'`<>|;,()\\]{3,128}+))",
 }
-_OPTIONAL = re.compile(r"\[[^\]]{0,400}\]| \?| ")
+_OPTIONAL = lazy_regex(r"\[[^\]]{0,400}\]| \?| ")
 
 
 def _compiled(text: str) -> re.Pattern[bytes]:
@@ -190,7 +191,7 @@ JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split()
 
 _SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
 _ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
-_ASKED_FOR_PARTS = re.compile(
+_ASKED_FOR_PARTS = lazy_regex(
     rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
     rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
     + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
@@ -265,7 +266,7 @@ def wordlike(word: bytes) -> bool:
     return sum(pair in _COMMON_PAIRS for pair in pairs) * 5 >= len(pairs) * 3
 
 
-_PROPER = re.compile(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1,64}+){1,16}+[A-Z]{0,4}|[0-9]{1,4}")
+_PROPER = lazy_regex(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1,64}+){1,16}+[A-Z]{0,4}|[0-9]{1,4}")
 
 
 def worded(word: bytes) -> bool:
@@ -290,7 +291,7 @@ def drawn(word: bytes) -> bool:
     )
 
 
-WORDS = re.compile(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
+WORDS = lazy_regex(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
 """The words of an identifier, in any naming style."""
 
 _STAND_IN_WORDS = frozenset(
@@ -353,8 +354,8 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
 LONGEST = 64
 _OTHERS = bytes((LABEL, OTHER_LETTER))
 _SIGNS = b"!#$%^&*~+@"
-_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%(?:[2-7][0-9A-F]|[C-F][0-9A-F]%)")
-_ORDINARY = re.compile(
+_BRACKETS = lazy_regex(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%(?:[2-7][0-9A-F]|[C-F][0-9A-F]%)")
+_ORDINARY = lazy_regex(
     rb"[\xf0?]{0,64}+"
     rb"(?:(?:[0-9]{1,5}[\-.]?[a-z]{1,12}(?:-[a-z]{1,12}){0,3})"  # 12-character, 3rd
     rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}"  # versions, dates, sizes
@@ -372,7 +373,7 @@ _ORDINARY = re.compile(
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
-_LABELLED = re.compile(
+_LABELLED = lazy_regex(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
     rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
@@ -389,7 +390,7 @@ _FUNCTION_WORDS = frozenset(
     """.split()
 )
 """Words of a sentence, which a passphrase made of words does not contain."""
-_CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
+_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def _spelled(value: bytes) -> int:

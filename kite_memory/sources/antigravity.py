@@ -19,6 +19,7 @@ from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundOb
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_blocks
 from kite_memory.system.private_files import is_file, names_in
+from kite_memory.text import lazy_regex
 
 PROVIDER = "antigravity"
 
@@ -59,10 +60,10 @@ _VERSION = 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _CALLS = 50
 
-_STAMPS = re.compile(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
-_RAN = re.compile(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
-_OUTPUT = re.compile(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
-_INDENTED = re.compile(r"^\t{4}", re.MULTILINE)
+_STAMPS = lazy_regex(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
+_RAN = lazy_regex(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
+_OUTPUT = lazy_regex(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
+_INDENTED = lazy_regex(r"^\t{4}", re.MULTILINE)
 _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
 
 
@@ -347,7 +348,7 @@ class ConversationPlaces:
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = (".system_generated", "logs")
-_CONVERSATION = re.compile(r"[\w-]{1,128}")
+_CONVERSATION = lazy_regex(r"[\w-]{1,128}")
 _ANSWER = b'"PLANNER_RESPONSE"'
 _BEGINNING = 1 << 20
 _FRESH = 60.0

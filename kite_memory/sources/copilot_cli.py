@@ -18,6 +18,7 @@ from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundOb
 from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, made_by_our_extractor, summary, without_blocks
 from kite_memory.system.private_files import is_file, is_text, names_in
+from kite_memory.text import lazy_regex
 
 SKIPPED_FAMILIES = (
     # Input and output of hooks: repeats prompts and commands, and may contain our own memory.
@@ -152,16 +153,16 @@ TOOLS = Toolbox(
     asking={"ask_user": "question", "exit_plan_mode": "summary"},
 )
 
-_ENDED = re.compile(
+_ENDED = lazy_regex(
     r"\n?<(?:shellId: \S{1,20}|command with (?:id|shellId): \S{1,20}) (?:completed|exited) with exit code (-?\d{1,10})>\s*\Z"
 )
-_RUNNING = re.compile(
+_RUNNING = lazy_regex(
     r"<command (?:with (?:shellId|id): (?P<waited>\S{1,20}) is still running\b[^<>]{0,500}"
     r"|started in (?:the )?background with (?:shellId|id): (?P<begun>[^\s<>]{1,20})[^<>]{0,500})>\s*\Z"
 )
 _SHELLS = 8
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,1024})$", re.MULTILINE)
-_ANSWERED = re.compile(r"User (?:responded|selected|answered)[^:\n]{0,20}: ?")
+_PATCHED = lazy_regex(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,1024})$", re.MULTILINE)
+_ANSWERED = lazy_regex(r"User (?:responded|selected|answered)[^:\n]{0,20}: ?")
 _REFUSED = ("The user rejected", "Permission denied", "The user denied", "Permission to run this tool was denied")
 
 

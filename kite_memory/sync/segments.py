@@ -292,7 +292,7 @@ class SharedFolder:
         replace_file(self._home / _KEY_MARK, key.mark().encode() + b"\n")
 
     def in_use(self) -> bool:
-        return bool(self.key_mark()) or bool(folders_in(self._home))
+        return bool(self.key_mark()) or any(folders_in(self._home))
 
     def machines(self) -> list[str]:
         found = [folder.name for folder in folders_in(self._home) if _MACHINE.fullmatch(folder.name)]

@@ -7,7 +7,6 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,14 +122,15 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the sorted folders in a folder, including links to folders, except links to themselves."""
+def folders_in(folder: Path) -> Iterator[Path]:
+    """Yield the folders in a folder by name, including links to folders, except links to themselves."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if _is_folder(entry))
     except OSError:
-        return []
-    return [folder / name for name in names]
+        return
+    for name in names:  # one at a time: a status looks at the first of ten thousand
+        yield folder / name
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -187,6 +187,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
 
 def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int = PRIVATE) -> Path:
     """Write and sync a file under a temporary name, for `publish`."""
+    import tempfile  # takes as long to import as all other modules here
+
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".kmem-")
     try:
         with os.fdopen(handle, "wb") as file:

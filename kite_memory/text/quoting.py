@@ -12,7 +12,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-_TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
+from kite_memory.text import lazy_regex
+
+_TAG = lazy_regex(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
 
 def written(value: object) -> str:
@@ -54,13 +56,13 @@ def _text(text: str) -> str:
     return text
 
 
-_ANSI = re.compile(
+_ANSI = lazy_regex(
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
     r"|\x1b[ -/]{0,16}[0-~]"
 )
-_LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
-_UNSEEN = re.compile(
+_LINE_ENDS = lazy_regex("\r\n?|[\v\f\x85\u2028\u2029]")
+_UNSEEN = lazy_regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\ufdd0-\ufdef\uffa0\U000e0000-\U000e0fff]"
 )
 """Invisible characters of categories that are otherwise visible: fillers, false blanks, variation selectors, tag characters."""
@@ -81,12 +83,12 @@ _SLASH = (
     r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:sol|\#0*47|\#x0*2f);?"
     r"|%(?:25)*2f|\\{1,8}[ux]\{?0*2f\}?)"
 )
-_TAG_START = re.compile(f"{_LESS}(?={_BLANKS}{_SLASH}{{0,8}}{_BLANKS}[^\\W\\d]|!\\W?-|!\\[)", re.IGNORECASE)
-_TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
-_OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
-_OWN_LINE = re.compile("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
-_OTHER_MARKS = re.compile(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
-_TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_TAG_START = lazy_regex(f"{_LESS}(?={_BLANKS}{_SLASH}{{0,8}}{_BLANKS}[^\\W\\d]|!\\W?-|!\\[)", re.IGNORECASE)
+_TAG_END = lazy_regex(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
+_OWN_NAME = lazy_regex(r"vault[\W_]{1,3}context", re.IGNORECASE)
+_OWN_LINE = lazy_regex("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
+_OTHER_MARKS = lazy_regex(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
+_TURN = lazy_regex(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 
 def plain(text: str) -> str:

@@ -469,13 +469,15 @@ def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None)
     ]
 
 
+_LET_GO = "SELECT e.seq FROM let_go AS g CROSS JOIN events AS e ON e.id = g.event"
+
+
 def _offered(rows: Rows, by: str, numbers: Collection[int]) -> list[tuple[int, int, int, int, int]]:
     return [
         (card, prompt, answer, session, of)
         for card, prompt, answer, session, of in rows(
             f"SELECT c.key, c.prompt, c.answer, c.session, c.project FROM json_each(?) AS t CROSS JOIN cards AS c ON {by} = t.value"  # noqa: S608
-            " CROSS JOIN events AS p ON p.seq = c.prompt CROSS JOIN events AS a ON a.seq = c.answer"
-            " WHERE p.id NOT IN (SELECT event FROM let_go) AND a.id NOT IN (SELECT event FROM let_go)",
+            f" WHERE c.prompt NOT IN ({_LET_GO}) AND c.answer NOT IN ({_LET_GO})",
             (json.dumps(list(numbers)),),
         )
     ]

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
+from kite_memory.text import lazy_regex
 from kite_memory.timeline import cards
 from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turns
 from kite_memory.timeline.fixes import fix_of
@@ -260,7 +261,7 @@ _SAME_MATTER_NEAR, _ALSO_ASKED = 0.12, 0.55
 _NEAR, _NEAR_RULING = 0.5, 0.4
 """Least cosine of the two; less where the user replied at some length in the later one, so that something was settled in it."""
 _RULING_WORDS = 6
-_CUE = re.compile(
+_CUE = lazy_regex(
     r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
     r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|second thought|was (?:naive|wrong)"
     r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
@@ -449,7 +450,8 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
         if theirs[each.session].started > where.last
         and (
             each.bm25 >= _SAME_MATTER * own.bm25
-            or also.get(each.session, 0.0) >= (_NEAR_RULING if _rules(rows, each.session) else _NEAR)
+            or also.get(each.session, 0.0) >= _NEAR
+            or (also.get(each.session, 0.0) >= _NEAR_RULING and _rules(rows, each.session))
             or (each.bm25 >= _SAME_MATTER_CUED * own.bm25 and _CUE.search(_matter(rows, each)))
         )
     ]

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
+from kite_memory.text import lazy_regex
 from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
 from kite_memory.timeline.summaries import TOOLS, todos
 
@@ -123,23 +124,23 @@ _WORDS_OF_ITS_OWN = 12
 """A shorter prompt refers to what the agent said before it."""
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
-_SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
-_FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
-_ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
-_SAYS_IT_WILL = re.compile(
+_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
+_FILE_LINE = lazy_regex(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
+_ANNOUNCES = lazy_regex(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
+_SAYS_IT_WILL = lazy_regex(
     r"\A(?:.{1,60} [–—-] )?\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )",
     re.IGNORECASE,
 )
 """The beginning of a message's last sentence that announces a next step."""
-_CODE = re.compile(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
-_TO_DO = re.compile(
+_CODE = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
+_TO_DO = lazy_regex(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
     r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
     r"[^\n]{0,80}\n{1,3}((?:[ \t]{0,6}(?:[-*•]|\d{1,2}[.)])[ \t]{1,3}[^\n]{1,600}(?:\n|\Z)){1,20})",
     re.MULTILINE | re.IGNORECASE,
 )
 """A heading for remaining work, and the list below it."""
-_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
+_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
 
 
 def together(own: Sequence[Event], others: Sequence[Sequence[Event]]) -> list[Event]:

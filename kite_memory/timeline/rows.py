@@ -21,6 +21,8 @@ from kite_memory.model.event import (
 )
 from kite_memory.timeline.schema import TimelineDatabase
 
+LATEST_MTIME = 2**63 - 1
+"""Stored instead of a file's modification time if that is past the year 2262."""
 _COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
 """Reasons that refer to an attempt to read a file, not to a record in it."""
 

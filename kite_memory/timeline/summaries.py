@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from kite_memory.model.event import Event, EventType, Session
+from kite_memory.text import lazy_regex
 from kite_memory.timeline.rows import SELECT_LAST_ORDINALS, SELECT_STATE, SELECT_STATE_PAGE, SessionState, session_of, state_of
 from kite_memory.timeline.schema import TimelineDatabase
 
@@ -31,10 +32,10 @@ _MARKS: dict[str, Standing] = {
     "-": "in_progress",
     "~": "cancelled",
 }
-_LINE = re.compile(r"^[ \t]{0,12}(?:[-*][ \t]{1,4})?\[([ xX>~-])\][ \t]{1,4}(\S[^\n]{0,1000})", re.MULTILINE)
-_NUMBERED = re.compile(r"^#(\d{1,6}) \[([a-z_]{1,20})\] (\S[^\n]{0,1000})", re.MULTILINE)
-_MADE = re.compile(r"Task #(\d{1,6}) created")
-_FIELD = re.compile(r"^(taskId|status|subject): ([^\n]{1,1000})", re.MULTILINE)
+_LINE = lazy_regex(r"^[ \t]{0,12}(?:[-*][ \t]{1,4})?\[([ xX>~-])\][ \t]{1,4}(\S[^\n]{0,1000})", re.MULTILINE)
+_NUMBERED = lazy_regex(r"^#(\d{1,6}) \[([a-z_]{1,20})\] (\S[^\n]{0,1000})", re.MULTILINE)
+_MADE = lazy_regex(r"Task #(\d{1,6}) created")
+_FIELD = lazy_regex(r"^(taskId|status|subject): ([^\n]{1,1000})", re.MULTILINE)
 _WORDS: dict[str, Standing] = {
     "pending": "pending",
     "in_progress": "in_progress",

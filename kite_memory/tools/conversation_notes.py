@@ -25,6 +25,7 @@ from kite_memory.model.note import (
     Scope,
     Topic,
 )
+from kite_memory.text import lazy_regex
 from kite_memory.tools.store import SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
@@ -37,7 +38,7 @@ RECORD = "record"
 TURN = "turn"
 """Prefix of the event ids of a submitted transcript. Agents' own ids are hexadecimal, so they never begin with it."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_UUID = lazy_regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 _BODY = 36_000
 """About what recall embeds of a note; the last topics of a longer one would not be found."""
@@ -286,7 +287,7 @@ _SPEAKERS: dict[str, Role] = {
     "roo": "assistant", "copilot": "assistant", "cursor": "assistant", "antigravity": "assistant",
     "tool": "tool", "system": "system",
 }  # fmt: skip
-_SPEAKER = re.compile(
+_SPEAKER = lazy_regex(
     rf"^[ \t]{{0,3}}(?:#{{1,4}} ?|[*_]{{2}}|\[|> ?)?({'|'.join(_SPEAKERS)})(?: code| cli)?(?:\]|[*_]{{2}})?[ \t]?:(?:[*_]{{2}})?"
     rf"|^[ \t]{{0,3}}#{{1,4}} ?({'|'.join(_SPEAKERS)})(?: code| cli)?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,

@@ -26,6 +26,7 @@ from kite_memory.model.note import (
     Rejected,
     Scope,
 )
+from kite_memory.text import lazy_regex
 from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
@@ -40,14 +41,14 @@ _MAX_SIBLINGS = 4
 _MAX_EVIDENCE = 12
 _MAX_REMEMBERED = 200_000
 
-_DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
+_DESCRIBES = lazy_regex(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
 """How a rejected alternative begins that is a description and no name."""
-_CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
+_CODE_LIKE = lazy_regex(r"[<>*_\[\]{}|\\$#~]")
 
 
 _TAGGED_LENGTH, _MAX_AREAS = 600, 2
 _AREAS = {
-    area: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    area: lazy_regex(rf"\b(?:{words})\b", re.IGNORECASE)
     for area, words in {
         "api": r"api|endpoints?|rest|graphql|grpc|http|requests?|routes?|webhooks?",
         "auth": r"auth\w*|log ?in|oauth|jwt|tokens?|sessions? cookies?|passwords?|permissions?|credentials?",

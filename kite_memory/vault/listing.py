@@ -12,12 +12,13 @@ from pathlib import PurePath
 from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
+from kite_memory.text import lazy_regex
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key, words
 
 COPY_REASON = "conflict copy of a sync tool"
 
-_SAYS_SO = re.compile(
+_SAYS_SO = lazy_regex(
     r"\.sync-conflict-\d{8}-\d{6}(?:-\w{1,16})?"  # Syncthing
     r"|[ _]?\((?:[^()]*\b)?(?:"
     r"conflicted copy|case conflict|selective sync conflict|unicode encoding conflict"  # Dropbox, Nextcloud, Obsidian Sync
@@ -30,14 +31,14 @@ _SAYS_SO = re.compile(
     r"| ?\(SFConflict [^()]*\)",  # Seafile
     re.IGNORECASE,
 )
-_OF_KMEM_SYNC = re.compile(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
+_OF_KMEM_SYNC = lazy_regex(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
 """What `sync.rows.copy_path` puts behind a note's name. It is written once the note itself is there."""
-_MAY_SAY_SO = re.compile(
+_MAY_SAY_SO = lazy_regex(
     r" (?:[2-9]|[1-9]\d)"  # iCloud
     r"| ?\((?:[1-9]|[1-9]\d)\)"  # Google Drive, MEGA
     r"|-[^\W_][^/]{0,62}"  # OneDrive: the other device's name
 )
-_BEGINS = re.compile(r"[ (-]")
+_BEGINS = lazy_regex(r"[ (-]")
 _HELD, _SHARED = 0.8, 0.5
 
 
@@ -72,7 +73,7 @@ GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
 _TEMPLATES = "templates"
 _MAX_DEPTH = 32
 _MAX_TRASHED = 10_000
-_EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
+_EVICTED = lazy_regex(r"\.(.+\.md)\.icloud", re.IGNORECASE)
 """What iCloud leaves in place of a file that it has moved off the disk to save space."""
 
 

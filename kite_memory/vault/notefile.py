@@ -18,6 +18,7 @@ from frontmatter import Post
 from frontmatter.default_handlers import YAMLHandler
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.text import lazy_regex
 from kite_memory.vault import links
 from kite_memory.vault.wording import one_line, text_block
 
@@ -33,9 +34,9 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where Py
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
-_NUMBERISH = re.compile(r"[0-9][0-9_.]*(?:[eE][0-9_.+-]*)?|0[xXoObB][0-9a-fA-F_]*|[0-9]{4}-[0-9].*")
-_FIRST_LINE = re.compile(r"---[ \t]*\r?\n")
-_LAST_LINE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_NUMBERISH = lazy_regex(r"[0-9][0-9_.]*(?:[eE][0-9_.+-]*)?|0[xXoObB][0-9a-fA-F_]*|[0-9]{4}-[0-9].*")
+_FIRST_LINE = lazy_regex(r"---[ \t]*\r?\n")
+_LAST_LINE = lazy_regex(r"^---[ \t]*\r?$", re.MULTILINE)
 
 
 class InvalidFrontmatter(ValueError):
@@ -325,11 +326,11 @@ _KINDS = {
     "ideas": NoteKind.QUESTION,
     "journals": NoteKind.JOURNAL,
 }
-_HEADING = re.compile(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
+_HEADING = lazy_regex(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
 _OPENING = 10_000
 """Number of characters at the beginning of a note in which its heading is searched."""
 _SHORT = 8_000
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_DATE = lazy_regex(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

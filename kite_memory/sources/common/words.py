@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kite_memory.text import lazy_regex
+
 OWN_EXTRACTOR_MARK = "kite-memory:extract"
 """Included in every prompt with which the extractor starts an agent."""
 
@@ -60,11 +62,11 @@ def _first_words(row: Mapping[str, Any]) -> str:
 _LESS = r"(?:[<\u2039\uff1c]|&(?:amp;){0,3}lt;?|%(?:25){0,2}3c|\\{1,8}[ux]0{0,2}3c)"
 _MORE = r"(?:[>\u203a\uff1e]|&(?:amp;){0,3}gt;?|%(?:25){0,2}3e|\\{1,8}[ux]0{0,2}3e)"
 _SLASH = r"(?:/|%(?:25){0,2}2f|&(?:amp;){0,3}(?:\#47|\#x2f|sol);?)"
-_MARKER = re.compile(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
-_HEADLINE = re.compile(r"\[Relevant vault context", re.IGNORECASE)
-_OUR_HEADLINE = re.compile(r"\[Relevant vault context: ", re.IGNORECASE)
+_MARKER = lazy_regex(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
+_HEADLINE = lazy_regex(r"\[Relevant vault context", re.IGNORECASE)
+_OUR_HEADLINE = lazy_regex(r"\[Relevant vault context: ", re.IGNORECASE)
 _HEADLINE_WITHIN = 200
-_NOTES_HEAD = re.compile(
+_NOTES_HEAD = lazy_regex(
     r"--- \[[^\]\n]{1,200}\.md\] (?:\u00b7|\\{1,4}u00b7|&middot;) [a-z]{3,12} (?:\u00b7|\\{1,4}u00b7|&middot;) \d{4}-\d\d-\d\d ---"
 )
 """First line of each note in an injected block, even if the text was wrapped again."""
@@ -204,7 +206,7 @@ _ANYWHERE = (
 )
 """Blocks added to a user's message by the client. They may be before, between and after the user's words."""
 
-_LEADING = re.compile(
+_LEADING = lazy_regex(
     r"<(local-command-caveat|local-command-stdout|local-command-stderr|task-notification|teammate-message|ci-monitor-event"
     r"|github-webhook-activity|cross-session-message|channel|agent-message|remote-review|tick|fork-boilerplate)(?:\s[^>]{0,500})?>"
 )
@@ -225,9 +227,9 @@ _MACHINES_PREFIXES = (
     "[SUGGESTION MODE:",
 )
 
-_COMMAND_NAME = re.compile(r"<command-name>([^<]{0,200})</command-name>")
-_NOT_BLANK = re.compile(r"\S")
-_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,80}\]")
+_COMMAND_NAME = lazy_regex(r"<command-name>([^<]{0,200})</command-name>")
+_NOT_BLANK = lazy_regex(r"\S")
+_INTERRUPTED = lazy_regex(r"\[Request interrupted by user[^\]\n]{0,80}\]")
 _PLAN = "Implement the following plan:"
 _AFTER_PLAN = "\n\nIf you need specific details from before exiting plan mode"
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -267,7 +269,7 @@ def utterances(text: str) -> tuple[Utterance, ...]:
             return (Said(text=text),)
 
 
-_NOTIFICATION = re.compile(r"^<task-notification>", re.MULTILINE)
+_NOTIFICATION = lazy_regex(r"^<task-notification>", re.MULTILINE)
 _NAME = 128
 
 
