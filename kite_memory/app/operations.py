@@ -110,7 +110,10 @@ def bridge_operations(bridge: Bridge) -> Mapping[str, Callable[..., Json]]:
 
 
 class ShownNotes:
-    """What prompts are shown, and why. ``saved`` returns the events that notes of saved conversations cite."""
+    """The operations `recall`, `why` and `helped`: what prompts are shown, and on what evidence.
+
+    ``saved`` returns the events that notes of saved conversations cite.
+    """
 
     def __init__(
         self,
@@ -218,7 +221,7 @@ class ShownNotes:
 
 
 class NoteChanges:
-    """What a person writes: new notes, edits, and notes that are not to be shown unasked."""
+    """The operations `remember`, `edit` and `mute`, by which a person changes notes."""
 
     def __init__(
         self,
@@ -330,7 +333,7 @@ class ExtractorState:
 
 
 class StatusReport:
-    """What was read, kept and spent, and what is amiss."""
+    """The operation `status`: what was read, kept and spent, and what is wrong."""
 
     def __init__(
         self,
