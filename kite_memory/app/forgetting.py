@@ -28,7 +28,7 @@ _HEAD_LENGTH = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """The events of one line of a transcript, and the notes that also cite them besides those to be forgotten."""
+    """The events of one transcript line, and the other notes that cite them besides those to be forgotten."""
 
     events: tuple[Event, ...]
     others: tuple[str, ...]

@@ -158,7 +158,7 @@ class PromptAnswers:
 
 
 class NoteChanges:
-    """What a person writes: new notes, edits, and notes that are not to be shown unasked."""
+    """The operations `remember`, `edit` and `mute`, by which a person changes notes."""
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class ExtractorState:
 
 
 class StatusReport:
-    """What was read, kept and spent, and what is amiss."""
+    """The operation `status`: what was read, kept and spent, and what is wrong."""
 
     def __init__(
         self,

@@ -319,7 +319,7 @@ class PromptCapture:
 
 
 def said_id(provider: str, session: str, asked: "KeepRequest") -> str:
-    """Return the id of the note made from a prompt, by which its transcript line finds it. The same words give the same id."""
+    """Return the id of the note made from a prompt. Its transcript line has the same words, so it gives the same id."""
     return note_id(_NO_TIME, TAG, provider, session, body_key(asked.text))
 
 

@@ -60,7 +60,7 @@ _WORD = lazy_regex(r"[^\W_]+")
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Return every run of five words, by which quotations are recognised."""
+    """Return every run of five words; texts that share some quote one another."""
     words = _WORD.findall(text.lower())
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 

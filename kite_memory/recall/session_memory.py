@@ -285,7 +285,7 @@ class SessionMemory:
         self.release(occasion.session, notes)
 
     def log(self, notes: Sequence[str], occasion: Occasion) -> None:
-        """Log an occasion at which these notes were shown; the others that it gave were shown by title."""
+        """Log an occasion at which these notes were shown in full; its other notes were shown by title."""
         self.record(occasion)
         session = occasion.session
         named = [(given.note, given.score) for given in occasion.given if given.note not in notes]

@@ -53,14 +53,14 @@ class NoteVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What becomes of two versions. ``beside`` is the one whose content would be lost, and is kept in a file of its own."""
+    """Result of merging two versions. ``beside`` is the version whose content would be lost; it is kept in a file of its own."""
 
     version: NoteVersion
     beside: NoteVersion | None = None
 
 
 def merge(here: NoteVersion, there: NoteVersion) -> Merged:
-    """Return what becomes of a note known here when another machine's version arrives.
+    """Merge the version of a note known here with another machine's.
 
     A forgotten note stays forgotten, whatever was written elsewhere without knowing of it.
     """

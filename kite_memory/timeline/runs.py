@@ -126,7 +126,7 @@ class Run:
 
     @property
     def only_builds(self) -> bool:
-        """Whether it only builds, which tests that run prove as well."""
+        """Whether it only builds. A test run proves that as well."""
         return self.tested == "unknown" and all(_BUILD.search(purpose) for purpose in self.purposes)
 
     @property

@@ -260,7 +260,7 @@ def made_by(step: Step) -> Note | None:
 
 
 def moved(step: Step, path: str) -> Step:
-    """Return the step with the note that it makes or extends at ``path``, where that lies by now."""
+    """Return the step with the present ``path`` of the note that it makes or extends."""
     match step:
         case Fold(archive=page) | Archive(archive=page):
             return replace(step, archive=replace(page, path=path))

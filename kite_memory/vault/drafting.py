@@ -179,7 +179,7 @@ def _draft(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memo:
-    """What is to be kept as a note, because someone asked for it.
+    """A request to keep something as a note.
 
     Without ``scope`` the note gets the project's scope if a project is given, else the global one.
     """

@@ -350,11 +350,11 @@ class KnownNotes:
         return sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
 
     def by_id(self, id: str) -> KnownFile | None:
-        """Return the note of this id as of the last comparison, or the one that it was merged into; unread."""
+        """Return the note with this id, or the note it was merged into, as of the last comparison; the file is not read."""
         return self._ledger.notes.by_id(id) or self._ledger.notes.by_id(self._ledger.relations.absorbed_by(id))
 
     def saying(self, text: str) -> KnownFile | None:
-        """Return an accepted or proposed note with exactly this text, unread."""
+        """Return an accepted or proposed note with exactly this text; the file is not read."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
 

@@ -52,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Where the frontmatter of a text is.
+    """Position of the frontmatter in a text.
 
     ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty without them.
     """
