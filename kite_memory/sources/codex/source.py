@@ -12,6 +12,7 @@ from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
 from kite_memory.sources.codex.records import RolloutState
 from kite_memory.sources.common.growing import CompressedLines
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, FoundObject, Stretch, Unreadable, objects
+from kite_memory.sources.common.words import is_inside
 
 _PROBLEMS_AT_ONCE = 1_000
 _EVENTS_AT_ONCE = 20_000
@@ -174,7 +175,7 @@ class Codex:
 
     def _is_ours(self, thread: RolloutState) -> bool:
         cwd = thread.headers[0].cwd if thread.headers and not thread.message else ""
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+        return is_inside(cwd, self._own_folders)
 
 
 def _is_text(path: str) -> bool:

@@ -12,11 +12,11 @@ import orjson
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
+from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, keep_latest, title_of
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
-from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file, is_text, names_in
 
 _VERSION = 2
@@ -45,10 +45,7 @@ class Progress:
     running: dict[str, str] = field(default_factory=dict)
 
     def keep_running(self, name: str, command: str) -> None:
-        self.running.pop(name, None)
-        self.running[name] = command
-        while len(self.running) > _RUNNING:
-            del self.running[next(iter(self.running))]
+        keep_latest(self.running, name, command, _RUNNING)
 
     def carried(self) -> str:
         return orjson.dumps(
@@ -281,7 +278,7 @@ class LineSource(ABC):
             line.begin(self._event_id(row, name, data), self.time_of(row), at + found.start, at + found.end)
             if not progress.ours:
                 self.line(row, line)
-            progress.ours = progress.ours or self._is_ours(progress.cwd)
+            progress.ours = progress.ours or is_inside(progress.cwd, self._own_folders)
             line.end()
 
         position, more = read_on(file, position, line, tell, budget=budget, wanted=not progress.ours)
@@ -295,9 +292,6 @@ class LineSource(ABC):
             more=more,
             wanted=not progress.ours,
         )
-
-    def _is_ours(self, cwd: str) -> bool:
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
 
     def _session(self, name: str, progress: Progress) -> Session | None:
         if progress.started is None:
