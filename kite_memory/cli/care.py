@@ -13,12 +13,13 @@ from kite_memory import config as configuration
 from kite_memory.agents.settings_edit import Edit
 from kite_memory.cli import bridging, setup
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
-from kite_memory.cli.console import ask, complain, counted, finish, remark, say, say_json, say_json_line, tell, watched
+from kite_memory.cli.console import ask, complain, finish, remark, say, say_json, say_json_line, tell, watched
 from kite_memory.cli.everyday import down
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.ages import age
+from kite_memory.text.display import counted
 from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:

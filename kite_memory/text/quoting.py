@@ -12,6 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from kite_memory.text.display import clip_line
+
 _TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
 
@@ -99,8 +101,7 @@ def plain(text: str) -> str:
 
 def plain_line(text: str, length: int = 200) -> str:
     """Return `plain` text on one line of at most ``length`` characters."""
-    line = " ".join(plain(text[: length * 8]).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    return clip_line(plain(text[: length * 8]), length)
 
 
 def quoted(text: str) -> str:

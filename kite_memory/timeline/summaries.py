@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from kite_memory.model.event import Event, EventType, Session
+from kite_memory.text.display import clip_line
 
 if TYPE_CHECKING:
     from kite_memory.timeline.store import Timeline
@@ -85,7 +86,7 @@ def todos(events: Iterable[Event]) -> Listed | None:
                     written, numbered, at = items, {}, event.at
         elif event.type is EventType.TOOL_RESULT and event.status != "failed":
             if event.tool == "TaskCreate" and (made := _MADE.search(event.text)) and (subject := created.pop(event.call, "")):
-                numbered[made[1]] = TodoItem(text=_cut(subject), standing="pending")
+                numbered[made[1]] = TodoItem(text=clip_line(subject, _LENGTH), standing="pending")
                 written, at = None, event.at
             elif event.tool == "TaskList" and (found := _numbered(event.text)):
                 numbered, written = found, None
@@ -96,13 +97,15 @@ def todos(events: Iterable[Event]) -> Listed | None:
 
 
 def _items(text: str) -> tuple[TodoItem, ...] | None:
-    found = tuple(TodoItem(text=_cut(said), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
+    found = tuple(TodoItem(text=clip_line(said, _LENGTH), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
     return found or (() if re.search(r"^(?:todos|plan): *(?:\[\])?$", text, re.MULTILINE) else None)
 
 
 def _numbered(text: str) -> dict[str, TodoItem]:
     return {
-        number: TodoItem(text=_cut(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said)), standing=_WORDS.get(standing, "pending"))
+        number: TodoItem(
+            text=clip_line(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said), _LENGTH), standing=_WORDS.get(standing, "pending")
+        )
         for number, standing, said in _NUMBERED.findall(text)
     }
 
@@ -113,17 +116,12 @@ def _updated(numbered: dict[str, TodoItem], text: str) -> bool:
     if item is None:
         return False
     standing = _WORDS.get(fields.get("status", "").strip(), item.standing)
-    numbered[fields["taskId"].strip()] = replace(item, standing=standing, text=_cut(fields.get("subject", item.text)))
+    numbered[fields["taskId"].strip()] = replace(item, standing=standing, text=clip_line(fields.get("subject", item.text), _LENGTH))
     return True
 
 
 def _field(text: str, name: str) -> str:
     return next((str(said) for field, said in _FIELD.findall(text) if field == name), "")
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LENGTH else line[: _LENGTH - 1].rstrip() + "…"
 
 
 _TODO_SESSIONS = 8

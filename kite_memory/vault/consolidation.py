@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import assert_never
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.text.display import clip
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import lifecycle, links, upkeep
 from kite_memory.vault.ledger import link_key
@@ -18,7 +19,7 @@ from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.upkeep import WAITING, NoteUse, has_faded
-from kite_memory.vault.wording import entity_key, note_id, one_line, shortened, slug, text_block, words
+from kite_memory.vault.wording import entity_key, note_id, one_line, slug, text_block, words
 
 ARCHIVE_TAG, DAY_TAG = "archive", "day"
 
@@ -322,7 +323,7 @@ def _day_id(day: date) -> str:
 
 def _inert(text: str) -> str:
     """Return the beginning of a text as one line without links and markup that would act."""
-    return shortened(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
+    return clip(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
 
 
 def days(pages: Sequence[Note], there: Mapping[str, Note], is_ours: Callable[[Note], bool]) -> Iterator[Day]:
@@ -527,7 +528,7 @@ def _archive(note: Note, there: Mapping[str, Note], sizes: Mapping[str, int]) ->
 def _summarized(text: str, archive: Note) -> str:
     body = text_block(body_of(text))
     opening = body.partition("\n## ")[0].strip()
-    summary = shortened(opening, _SUMMARY) if opening else ""
+    summary = clip(opening, _SUMMARY) if opening else ""
     listed = [line for line in body.splitlines() if line.startswith("**Related:**")]
     parts = (summary, f"**Archived:** {links.write(_stem(archive))}", *(line for line in listed if line not in summary))
     return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"

@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from kite_memory.model.note import Entry, Note
-from kite_memory.vault.wording import entity_key, one_line, shortened, stem_key, text_block, title_key, without_hidden
+from kite_memory.text.display import clip
+from kite_memory.vault.wording import entity_key, one_line, stem_key, text_block, title_key, without_hidden
 
 _WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]+)\]\]")
 _TICKS = re.compile(r"`+")
@@ -322,7 +323,7 @@ def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
     """
     text = text_block(without_hidden(text))
     text = text if linked else unlinked(text)
-    text = text_block("\n".join(_blocks(shortened(text, limit) if limit else text, linked)))
+    text = text_block("\n".join(_blocks(clip(text, limit) if limit else text, linked)))
     return text.replace("<%", "< %")
 
 
@@ -341,7 +342,7 @@ def tame_name(text: str, limit: int = _MAX_LINE) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    return shortened(one_line(unlinked(one_line(without_hidden(text)))), limit)
+    return clip(one_line(unlinked(one_line(without_hidden(text)))), limit)
 
 
 def titled(stem: str, title: str) -> str:
