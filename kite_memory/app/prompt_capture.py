@@ -20,7 +20,7 @@ from kite_memory.model.note import Amend, Chunk, Note, NoteKind, Origin, Scope, 
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft
+from kite_memory.vault.drafting import Draft, Memo
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.wording import body_key, note_id
 
@@ -288,7 +288,7 @@ class PromptCapture:
             finally:
                 if kept:
                     self._indexer.refresh(set(kept))
-            if related := {path for path, note in kept.items() if self._vault.relate(note, self._recall.nearest)}:
+            if related := {path for path, note in kept.items() if self._vault.relations.relate(note, self._recall.nearest)}:
                 self._indexer.refresh(related)
 
     def _whose(self, asked: "Sequence[KeepRequest]", project: str) -> list[Origin]:
@@ -301,14 +301,16 @@ class PromptCapture:
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
 
     def _keep_one(self, asked: "KeepRequest", prompt: _Prompt, origin: Origin) -> Note:
-        return self._vault.remember(
-            asked.text,
-            kind=_kind(asked),
-            project="" if asked.everywhere else prompt.project,
-            scope=Scope.GLOBAL if asked.everywhere else None,
-            tags=[TAG],
-            importance=3,
-            origin=origin,
+        return self._vault.edits.remember(
+            Memo(
+                text=asked.text,
+                kind=_kind(asked),
+                project="" if asked.everywhere else prompt.project,
+                scope=Scope.GLOBAL if asked.everywhere else None,
+                tags=[TAG],
+                importance=3,
+                origin=origin,
+            ),
             also_known_as=said_id(prompt.agent, prompt.session, asked),
         )
 

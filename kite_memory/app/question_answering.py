@@ -34,7 +34,7 @@ from kite_memory.text.display import clip
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 NOTES = 8
 EVENTS = 12
@@ -335,7 +335,7 @@ class QuestionAnswering(TimelineQueries):
         self,
         *,
         timeline: Timeline,
-        vault: Vault,
+        notes: StoredNotes,
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
@@ -343,8 +343,8 @@ class QuestionAnswering(TimelineQueries):
         meaning: Meaning | None = None,
     ) -> None:
         self._meaning = meaning
-        super().__init__(timeline=timeline, vault=vault, polisher=polisher)
-        self._notes = vault
+        super().__init__(timeline=timeline, notes=notes, polisher=polisher)
+        self._stored = notes
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
@@ -399,14 +399,14 @@ class QuestionAnswering(TimelineQueries):
     def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> tuple[list[Evidence], list[Settled]]:
         here = project or project_of(cwd)
         notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=NOTES))
-        cards = self._timeline.cards(
+        cards = self._timeline.cards.find(
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
-        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=EVENTS))
+        events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
         evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
-            pieces = of_conversation(hit, self._timeline.closing(hit.prompt.id))
+            pieces = of_conversation(hit, self._timeline.cards.closing(hit.prompt.id))
             found = settled_in([*evidence, *pieces], len(evidence), len(pieces), hit.later.at if hit.later else None)
             evidence += pieces
             conversations += [found] if found is not None else []
@@ -437,7 +437,7 @@ class QuestionAnswering(TimelineQueries):
 
     def _likelihoods(self, question: str, hits: Sequence[CardHit]) -> tuple[list[float], list[bool]]:
         """Return for each conversation the probability that it answers, 0 without an embedder, and whether it settles anything."""
-        said = [self._timeline.conversation(hit.prompt.id) for hit in hits]
+        said = [self._timeline.cards.conversation(hit.prompt.id) for hit in hits]
         rulings = [rulings_in(each) for each in said]
         settle = [bool(each) for each in rulings]
         if self._meaning is None:
@@ -474,9 +474,9 @@ class QuestionAnswering(TimelineQueries):
         """Return whether the reference still leads to something."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
-            return reference is not None and bool(self._timeline.evidence(reference))
+            return reference is not None and bool(self._timeline.events.evidence(reference))
         try:
-            return self._notes.find(piece.name).path == piece.reference
+            return self._stored.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
 

@@ -214,8 +214,8 @@ def first_summary(services: "Services") -> str:
 
 
 def _current(services: "Services") -> Iterator[Note]:
-    for entry in services.vault.entries():
-        note = services.vault.read(entry.path)
+    for entry in services.vault.notes.entries():
+        note = services.vault.notes.read(entry.path)
         if note is not None and note.kind in _KINDS and note.status is NoteStatus.ACCEPTED:
             yield note
 
@@ -434,7 +434,7 @@ def backfill(
 
 def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
-    counts = [count for count in services.timeline.counts() if count.sessions]
+    counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""

@@ -132,7 +132,7 @@ def backfill(
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
-                tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
+                tell("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
             if distill:
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
@@ -207,7 +207,7 @@ def verify(
     try:
         with services() as here:
             if accept_missing:
-                for path in here.vault.accept_disappearance().deleted:
+                for path in here.vault.scanner.accept_disappearance().deleted:
                     tell(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
@@ -251,7 +251,7 @@ def _wake_daemon() -> None:
 def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
     """Return what is wrong, and what to do about it."""
     root = here.vault.root
-    if frozen := here.vault.frozen:
+    if frozen := here.vault.scanner.frozen:
         return [{"where": str(root), "what": frozen}], _BRING_BACK
     if not root.is_dir():
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
@@ -287,15 +287,15 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
     for line in here.timeline.damage():
         yield {"where": _TIMELINE, "what": line}
-    for problem in (*here.recall.verify(), *here.vault.problems()):
+    for problem in (*here.recall.index.verify(), *here.vault.notes.problems()):
         yield {"where": problem.file, "what": problem.reason}
-    for link in here.vault.unresolved_links():
+    for link in here.vault.notes.unresolved_links():
         yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}
-    for entry in here.vault.entries():
-        note = here.vault.read(entry.path)
+    for entry in here.vault.notes.entries():
+        note = here.vault.notes.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
-            if reference is None or not (here.timeline.evidence(reference) or here.saved(reference)):
+            if reference is None or not (here.timeline.events.evidence(reference) or here.saved(reference)):
                 yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
@@ -324,7 +324,7 @@ def rebuild(
                 here.pipeline.follow_timeline()
                 if kept:
                     tell(f"the old timeline is kept as {kept}")
-                for count in here.timeline.counts():
+                for count in here.timeline.files.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
             if damaged:  # the old one is unusable, whether or not the index succeeds
                 otherwise.pop_all()
@@ -354,7 +354,7 @@ def _is_whole() -> bool:
 def _must_have_notes(here: "Services") -> None:
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
-    if frozen := here.vault.compare().frozen:  # there would be nothing to index
+    if frozen := here.vault.scanner.compare().frozen:  # there would be nothing to index
         raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
 
 

@@ -185,15 +185,15 @@ def play(*, brief: bool = False) -> None:
                 pass
             show("")
             say("2. Notes appear in the vault, each with its evidence:")
-            for entry in services.vault.entries():
-                note = services.vault.read(entry.path)
+            for entry in services.vault.notes.entries():
+                note = services.vault.notes.read(entry.path)
                 if note is not None and note.evidence:
                     show(f"   {note.path}")
                     show(f"     {note.kind}, evidence {note.evidence[0]}")
             show("")
             say("3. Later prompts are given what helps, or nothing:")
             for prompt in prompts:
-                answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
+                answer: dict[str, Any] = services.operations.perform("recall", {"prompt": prompt, "cwd": str(project)})
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     show(f"     {line}")
@@ -367,7 +367,7 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
     """Read existing transcripts, and return whether none had been read before."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
-    first = not any(count.sessions for count in here.timeline.counts())
+    first = not any(count.sessions for count in here.timeline.files.counts())
     backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first

@@ -188,7 +188,8 @@ def trace(
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
     from kite_memory.app.trace import TASKS
-    from kite_memory.wiring.services import requests_of, tracer_of
+    from kite_memory.wiring.models import requests_of
+    from kite_memory.wiring.services import tracer_of
 
     with services() as here:
         tracer = tracer_of(here)

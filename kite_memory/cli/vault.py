@@ -292,9 +292,9 @@ def export(
     taken_unread: set[str] = set()
     with services() as here:
         if here.has_a_vault:
-            here.vault.compare()  # otherwise newer files would be unknown
-        for entry in here.vault.entries():
-            note, data = here.vault.read(entry.path), here.vault.raw(entry.path)
+            here.vault.scanner.compare()  # otherwise newer files would be unknown
+        for entry in here.vault.notes.entries():
+            note, data = here.vault.notes.read(entry.path), here.vault.notes.raw(entry.path)
             if data is None or (note is None and not as_it_is):
                 continue
             (taken_unread if note is None else good).add(entry.path)
@@ -302,7 +302,7 @@ def export(
                 continue
             files.append((entry.path, datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC), data))
             notes += [note] if note is not None else []
-        problems = [problem for problem in here.vault.problems() if problem.file not in good]
+        problems = [problem for problem in here.vault.notes.problems() if problem.file not in good]
         page = _page(here, notes, project) if html else None
     if str(file) == "-":
         if notes:

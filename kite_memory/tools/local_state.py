@@ -327,8 +327,8 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
 def heard(timeline: Timeline, project: str) -> Sequence[Event]:
     """Return the events of a project's last sessions, each in order, as far as transcripts have been read."""
     try:
-        sessions = timeline.last_sessions(project, _HEARD_SESSIONS)
-        return [event for each in sessions for event in timeline.last_events(each.provider, each.id, _HEARD_EVENTS)]
+        sessions = timeline.sessions.latest(project, _HEARD_SESSIONS)
+        return [event for each in sessions for event in timeline.events.last(each.provider, each.id, _HEARD_EVENTS)]
     except sqlite3.Error:
         return ()
 

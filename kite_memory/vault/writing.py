@@ -190,7 +190,8 @@ class Writer:
         """Create a note and link it with the one it replaces. The old note keeps its text. Without an old one, the new is just
         created.
 
-        A note of one branch does not replace one that holds on others: both stay until it is merged, which `Vault.heed` detects.
+        A note of one branch does not replace one that holds on others: both stay until it is merged, which
+        `NoteRelations.bring_in_line` detects.
         """
         old = self._ledger.notes.by_id(action.old_id)
         there = self._note_at(old.path) if old else None

@@ -244,7 +244,7 @@ def test_sessions_that_begin_alike_are_offered_by_as_much_as_shows_them_apart(li
 def test_chunks_that_were_set_aside_are_reported_and_asked_about_again_on_request(machine: Machine) -> None:
     assert kmem(machine, "backfill").code == 0
     with closing(Outbox(machine.state / "outbox.sqlite")) as outbox:
-        outbox.form([Span(id="x", provider="claude-code", session="gone", first=0, last=0, weight=1)])
+        outbox.formed.add([Span(id="x", provider="claude-code", session="gone", first=0, last=0, weight=1)])
         outbox.set_aside("x", reason="no answer within 180 s")
 
     assert "1 chunk set aside (no answer within 180 s); `kmem backfill --retry` asks again" in kmem(machine, "status").out

@@ -138,8 +138,8 @@ def test_the_real_daemon_process_too(tmp_path: Path, server: AnthropicServer) ->
 
     assert read.code == 0, read.err
     with closing(Timeline(machine.state / "timeline.sqlite")) as timeline:
-        sessions = [state.session for state in timeline.session_states()]
-        events = [event for session in sessions for event in timeline.events(session.provider, session.id)]
+        sessions = [state.session for state in timeline.sessions.states()]
+        events = [event for session in sessions for event in timeline.events.of_session(session.provider, session.id)]
     said = Counter(event.text.split()[0] for event in events if event.role == "user")
     assert said == Counter(writer.written.values())
     noted = Counter(word for note in machine.notes() for word in set(re.findall(r"of (matter-\d+) is", note.read_text())))
