@@ -26,6 +26,7 @@ from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.text.display import clip_line
+from kite_memory.text.quoting import mended
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files
 from kite_memory.timeline.rows import StoredEvents
@@ -265,7 +266,7 @@ _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,9})")
 
 
 def _text(value: object, *, limit: int = _LONGEST_NAME) -> str:
-    return value[:limit].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+    return mended(value[:limit]) if isinstance(value, str) else ""
 
 
 ABOUT = "what was being done here last, from the transcript"

@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from kite_memory.redaction.cutting import ends
 from kite_memory.text import stems
-from kite_memory.text.stems import FREQUENT, edits, language_of
+from kite_memory.text.quoting import mended
+from kite_memory.text.stems import EMPTY_WORDS, FREQUENT, edits, language_of
 
 SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(title, named, body, said, tokenize = 'porter unicode61');
@@ -57,15 +58,11 @@ _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
 _MARK, _END_MARK = "\x02", "\x03"
 _MARKED = re.compile(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
 
-_STOP_WORDS = """
-a about above after again against all also am an and any are aren as at be because been before being below between both but by can
-cannot could couldn d did didn do does doesn doing don down during each few for from further get got had hadn has hasn have haven
-having he her here hers herself him himself his how i if in into is isn it its itself just let ll m me might more most must my
-myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should shouldn so some such
-t than that the their theirs them themselves then there these they this those through to too under until up us ve very was wasn we
-were weren what when where which while who whom why will with won would wouldn you your yours yourself yourselves
+_FURTHER_STOP_WORDS = """
+against aren cannot couldn d didn doesn hadn hasn haven hers herself himself m might myself ours ourselves shall shouldn theirs
+themselves weren whom wouldn yours yourself yourselves
 """
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+STOP_WORDS = EMPTY_WORDS | frozenset(_FURTHER_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +307,8 @@ def _vocabulary(text: str) -> set[str]:
 
 
 def _storable(text: str) -> str:
-    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ")
+    text = text if text.isascii() else unicodedata.normalize("NFKC", mended(text))
     return _SPACELESS_LETTER.sub(r" \g<0> ", text)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.model.note import Entry, Note
+from kite_memory.system.private_files import is_text
 
 if TYPE_CHECKING:
     from kite_memory.recall.lexical import IndexedWords
@@ -37,11 +38,6 @@ def listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
 def unlisted(path: str) -> Entry:
     """Return an entry that the next comparison treats as changed."""
     return Entry(path=path, size=UNKNOWN, mtime_ns=UNKNOWN)
-
-
-def is_text(path: str) -> bool:
-    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
-    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
 _LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")

@@ -27,7 +27,10 @@ _T = TypeVar("_T")
 
 
 def mended(value: _T) -> _T:
-    """Return the value with U+FFFD for every lone surrogate in texts, tuples and dataclasses; joined pairs become one character."""
+    """Return the value with U+FFFD for every lone surrogate in its texts; joined pairs become one character.
+
+    Looks into lists, tuples and dataclasses.
+    """
     whole: Any = value
     match value:
         case Enum():
@@ -36,6 +39,8 @@ def mended(value: _T) -> _T:
             whole = _text(value)
         case tuple():
             whole = tuple(map(mended, value))
+        case list():
+            whole = list(map(mended, value))
         case _ if is_dataclass(value) and not isinstance(value, type):
             now = {each.name: getattr(value, each.name) for each in fields(value)}
             changed = {name: new for name, old in now.items() if (new := mended(old)) != old}
