@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.display import clip
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import lifecycle, links, upkeep
@@ -36,7 +36,6 @@ _MOST_EVIDENCE = 50
 _OPENING = 140
 _MOST_WAITING, _SEEN = 30, timedelta(days=1)
 """Notes that a person goes through in one review, and how long each waits at least."""
-_NOT_KEPT = frozenset({NoteKind.ENTITY, NoteKind.JOURNAL})
 _NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
 _KINDS = tuple(NoteKind)
 _NO_TIME = datetime.fromtimestamp(0, UTC)
@@ -282,7 +281,7 @@ def day_pages(notes: Sequence[Note], worked: Sequence[Worked], *, today: date, z
         day = note.created.astimezone(zone).date()
         if note.id == _day_id(day):
             kept.setdefault(day, [])
-        elif note.id and day < today and note.kind not in _NOT_KEPT and note.status not in _NEVER_KEPT and not note.key:
+        elif note.id and day < today and note.kind in SPOKEN_KINDS and note.status not in _NEVER_KEPT and not note.key:
             kept[day].append(note)
     begun: dict[date, list[Worked]] = defaultdict(list)
     for session in worked:
@@ -363,12 +362,7 @@ def _ends_sooner(keep: Note, drop: Note) -> bool:
 
 
 def _may_merge(note: Note) -> bool:
-    return (
-        note.status is NoteStatus.ACCEPTED
-        and not note.key
-        and not note.conflicts
-        and note.kind not in (NoteKind.ENTITY, NoteKind.JOURNAL)
-    )
+    return note.status is NoteStatus.ACCEPTED and not note.key and not note.conflicts and note.kind in SPOKEN_KINDS
 
 
 def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
@@ -450,7 +444,7 @@ def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
 
 def _is_long(note: Note) -> bool:
     standing = note.status is NoteStatus.ACCEPTED and not note.key
-    return standing and len(note.body) > _LONG and note.kind not in (NoteKind.JOURNAL, NoteKind.ENTITY)
+    return standing and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
 
 
 def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bool]) -> Iterator[Fold]:
