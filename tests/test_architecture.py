@@ -6,6 +6,7 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "kite_memory"
@@ -82,6 +83,11 @@ AT_HOME = {
 MOST_LINES = 600
 MOST_FILES = 25
 MOST_FILES_IN_ALL = 290
+MOST_METHODS = 25
+MOST_PARAMETERS = 10
+MOST_LINES_OF_A_FUNCTION = 80
+MANY_PARAMETERS = {"cli/bridging.py: serve", "cli/reviewing.py: review"}
+"""A command's parameters are its options: each is documented, and parsed, where it is declared."""
 FORMER_MODULES = {
     "moments", "desk", "saying", "settling", "helping", "letting_go", "taking_in", "looking_back", "gardening", "anchoring",
     "reception", "heap", "showing", "errands", "bundles", "working", "near", "given", "halves", "spelling", "places", "colleagues",
@@ -108,8 +114,13 @@ def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "assets" not in path.parts)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(path: Path, *, top_only: bool) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     found: set[str] = set()
     nodes = _top_level(tree) if top_only else list(ast.walk(tree))
     for node in nodes:
@@ -186,10 +197,44 @@ def test_the_package_stays_small_enough_to_find_ones_way() -> None:
     assert len(modules()) <= MOST_FILES_IN_ALL
 
 
+def test_a_class_has_one_subject() -> None:
+    public: dict[str, int] = {}
+    for path in modules():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                methods = (each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+                public[f"{path.relative_to(PACKAGE).as_posix()}: {node.name}"] = sum(each.name[0] != "_" for each in methods)
+
+    assert {name: count for name, count in public.items() if count > MOST_METHODS} == {}
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path in modules():
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path.relative_to(PACKAGE).as_posix()}: {node.name}", node
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    taken = function.args
+    named = [each.arg for each in (*taken.posonlyargs, *taken.args, taken.vararg, *taken.kwonlyargs, taken.kwarg) if each]
+    return [name for place, name in enumerate(named) if place or name not in {"self", "cls"}]
+
+
+def test_a_function_is_given_what_can_be_kept_in_mind() -> None:
+    assert {name for name, function in functions() if len(parameters(function)) > MOST_PARAMETERS} == MANY_PARAMETERS
+
+
+def test_no_function_is_longer_than_can_be_seen() -> None:
+    lengths = [(name, (function.end_lineno or 0) - function.lineno + 1) for name, function in functions()]
+
+    assert [(name, length) for name, length in lengths if length > MOST_LINES_OF_A_FUNCTION] == []
+
+
 def names_defined(path: Path) -> set[str]:
     """Return the names of functions, parameters, and variables that a module gives a value."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
                 names.add(name)
@@ -201,7 +246,7 @@ def names_defined(path: Path) -> set[str]:
 def test_no_former_name_comes_back() -> None:
     offenders = [path.relative_to(PACKAGE).as_posix() for path in modules() if path.stem in FORMER_MODULES]
     for path in modules():
-        defined = {node.name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef)}
+        defined = {node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)}
         former = {name for name in defined if name in FORMER_CLASSES or name.startswith("Discreet")}
         former |= names_defined(path) & FORMER_NAMES
         offenders += [f"{path.relative_to(PACKAGE).as_posix()}: {name}" for name in sorted(former)]
@@ -237,7 +282,7 @@ def test_no_mannered_word_comes_back() -> None:
 def test_a_public_class_means_one_thing() -> None:
     named: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
 
@@ -247,7 +292,7 @@ def test_a_public_class_means_one_thing() -> None:
 def test_loggers_are_called_after_their_rooms() -> None:
     offenders: dict[str, str] = {}
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             match node:
                 case ast.Call(func=ast.Attribute(attr="getLogger"), args=[ast.Constant(value=str(name))]):
                     module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -128,7 +128,7 @@ class NoteView:
         try:
             earliest = datetime.fromisoformat(since).timestamp() * 1e9 if since else 0.0
         except (ValueError, OverflowError, OSError) as error:
-            raise UsageError(f"{since!r:.40} is no date", hint="as 2026-03-01T00:00:00+00:00") from error
+            raise UsageError(f"{since!r:.40} is not a date", hint="write it as 2026-03-01T00:00:00+00:00") from error
         matching = [
             each
             for each in known

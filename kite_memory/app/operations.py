@@ -87,10 +87,10 @@ class Operations:
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"{op} was asked wrongly: {error}", hint=OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
             try:
@@ -261,7 +261,7 @@ class NoteChanges:
             )
         lasts = duration(ttl) if ttl else None
         if lasts is not None and not lasts:
-            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+            raise UsageError("--ttl must be longer than zero", hint="leave out --ttl to keep the note")
         expires = self._clock() + lasts if lasts else None
         of = "" if everywhere else known_project(self._vault.known, redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]

@@ -57,8 +57,8 @@ class JudgeQueue:
     """At most one question for each session: a newer one replaces the older. A ruling is returned once, unless put back.
 
     ``log`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
-    network, ``fallback`` gives the ruling. Threads start when there is a question and end when none exists; `close` does not wait
-    for them, since a model may be slow.
+    network, ``fallback`` gives the ruling. Threads start when there is a question and end when the queue is empty; `close` does not
+    wait for them, since a model may be slow.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class JudgeQueue:
         except Exception as error:  # noqa: BLE001 - the edge of a thread
             if not self._closed:
                 self._report(error)
-            return Unjudged(reason="a bug of ours")
+            return Unjudged(reason="internal error")
 
 
 TAG = "said"
@@ -188,8 +188,10 @@ _MOST_WAITING = 16
 _TO_END = 5.0
 _OVERLAP = 0.6
 """Share of words in common, of the shorter text, from which two texts count as the same thought."""
-_COPIED, _COPIED_PAIRS = 0.8, 8
-"""Share of a request's word pairs found in a file from which it counts as copied, and the least number of its pairs."""
+_COPIED = 0.8
+"""Share of a request's word pairs found in a file from which the request counts as copied."""
+_COPIED_PAIRS = 8
+"""Least number of word pairs of a request that can count as copied."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
 """Command that makes the agent store a note, in these words or in others. In other words, the note is not found here."""
@@ -206,7 +208,7 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread starts when there is a prompt to read, and ends when none exists."""
+    """Thread-safe. A thread starts when there is a prompt to read, and ends when no more wait."""
 
     def __init__(
         self,

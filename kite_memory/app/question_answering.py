@@ -78,11 +78,10 @@ _OFFER = re.compile(
 _CARDS, _COMPARED, _TALK = 20, 8, 1_500
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
-_SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
-"""Least probability of a conversation that is cited, and of one in which the user settled nothing.
-
-There, one of the twenty questions without an answer in that set gets one.
-"""
+_SURE_OF_A_CHAT = 0.48
+"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
+_SURE_OF_TALK = 0.6
+"""Least probability of a conversation that is cited although the user settled nothing in it."""
 _LIKELY_AND_FOUND = 0.91
 """Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
@@ -96,7 +95,7 @@ _QUOTED = 300
 class Evidence:
     """One source of an answer.
 
-    ``reference`` is a note's path, or an event's evidence reference. ``score`` is that of the search that found it, 0 to 1.
+    ``reference`` is a note's path, or an event's citation. ``score`` is that of the search that found it, 0 to 1.
     """
 
     kind: Literal["note", "event"]
@@ -108,7 +107,7 @@ class Evidence:
     name: str = ""
     by_agent: bool = False
     rests_on: frozenset[str] = frozenset()
-    """Of a note, the references of its own evidence."""
+    """Of a note, the citations of its own evidence."""
 
     @property
     def piece(self) -> EvidencePiece:
@@ -471,7 +470,7 @@ class QuestionAnswering(TimelineQueries):
         return CitedSentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
-        """Return whether the reference still leads to something."""
+        """Return whether what is cited still exists."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
             return reference is not None and bool(self._timeline.events.evidence(reference))

@@ -308,7 +308,9 @@ class Review:
         texts = {path: self._vault.notes.text(path) for path in (into.path, note.path)}
         changes = consolidation.changes(step, texts)
         if not changes:
-            raise KiteError(f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: mend them")
+            raise KiteError(
+                f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: repair them"
+            )
         for change in changes:
             if not self._vault.edits.rewrite(change.path, change.before, change.after):
                 raise NoteChanged(f"{change.path} has just been changed", hint="look at it again: `kmem review`")

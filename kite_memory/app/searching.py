@@ -276,12 +276,12 @@ class _Asked:
 def known_project(known: KnownNotes, named: str) -> str:
     """Return the project as notes name it: by that very name, or by the one derived from its folder.
 
-    Raises `UsageError` if ``named`` names no project.
+    Raises `UsageError` if ``named`` is not a project name.
     """
     if known.has_project(named):
         return named
     if not (project := project_of(named)):
-        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
     return project
 
 
@@ -373,7 +373,7 @@ def card_json(hit: CardHit) -> dict[str, Any]:
 
 
 def event_json(hit: EventHit) -> dict[str, Any]:
-    """Return an event with ``where`` it is in the transcript, and the evidence ``reference`` that notes use."""
+    """Return an event with ``where`` it is in the transcript, and as ``reference`` its citation."""
     event = hit.event
     return {
         "tier": "nearest" if hit.near else "event",

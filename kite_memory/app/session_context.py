@@ -404,7 +404,7 @@ def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situ
 
 @dataclass(frozen=True)
 class HookContext:
-    """A hook's call, and what is known of the place and the moment it comes from. Each part is found when first needed, once."""
+    """One hook call with its project, branch, the user's words and the session's context. Each is looked up on first use."""
 
     call: HookInput
     agent: str

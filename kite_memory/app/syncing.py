@@ -167,7 +167,8 @@ class Syncing:
         root = Path(target).expanduser().absolute()
         if not root.is_dir():
             raise UsageError(
-                f"there is no folder {root}", hint="make it, or mount its disk; it is not made here, lest a disk be missing"
+                f"there is no folder {root}",
+                hint="create it, or mount its disk; kmem does not create it, in case the disk is missing",
             )
         refuse_nested(root, self._folder)
         return root
@@ -204,7 +205,9 @@ class Syncing:
         )  # this state is a copy of an older one, or of another machine
         moved = state.setting("target") != target
         if known is not None and not moved and not mark:
-            raise KiteError(f"{target} holds nothing of this any more", hint="mount its disk, or begin anew with another folder")
+            raise KiteError(
+                f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
+            )
         if known is None or known.text() != key.text() or moved or restored:
             with state.changing():
                 state.begin(key, new_machine(self._name))

@@ -220,7 +220,7 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
     except DaemonRunning as error:
         pid = holder(settings.state) or "unknown"
         raise DaemonRunning(
-            f"another kmem is at work here (pid {pid})", hint="wait for it; `kmem status` shows how far it is"
+            f"another kmem process (pid {pid}) is using the memory", hint="wait for it; `kmem status` shows its progress"
         ) from error
     with lock:
         yield

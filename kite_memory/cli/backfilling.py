@@ -344,7 +344,7 @@ def announce_passed_over(services: "Services", found: "Sequence[PassedOver]", *,
 def announce_the_rest(services: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """Print what is read already but has no notes yet, and what a backfill would leave so."""
     if waiting := services.pipeline.open_count():
-        tell(f"{counted(waiting, 'session')} that notes are still to be made of")
+        tell(f"{counted(waiting, 'session')} without notes yet")
     if waiting := services.outbox.states().get("waiting", 0):
         tell(f"{counted(waiting, 'chunk')} waiting to become notes")
     if since is None:

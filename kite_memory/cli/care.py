@@ -138,12 +138,12 @@ def backfill(
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         if retry:
-            tell(f"{counted(here.outbox.retry(), 'chunk')} set aside before, now to ask about again")
+            tell(f"retrying {counted(here.outbox.retry(), 'chunk')} set aside before")
             if daemon_runs():
                 _wake_daemon()
                 return
         if batch and daemon_runs():
-            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} to go in batches")
+            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} will be sent in batches")
             _wake_daemon()
             return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
@@ -157,7 +157,7 @@ def backfill(
 
 
 def _nothing(here: "Services") -> str:
-    return f"no transcripts to read in {here.config.claude_root}, nor of any other agent"
+    return f"no transcripts found, neither in {here.config.claude_root} nor of another agent"
 
 
 def doctor(
@@ -192,7 +192,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that leads nowhere.
+    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that does not exist.
 
     Files that were not written to since they were closed are compared with their checksums.
 
@@ -257,8 +257,11 @@ def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
     found = list(_damage(here))
     if any(each["where"] == _TIMELINE or each["what"].endswith(_NOT_THERE) for each in found):
-        return found, "`kmem rebuild --timeline` makes it anew from the transcripts that still exist; notes are yours to mend"
-    return found, "`kmem rebuild` makes the index anew; notes are yours to mend"
+        return (
+            found,
+            "`kmem rebuild --timeline` rebuilds it from the transcripts that still exist; repair damaged notes in an editor",
+        )
+    return found, "`kmem rebuild` rebuilds the index; repair damaged notes in an editor"
 
 
 def _databases(state: Path) -> Iterator[dict[str, str]]:
@@ -300,7 +303,7 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
 
 def rebuild(
-    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every transcript that still exists anew.")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every existing transcript again.")] = False,
 ) -> None:
     """Rebuild the index from the vault. With --timeline also the events, from the transcripts.
 
@@ -400,7 +403,7 @@ def logs(
 
     least = next((each for each in LEVELS if each == level.lower()), None)
     if least is None:
-        raise UsageError(f"{level!r} is no level", hint=f"choose one of: {', '.join(LEVELS)}")
+        raise UsageError(f"unknown level {level!r}", hint=f"choose one of: {', '.join(LEVELS)}")
     start = age(since, datetime.now(UTC))
     file = daemon_log(configuration.load())
     log = LogFile(file)
@@ -468,7 +471,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
 def check_extensions(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Only the contract of this name.")] = "",
 ) -> None:
-    """Run the contract suites of installed extensions. Needs pytest.
+    """Run the contract tests of installed extensions. Needs pytest.
 
     Example: kmem extensions check
     """

@@ -392,8 +392,8 @@ def down() -> None:
         pid = holder(state)
         if pid is not None:
             raise KiteError(
-                f"process {pid} is at work here and takes no requests",
-                hint=f"it is another kmem command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
+                f"another kmem process (pid {pid}) is using the memory and answers no requests",
+                hint=f"it is another command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
             ) from None
         tell("no daemon is running")
         return
@@ -411,7 +411,7 @@ def _stop(state: Path) -> None:
         if holder(state) is None:
             return
         time.sleep(0.05)
-    raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; see `kmem status`")
+    raise KiteError("the daemon has not stopped yet", hint="it may be waiting for the model; see `kmem status`")
 
 
 def _state() -> Path:

@@ -83,7 +83,7 @@ def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
     except OSError as error:
         yield Finding("problem", *of_the_machine(error))
     except sqlite3.Error as error:
-        yield Finding("problem", f"a database of ours cannot be used: {error}", "`kmem verify` says which")
+        yield Finding("problem", f"a database cannot be used: {error}", "`kmem verify` says which")
 
 
 def unwritable(vault: Path) -> VaultReadOnly | None:

@@ -99,7 +99,7 @@ def review(
         else:
             for each in swept["done"]:
                 say(each["path"])
-            tell(f"{counted(len(swept['done']), 'note')} turned down, or asked about no more")
+            tell(f"{counted(len(swept['done']), 'note')} rejected, or closed without a decision")
         return
     if everything:
         _sort(perform("triage", limit=limit), as_json=as_json)
@@ -120,7 +120,7 @@ def _list(queue: dict[str, Any]) -> None:
         for line, _ in _shown(each):
             say(line)
         say()
-    tell(f"{counted(queue['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
+    tell(f"{counted(queue['waiting'], 'note')} to review; run in a terminal to be asked, or use --accept, --reject, --merge …")
 
 
 def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
@@ -131,7 +131,7 @@ def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
     if not watched():
         for each in queue["notes"]:
             say(f"{each['strength']:4} {each['kind']:10} {each['path']}")
-        tell(f"{counted(queue['left'], 'note')}, the weakest first; with a terminal it asks about each")
+        tell(f"{counted(queue['left'], 'note')} to review, the weakest first; run in a terminal to be asked about each")
         return
     done: list[tuple[dict[str, Any], str]] = []
     at = 0

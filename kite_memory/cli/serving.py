@@ -233,7 +233,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_what_is_unsafe(wanted: ServeOptions, tokens: "Tokens", *, issuer: bool = False) -> None:
-    """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, others need no token of ours."""
+    """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, other people need none of our tokens."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not is_loopback(wanted.host) and wanted.certificate is None and not wanted.behind_proxy:

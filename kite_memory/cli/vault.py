@@ -166,7 +166,7 @@ def synthesize(
         say_json(result)
     elif not check:
         say(result["path"])
-        tell("written anew" if result["changed"] else "nothing has changed")
+        tell("MEMORY.md rewritten" if result["changed"] else "MEMORY.md is up to date")
         for problem in result["problems"]:
             tell(f"note: {problem}")
         if result["refused"]:
@@ -216,7 +216,7 @@ def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
         ImportFormat | None,
-        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
+        typer.Option("--from", metavar="FORMAT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
@@ -321,7 +321,8 @@ def export(
         what = "in it as it is" if problem.file in taken_unread else "left out"
         tell(f"{what}: {problem.file}: {problem.reason}")
     if left_out := {problem.file for problem in problems} - taken_unread:
-        raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
+        what = f"the export is incomplete: {counted(len(left_out), 'file')} could not be read"
+        raise KiteError(what, hint="repair or move them, then export again")
 
 
 def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
@@ -392,7 +393,7 @@ def consolidate(
 def undo(as_json: AsJson = False) -> None:
     """Revert the last consolidation, except where you have written since.
 
-    Called again, it takes back the one before, for a month.
+    Run it again to revert the one before it, up to a month back.
 
     Example: kmem undo
     """

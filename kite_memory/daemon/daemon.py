@@ -156,7 +156,7 @@ class Watch:
         self._lost()
 
     def arm(self) -> None:
-        """Watch the folders made since the last call. Cheap if none exist; call it before every comparison."""
+        """Watch the folders made since the last call. Cheap without new folders; call it before every comparison."""
         with self._lock:
             if self._deaf.is_set():  # after an overflow, the library does not watch folders made meanwhile
                 self._deaf.clear()

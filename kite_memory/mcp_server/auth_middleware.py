@@ -124,7 +124,7 @@ class Audit:
         self._lost = 0
 
     def note(self, *, token: str, address: str, what: str, outcome: str, took_ms: float | None = None) -> None:
-        """Write a line. ``token`` is the token's name, empty if none exists."""
+        """Write a line. ``token`` is the token's name, empty for a request without one."""
         entry = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
         entry = {name: value[:_LONGEST_WORD] for name, value in {**entry, "outcome": outcome}.items()}
         took = {} if took_ms is None else {"took_ms": round(took_ms, 1)}

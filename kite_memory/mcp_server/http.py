@@ -52,7 +52,7 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 
 
 def agent_of(client: str) -> str:
-    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty if none exists."""
+    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty without a name."""
     name = client[:200].strip().lower()
     for start, agent in _KNOWN:
         if name.startswith(start):

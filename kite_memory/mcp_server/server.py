@@ -73,7 +73,7 @@ def refusal(error: KiteError) -> tuple[str, Json]:
         case Conflict(version=version):
             lines.append(f"version now: {version}; read it again, and write with expected_version {version}")
         case StoreUnavailable():
-            lines.append("nothing was written by halves; the same call may be made again")
+            lines.append("nothing was written; try again")
         case _:
             pass
     if error.hint:
@@ -83,7 +83,7 @@ def refusal(error: KiteError) -> tuple[str, Json]:
 
 Context = ServerRequestContext[Any, Any]
 WhoAsks = Callable[[Context], Asker]
-"""Returns the asker of a request. Raises `NotAllowed` if none exists."""
+"""Returns the asker of a request. Raises `NotAllowed` for an unauthenticated request."""
 Report = Callable[[BaseException], None]
 
 _AT_ONCE = 8
@@ -120,7 +120,7 @@ class _Handlers:
             error.add_note(f"while answering {tool!r}")
             self._report(error)
             raise KiteError(
-                f"{tool} failed: a bug of ours", hint="`kmem doctor` may know more; the same call will fail again"
+                f"{tool} failed: internal error; please report it", hint="the same call will fail again; see `kmem doctor`"
             ) from error
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:

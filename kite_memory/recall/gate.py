@@ -58,7 +58,7 @@ _FILE = Path(__file__).resolve().parent / "weights" / "gate.json"
 _CONSIDERED = 8
 """Number of candidates compared with one another; the margin is measured from the last of them."""
 _BYSTANDER = 0.26
-"""Average score of that last candidate in the labelled sessions."""
+"""Average score of the eighth candidate in the labelled sessions."""
 _ENOUGH = 20
 """Number of candidates in any vault that is not small. With fewer, every note is a candidate however unrelated, so the eighth is no
 reference (a vault's only note would have no margin), and the average is used instead.
@@ -187,7 +187,7 @@ class Gate:
     doubt: float
 
     def probabilities(self, rows: Figures, habits: Sequence[float] = ()) -> Figures:
-        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` returns."""
+        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `uptake.habit` returns."""
         logits = rows @ np.array([self.weights.get(name, 0.0) for name in FEATURES]) + self.bias
         if len(habits):
             logits = logits + _HABIT * np.asarray(habits)

@@ -210,9 +210,7 @@ hi hello stop wait one two first second third both option get make
 _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
 """Words that agree, urge or greet. A prompt of only these needs no recall."""
 _DRIFTED = -2.0
-"""Penalty for a note whose files have changed since, in units of the habit of never being used, twice its size: such a note is
-mostly outdated.
-"""
+"""Penalty for a note whose files have changed since: twice that of a note that is never used, since it is mostly outdated."""
 _NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 
 
@@ -260,7 +258,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if none exist.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the

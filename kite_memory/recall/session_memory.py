@@ -320,7 +320,7 @@ class SessionMemory:
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
-        """Return what was shown before then and is not settled yet, oldest first. Cheap if none exists."""
+        """Return what was shown before then and is not settled yet, oldest first. Cheap if everything is settled."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT number, at, moment, session, note FROM showing WHERE standing = 'open' AND at < ? ORDER BY at, number",

@@ -144,7 +144,7 @@ def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
-    """Return the labels in Latin letters; those of other scripts are `OTHER_LABELS`."""
+    """Return the labels in Latin letters; those of other scripts are replaced by `cleaning`."""
     found: dict[bytes, Label] = {}
     for label in dict.fromkeys(label for labels in table.values() for label in labels):
         stem = bare(label.strip("*~?")).lower()
@@ -181,7 +181,7 @@ _NO_WORDS = TextWords(frozenset(), b"")
 
 
 def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    """Return whether any search of this package asks if a text has the word, or a word with such a part."""
     return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
 
 

@@ -80,7 +80,7 @@ class PendingSegments:
 
 
 class SyncState:
-    """Position of this machine in the exchange. For one thread at a time."""
+    """This machine's sync position and settings. For one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -206,10 +206,6 @@ class SyncState:
         self.run(
             "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
         )
-
-    def erased_lines(self) -> frozenset[str]:
-        """Return the lines whose words are erased, as far as another machine knows of it."""
-        return frozenset(event for (event,) in self.run("SELECT event FROM forgotten WHERE blank"))
 
 
 def _held(row: tuple[Any, ...]) -> HeldNote:

@@ -68,7 +68,7 @@ class Listed:
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
-    """Return the todo list as it stands after these events of one session, given in order; ``None`` if none exists."""
+    """Return the todo list after these events of one session, given in order; ``None`` if they hold none."""
     numbered: dict[str, TodoItem] = {}
     written: tuple[TodoItem, ...] | None = None
     created: dict[str, str] = {}

@@ -27,7 +27,7 @@ from kite_memory.timeline.schema import TimelineDatabase, file_of, not_written
 
 
 class LineRef(Protocol):
-    """What names a line of a transcript: any of its events does."""
+    """Names a transcript line by any of its events."""
 
     @property
     def id(self) -> str: ...

@@ -253,7 +253,7 @@ def kind_of(item: RecordItem) -> NoteKind:
 
 
 def title_of(title: str, body: str) -> str:
-    """Return a title of one line; the beginning of the text where none exists."""
+    """Return the title in one line, or the first line of the text if the title is empty."""
     first = next((line for line in body.splitlines() if line.strip()), "")
     return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
 

@@ -31,7 +31,7 @@ _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
 _COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
-"""Words that join what was chosen to what was not. Which of them a title has is not remembered."""
+"""Words between the chosen option and the rejected one in a title. A search by title ignores them."""
 
 
 def is_handle(name: str) -> bool:
@@ -307,7 +307,7 @@ class KnownNotes:
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[KnownFile]:
-        """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
+        """Return the notes that a person is asked about, one by one; see `NoteRows.to_review`.
 
         Raises `VaultMissing` as `waiting` does.
         """

@@ -527,7 +527,7 @@ def _is_later(one: Note, other: Note) -> bool:
 
 
 def sessions_of(evidence: Sequence[str]) -> int:
-    """Return how many sessions these references come from."""
+    """Return the number of sessions that these citations name."""
     return len({reference.partition("#")[0] for reference in evidence})
 
 

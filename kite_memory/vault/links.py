@@ -323,7 +323,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def titled(stem: str, title: str) -> str:
-    """A link that shows a note's title. Without backticks, which would pair with those in the text around it."""
+    """Return a link labelled with the note's title. Backticks are replaced, since they could pair with others."""
     return write(stem, tame_line(title.replace("`", "'")))
 
 

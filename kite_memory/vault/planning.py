@@ -50,7 +50,7 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """What the vault holds that concerns some drafts; `plan_context.gather` makes it.
+    """What the vault holds that concerns some drafts; `known.gather` makes it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they were merged into, ``pages`` entity keys to link targets,
     ``mentions`` entity keys to the notes that name them; ``elsewhere`` are the entity keys that a note of another session than a

@@ -205,7 +205,7 @@ class NoteReader:
         return self._unread.get(path, "")
 
     def forget(self, path: str) -> None:
-        """Drop what is recorded of a file that is gone or no note: that it could not be read is no problem."""
+        """Drop the read error of a file that is gone or is no note."""
         self._unread.pop(path, None)
 
     def raw(self, path: str) -> bytes | None:
@@ -251,7 +251,7 @@ class NoteReader:
             raise NoteNotFound(f"{path} cannot be read", hint="it has just been moved or changed") from error
 
     def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | UnreadableNote, Stamp] | None:
-        """Read and parse a file; ``None`` where none exists.
+        """Read and parse a file; ``None`` for a missing one.
 
         A file that cannot be opened gets a stamp that will not match the next time.
         """
@@ -310,7 +310,7 @@ class Scanner:
 
     @property
     def frozen(self) -> str:
-        """Why nothing is written or concluded at the moment; empty when all is well."""
+        """Why writing is suspended and missing notes do not count as deleted; empty in normal operation."""
         return self._ledger.setting("frozen")
 
     @property

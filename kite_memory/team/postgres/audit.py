@@ -195,7 +195,7 @@ class AuditTrail:
                 self._waiting, self._lost = kept[:_MOST_WAITING], self._lost + lost + len(kept[_MOST_WAITING:])
             self._some.set()
         except Exception:  # last resort of a thread: later entries may succeed
-            log.exception("the audit could not be written: a bug of ours")
+            log.exception("internal error: the audit could not be written")
 
 
 def _lost_entry(last: AuditEntry, count: int) -> AuditEntry:

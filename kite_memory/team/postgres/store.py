@@ -402,7 +402,7 @@ class PostgresStore:
 
         For administrators of the server.
 
-        Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
+        Raises `UsageError` if nothing deleted has this name, or several have, or if another memory has its key by now.
         """
         asked = partial(notes.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
@@ -468,5 +468,5 @@ class Housekeeping:
             except KiteError as error:
                 log.warning("the team's store could not be tidied: %s", error)
             except Exception:  # last resort of a thread: the next run may succeed
-                log.exception("the team's store could not be tidied: a bug of ours")
+                log.exception("internal error: the team's store could not be tidied")
             self._stop.wait(self._pause)
