@@ -103,7 +103,7 @@ def _parts(text: str) -> Iterator[str]:
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):
         for piece in _pieces(sentence):
-            count = max(len(piece.split()), sum(char > "\u2e7f" for char in piece))
+            count = max(len(piece.split()), 0 if piece.isascii() else sum(char > "\u2e7f" for char in piece))
             if held and (words + count > _WORDS_PER_PASSAGE or characters + len(piece) > _CHARACTERS_PER_PASSAGE):
                 yield "\n".join(held)
                 held, words, characters = [], 0, 0

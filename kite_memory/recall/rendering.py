@@ -219,11 +219,12 @@ def shortened(text: str, *, tokens: int, characters: int) -> str:
         return text
     room = 0
     left = tokens - 4
-    for piece in _TOKEN_PIECES.finditer(text, 0, max(0, characters - 2)):
-        left -= _cost(piece.group())
+    pieces = _TOKEN_PIECES.findall(text, 0, max(0, characters - 2))
+    for piece, cost in zip(pieces, _costs(pieces), strict=True):
+        left -= cost
         if left < 0:
             break
-        room = piece.end()
+        room += len(piece)
     head = text[:room]
     ends = [found.end() for found in _SENTENCE_END.finditer(head)]
     if ends and ends[-1] > room // 2:
@@ -238,14 +239,20 @@ def estimated_tokens(text: str) -> int:
     """Return an upper estimate of the tokens, without a tokenizer: one for every three letters of a word, for every digit, sign and
     line, and for every byte that is not ASCII. Tokenizers of today's models need about half as many for prose.
     """
-    return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
+    return sum(_costs(_TOKEN_PIECES.findall(text)))
+
+
+def _costs(pieces: list[str]) -> list[int]:
+    return [
+        0 if piece == " " else -(-len(piece) // 3) if piece.isascii() else len(piece.encode("utf-8", "replace")) for piece in pieces
+    ]
 
 
 def likely_tokens(text: str) -> int:
     """Return a close estimate of the tokens, rather too high: one for six letters of a word, two digits, or a sign. In briefs, with
     their paths and citations, a token is 2.8 characters.
     """
-    return sum(_likely_cost(piece.group()) for piece in _LIKELY_PIECES.finditer(text))
+    return sum(map(_likely_cost, _LIKELY_PIECES.findall(text)))
 
 
 def _likely_cost(piece: str) -> int:
@@ -254,12 +261,6 @@ def _likely_cost(piece: str) -> int:
     if piece.isascii():
         return -(-len(piece) // 6) if piece.isalpha() else -(-len(piece) // 2) if piece.isdigit() else 1
     return max(1, len(piece.encode("utf-8", "replace")) - 1)
-
-
-def _cost(piece: str) -> int:
-    if piece == " ":
-        return 0
-    return -(-len(piece) // 3) if piece.isascii() else len(piece.encode("utf-8", "replace"))
 
 
 def _head(note: Note) -> str:

@@ -247,9 +247,9 @@ _PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 
 def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
-    looked = 0  # end of the last cookie header searched
-    if not words.each:
+    if not words.parts:
         return
+    looked = 0  # end of the last cookie header searched
     named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
     for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()

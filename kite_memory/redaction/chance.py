@@ -5,7 +5,7 @@ They use the words in which people write down a password: labels in many languag
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
@@ -88,26 +88,44 @@ class TextWords(NamedTuple):
     each: frozenset[bytes]
     joined: bytes
     """With a blank before each."""
+    parts: bool
+    """Whether any has a part that a search asks for. The others are asked for as whole words alone."""
 
 
-_MOST_KNOWN = 1 << 16
-_asked_for: set[bytes] = set()
-_unasked: set[bytes] = set()
-"""Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+_MOST_KNOWN = 1 << 17
+
+
+@dataclass(slots=True)
+class _KnownWords:
+    """Words met so far. Replaced as a whole when there are too many, since another thread may be reading it."""
+
+    known: set[bytes] = field(default_factory=set)
+    asked_for: set[bytes] = field(default_factory=set)
+    with_parts: set[bytes] = field(default_factory=set)
+
+    def learn(self, new: set[bytes]) -> None:
+        parts = [word for word in new if _ASKED_FOR_PARTS.search(word)]
+        self.with_parts.update(parts)
+        self.asked_for.update(parts, new.intersection(_ASKED_FOR))
+        self.known.update(new)  # last, since a known word is not looked at again
+
+
+_words = _KnownWords()
 
 
 def words_of(small: bytes) -> TextWords:
-    """Return those words of a text in lower case that a search asks for."""
-    each = set(small.translate(_LETTERS).split()).difference(_unasked)
-    if new := each.difference(_asked_for):
-        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
-            _unasked.clear()
-            _asked_for.clear()
-        asked_for = set(filter(is_asked_for, new))
-        _asked_for.update(asked_for)
-        _unasked.update(new.difference(asked_for))
-        each.difference_update(new.difference(asked_for))
-    return TextWords(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
+    """Return those words of a text in lower case that a search asks for; none if no search would begin with any of them."""
+    global _words
+    words = _words
+    found = small.translate(_LETTERS).split()
+    if not words.known.issuperset(found):
+        if len(words.known) > _MOST_KNOWN:
+            words = _words = _KnownWords()
+        words.learn(set(found).difference(words.known))
+    each = words.asked_for.intersection(found)
+    if _ACCOMPANYING.issuperset(each):
+        return _NO_WORDS
+    return TextWords(frozenset(each), b" ".join((b"", *each)), not each.isdisjoint(words.with_parts))
 
 
 def first_word(stem: bytes) -> bytes:
@@ -170,19 +188,22 @@ LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
 
-_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
 _ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
 _ASKED_FOR_PARTS = re.compile(
     rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
     rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
     + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
 )
-_NO_WORDS = TextWords(frozenset(), b"")
-
-
-def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this package asks if a text has the word, or a word with such a part."""
-    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
+_ACCOMPANYING = frozenset(
+    word
+    for form in FORMS
+    for words in form.words[1:]
+    for word in words
+    if not any(word in each.words[0] for each in FORMS) and not _ASKED_FOR_PARTS.search(word)
+).difference(_SEVERAL_WORDS)
+"""Words that a search asks for only beside others."""
+_NO_WORDS = TextWords(frozenset(), b"", parts=False)
 
 
 _SHAPES = (
@@ -332,7 +353,7 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
 LONGEST = 64
 _OTHERS = bytes((LABEL, OTHER_LETTER))
 _SIGNS = b"!#$%^&*~+@"
-_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%[0-9A-F]{2}")
+_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%(?:[2-7][0-9A-F]|[C-F][0-9A-F]%)")
 _ORDINARY = re.compile(
     rb"[\xf0?]{0,64}+"
     rb"(?:(?:[0-9]{1,5}[\-.]?[a-z]{1,12}(?:-[a-z]{1,12}){0,3})"  # 12-character, 3rd

@@ -165,7 +165,10 @@ _ANYWHERE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 def may_tell(line: str) -> bool:
     """Return whether a line may hold a failure: a fast filter that keeps every line with a `failure_message`."""
-    return any(hint in line for hint in _HINTS) or _POSITIONED.match(line) is not None or _RULE.match(line) is not None
+    for hint in _HINTS:  # ten thousand lines a session: `any` would take half as long again
+        if hint in line:
+            return True
+    return _POSITIONED.match(line) is not None or _RULE.match(line) is not None
 
 
 def failure_message(line: str, *, traced: bool = False, following: str = "") -> str:

@@ -116,7 +116,7 @@ def language_of(text: str) -> str:
 
 
 def _latin(words: Sequence[str]) -> str:
-    counts = {code: sum(word in FREQUENT[code] for word in words) for code in _LATIN}
+    counts = {code: sum(map(FREQUENT[code].__contains__, words)) for code in _LATIN}
     best = max(counts, key=counts.__getitem__)  # English if another language has only as many
     if best != "en" and counts[best] < max(2, _SHARE * len(words)):
         return ""

@@ -163,8 +163,8 @@ def _claim(sentence: str) -> Assertion:
         words=telling,
         pairs=frozenset(_pairs(text)),
         values=frozenset(_claimed_values(text)),
-        code=frozenset(found.casefold() for found in _CODE.findall(text)),
-        names=frozenset(stem(found) for found in _CLAIM_NAME.findall(text) if found.casefold() not in _FILLER),
+        code=frozenset([found.casefold() for found in _CODE.findall(text)]),
+        names=frozenset([stem(found) for found in _CLAIM_NAME.findall(text) if found.casefold() not in _FILLER]),
         changed=telling if _CHANGE.search(text) else frozenset(),
         happened=bool(_EVENT_WORDS.search(text)),
     )
@@ -491,12 +491,12 @@ def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
 
 
 def _values(text: str) -> frozenset[str]:
-    return frozenset(token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token))
+    return frozenset([token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token)])
 
 
 def _names(text: str) -> frozenset[str]:
     """Return what is written like a name or like code, except the first words of sentences."""
-    return frozenset(found.casefold() for found in _NAME.findall(text))
+    return frozenset([found.casefold() for found in _NAME.findall(text)])
 
 
 def stems(text: str) -> frozenset[str]:
@@ -533,7 +533,7 @@ def sessions_of(evidence: Sequence[str]) -> int:
 
 def _distinctive_words(text: str) -> frozenset[str]:
     """Return the words without short ones, which are mostly grammatical."""
-    return frozenset(word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii())
+    return frozenset([word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii()])
 
 
 def _words(text: str) -> frozenset[str]:

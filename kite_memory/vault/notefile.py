@@ -181,13 +181,17 @@ def _as_read(value: object) -> Property:
             return one_line(str(value))
 
 
+_PLAIN_IN_LIST = dict.fromkeys(map(ord, " _./+-()'"))
+_PLAIN = _PLAIN_IN_LIST | {ord(","): None}
+
+
 def _is_plain(text: str, *, in_list: bool) -> bool:
     if not text or text.casefold() in _RESERVED:
         return False
     if not (text[0].isalpha() or (text[0].isascii() and text[0].isdigit())) or _NUMBERISH.fullmatch(text):
         return False
-    allowed = " _./+-()'" if in_list else " _./+-()',"
-    return all(char.isalnum() or char in allowed for char in text)
+    others = text.translate(_PLAIN_IN_LIST if in_list else _PLAIN)
+    return not others or others.isalnum()
 
 
 def _quoted(text: str) -> str:
@@ -256,6 +260,7 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
         if nodes > MAX_NODES:
             raise InvalidFrontmatter("frontmatter with too many values")
         value: Property
+        marked: Any = event  # each event of a parsed text has both marks
         match event:
             case yaml.AliasEvent():
                 raise InvalidFrontmatter("frontmatter with an alias")
@@ -276,28 +281,24 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
                 continue
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 value = stack.pop().holds
-                if _index(event.end_mark) > _index(event.start_mark):  # a bracket; blocks end where the next thing begins
-                    end = _index(event.end_mark)
+                if marked.end_mark.index > marked.start_mark.index:  # a bracket; blocks end where the next thing begins
+                    end = marked.end_mark.index
             case yaml.ScalarEvent():
                 named = bool(stack) and stack[-1].awaits_name
                 value = None if event.style in (None, "") and event.value in _NULL and not named else str(event.value)
-                end = _index(event.end_mark)
+                end = marked.end_mark.index
                 if not stack and value is not None:
                     raise InvalidFrontmatter("frontmatter is not a list of properties")
             case _:
                 continue
         if not stack:
             continue
-        key = stack[-1].take(value, _index(event.start_mark))
+        key = stack[-1].take(value, marked.start_mark.index)
         if len(stack) == 1 and key is not None:
             spans[key] = (stack[0].key_start, _end_of_line(front, end))
             if len(top) > MAX_KEYS:
                 raise InvalidFrontmatter("frontmatter with more than 200 properties")
     return _Walked(values=top, spans=spans, block=block)
-
-
-def _index(mark: Any) -> int:
-    return int(mark.index)
 
 
 def _end_of_line(front: str, end: int) -> int:

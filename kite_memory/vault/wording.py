@@ -107,9 +107,10 @@ def slug(title: str) -> str:
     Where folding loses letters (other scripts) a short hash of the title keeps two of them apart.
     """
     folded = unicodedata.normalize("NFKD", one_line(title).casefold().translate(_UNDECOMPOSED))
-    parts = re.findall(r"[a-z0-9]+", "".join(char for char in folded if not unicodedata.combining(char)))
+    plain = folded if folded.isascii() else "".join(char for char in folded if not unicodedata.combining(char))
+    parts = re.findall(r"[a-z0-9]+", plain)
     text = "-".join(parts)
-    lost = any(char.isalnum() and not char.isascii() for char in folded)
+    lost = not folded.isascii() and any(char.isalnum() and not char.isascii() for char in folded)
     if not text:
         return f"note-{_tag(title)}"
     if not lost:
@@ -164,7 +165,7 @@ def note_id(at: datetime, *seed: str) -> str:
     milliseconds = min(max(int(at.timestamp() * 1000), 0), (1 << 48) - 1)
     hashed = hashlib.sha256("\0".join(seed).encode("utf-8", "surrogatepass")).digest()[:10]
     number = (milliseconds << 80) | int.from_bytes(hashed)
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])
 
 
 _UNWRITABLE = re.compile(

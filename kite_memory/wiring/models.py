@@ -6,7 +6,7 @@ What is sent to a service is redacted once more, just before it leaves.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,14 +34,13 @@ from kite_memory.distill.extractor import (
     load_prompt,
 )
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import ConfigInvalid
 from kite_memory.extensions import installed
 from kite_memory.keys import Keys, keys_beside
-from kite_memory.model.event import Event
+from kite_memory.model.event import Event, Provenance
 from kite_memory.model.hit import Judge
-from kite_memory.model.note import Chunk
+from kite_memory.model.note import Chunk, Origin, Record, RecordItem
 from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from kite_memory.distill.answering import Answerer, Polisher
     from kite_memory.distill.extractor import Backend, Batches
     from kite_memory.distill.offline import OfflineExtractor
+    from kite_memory.distill.saving import Saving
     from kite_memory.wiring.services import Services
 
 
@@ -231,12 +231,41 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     )
 
 
-def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
-    """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
+@dataclass(frozen=True, kw_only=True)
+class SavingRules:
+    """Checks of what agents save, see `distill.saving`. Like `OfflineRules`, which they build on, they are loaded when used."""
+
+    model: Extractor | None = None
+    allowance: Allowance | None = None
+
+    @cached_property
+    def _saving(self) -> "Saving":
+        from kite_memory.distill.saving import Saving
+
+        return Saving(rules=OfflineRules(), model=self.model, allowance=self.allowance)
+
+    def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
+        return self._saving.item(item, evidence)
+
+    def text(self, text: str) -> str:
+        return self._saving.text(text)
+
+    def says_nothing(self, text: str) -> str:
+        return self._saving.says_nothing(text)
+
+    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
+        return self._saving.whose(item, heard, provenance)
+
+    def decompose(self, chunk: Chunk) -> tuple[Record, str]:
+        return self._saving.decompose(chunk)
+
+
+def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> SavingRules:
+    """Return the checks of what agents save. A model extracts from transcripts if there is one."""
     if extractor.name == "offline":
-        return Saving(rules=OfflineRules())
+        return SavingRules()
     allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
-    return Saving(rules=OfflineRules(), model=extractor, allowance=allowance)
+    return SavingRules(model=extractor, allowance=allowance)
 
 
 def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:

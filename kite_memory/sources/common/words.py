@@ -75,7 +75,7 @@ def without_echo(text: str) -> str:
     block without an end, or one that another program wrapped again without our tags, extends from our headline or a note's first
     line to the end of the text. The bare tag, as in text about this program, stays.
     """
-    if "vault" in text.lower():
+    if b"vault" in text.encode("utf-8", "surrogatepass").lower():  # which costs a quarter of lowering letters of all scripts
         text = _without_tagged(text)
         if headline := _OUR_HEADLINE.search(text):
             text = text[: _line_start(text, headline.start())]
