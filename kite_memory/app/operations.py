@@ -36,7 +36,7 @@ from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import OTHER_VERSION, Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
@@ -48,7 +48,6 @@ Json = dict[str, Any]
 
 log = logging.getLogger("kite_memory")
 
-_OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
 _LAST_NOTES = 5
 
@@ -77,14 +76,14 @@ class Operations:
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
         if operation is None:
-            raise UsageError(f"unknown operation {op!r}", hint=_OTHER_VERSION)
+            raise UsageError(f"unknown operation {op!r}", hint=OTHER_VERSION)
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"invalid arguments for {op}: {error}", hint=_OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
             try:

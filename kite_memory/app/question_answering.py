@@ -17,7 +17,7 @@ from typing import Any, Literal
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
-from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
+from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Hit
@@ -31,6 +31,7 @@ from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
 from kite_memory.text.ages import age
+from kite_memory.text.display import clip
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline

@@ -244,8 +244,9 @@ class LocalBridge:
         import orjson
 
         from kite_memory.daemon import protocol
+        from kite_memory.text.quoting import mended
 
-        asked = {name: _as_text(value) for name, value in arguments.items()}
+        asked = {name: mended(value) for name, value in arguments.items()}
         try:
             return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
         except DaemonUnreachable:
@@ -300,9 +301,10 @@ def perform(op: str, **arguments: Any) -> Any:
     import orjson
 
     from kite_memory.daemon import protocol
+    from kite_memory.text.quoting import mended
 
     settings = config.load()
-    asked = {name: _as_text(value) for name, value in arguments.items()}
+    asked = {name: mended(value) for name, value in arguments.items()}
     try:
         return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
     except DaemonUnreachable:
@@ -391,12 +393,3 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
         ) from error
     with lock:
         yield
-
-
-def _as_text(value: Any) -> Any:
-    """Return the value with invalid characters replaced: shells pass bytes that are not text as lone surrogates."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_as_text(each) for each in value]
-    return value

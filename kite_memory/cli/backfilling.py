@@ -24,8 +24,6 @@ from kite_memory.cli import setup
 from kite_memory.cli.console import (
     choose,
     complain,
-    counted,
-    cut,
     remark,
     reply,
     short_path,
@@ -44,6 +42,7 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources.common.source import Source
 from kite_memory.system.private_files import replace_file
+from kite_memory.text.display import clip, counted
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ def first_summary(services: "Services") -> str:
 
     notes = sorted(_current(services), key=rank)
     best = [note for note in notes if asserts(note)][:_BEST] or notes[:1]
-    lines = ["Some of the notes:", *(f"  {note.kind:10} {cut(note.title, width() - 13)}" for note in best), ""] if best else []
+    lines = ["Some of the notes:", *(f"  {note.kind:10} {clip(note.title, width() - 13)}" for note in best), ""] if best else []
     lines.append("Try:")
     if query := _query(best, services):
         lines.append(f'  kmem search "{query}"')

@@ -11,11 +11,12 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, keep_answer, keys_at_hand, services
-from kite_memory.cli.console import ask, complain, counted, finish, remark, say, say_json, say_json_line, tell, watched
+from kite_memory.cli.console import ask, complain, finish, remark, say, say_json, say_json_line, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.ages import age
+from kite_memory.text.display import counted
 from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.console import complain, cut, say, say_wrapped, short_path, tell, watched, width
+from kite_memory.cli.console import complain, say, say_wrapped, short_path, tell, watched, width
 from kite_memory.cli.help import add
 from kite_memory.cli.results import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -29,6 +29,7 @@ from kite_memory.daemon.protocol import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
+from kite_memory.text.display import clip
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def play(*, brief: bool = False) -> None:
 
 def _show_beginning(line: str) -> None:
     if line.strip():
-        say(cut(line, width()))
+        say(clip(line, width()))
 
 
 def leave_transcripts(root: Path, project: Path, sessions: Sequence[Turns] = (_FIRST, _SECOND)) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import complain, counted, of_the_machine, short_path
+from kite_memory.cli.console import complain, of_the_machine, short_path
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
+from kite_memory.text.display import counted
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.wiring.launch import unreachable_commands
 

@@ -11,11 +11,12 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
-from kite_memory.cli.console import counted, say, say_json, say_written_json, tell
+from kite_memory.cli.console import say, say_json, say_written_json, tell
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
+from kite_memory.text.display import counted
 
 if TYPE_CHECKING:
     from kite_memory.web.drawing import ExportedPage

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import bounded, clean, clip, key_lines, one_line
+from kite_memory.distill.prose import bounded, clean, key_lines, one_line
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Chunk
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _WEIGHT_CAP = {
     EventType.USER_MESSAGE: 4000,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _TELLING = lazy_regex(
     r"error|fail|panic|exception|traceback|fatal|cannot|can't|could not|unable|not found|no such|undefined|unexpected|expected"
@@ -75,17 +76,6 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(clean(text).split())
-
-
-def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters, cut between words if possible, with an ellipsis."""
-    if len(text) <= limit:
-        return text
-    if limit < 1:
-        return ""
-    cut = text[: limit - 1]
-    space = max(cut.rfind(" "), cut.rfind("\n"))
-    return (cut[:space] if space > limit // 2 else cut).rstrip(" \n,;:-–—") + "…"
 
 
 def sentences(block: str) -> list[str]:

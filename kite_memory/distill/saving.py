@@ -25,7 +25,7 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
-from kite_memory.distill.prose import MENDED, clip, one_line, stems
+from kite_memory.distill.prose import MENDED, one_line, stems
 from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
@@ -44,6 +44,7 @@ from kite_memory.model.note import (
     Topic,
 )
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _MOST = 60
 _LONGEST = 600

@@ -24,8 +24,8 @@ from kite_memory.errors import StateDamaged
 from kite_memory.model.hit import Judged, Question
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.embedder import Space
-from kite_memory.recall.uptake import storable
 from kite_memory.text import lazy_regex
+from kite_memory.text.quoting import mended
 
 Dial = Literal["quiet", "normal", "eager"]
 Figures = npt.NDArray[np.float64]
@@ -313,10 +313,10 @@ class VerdictLog:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     at.timestamp(),
-                    storable(question.session),
-                    storable(question.project),
+                    mended(question.session),
+                    mended(question.project),
                     json.dumps(question.features),
-                    storable(json.dumps(notes)),
+                    mended(json.dumps(notes)),
                     judged.anything,
                     judged.tokens_in,
                     judged.tokens_out,

@@ -18,9 +18,10 @@ from kite_memory.recall import lexical
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import UNKNOWN, Shelf, is_text, listed, unlisted
+from kite_memory.recall.prose import UNKNOWN, Shelf, listed, unlisted
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import is_text
 
 _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128

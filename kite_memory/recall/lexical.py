@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from kite_memory.redaction.cutting import ends
 from kite_memory.text import lazy_regex, stems
+from kite_memory.text.quoting import mended
 from kite_memory.text.stems import FREQUENT, STOP_WORDS, edits, language_of
 
 SCHEMA = """
@@ -299,8 +300,8 @@ def _vocabulary(text: str) -> set[str]:
 
 
 def _storable(text: str) -> str:
-    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ")
+    text = text if text.isascii() else unicodedata.normalize("NFKC", mended(text))
     return _SPACELESS_LETTER.sub(r" \g<0> ", text)
 
 

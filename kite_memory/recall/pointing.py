@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
-from kite_memory.model.note import Note, NoteKind, Scope, SimilarNote, Surroundings
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, Scope, SimilarNote, Surroundings
 from kite_memory.recall import search
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
@@ -237,7 +237,6 @@ def _share(words: Sequence[str], said: Collection[str]) -> float:
     return sum(word in said for word in words) / len(words) if words else 1.0
 
 
-_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 _TEXT = 4_000
 """Characters of a note whose words are used."""
 
@@ -250,7 +249,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
     """
     signals = index.signals(_said(note), project=note.project)
     columns = signals.columns
-    mask = search.found(columns, now) & search.of_kinds(columns, _KINDS)
+    mask = search.found(columns, now) & search.of_kinds(columns, SPOKEN_KINDS)
     mask &= columns.notes["project"] == index.project_number(note.project)
     rows = np.flatnonzero(mask)
     if not len(rows):

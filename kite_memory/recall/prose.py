@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.model.note import Entry, Note
+from kite_memory.system.private_files import is_text
 from kite_memory.text import lazy_regex
 
 if TYPE_CHECKING:
@@ -38,11 +39,6 @@ def listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
 def unlisted(path: str) -> Entry:
     """Return an entry that the next comparison treats as changed."""
     return Entry(path=path, size=UNKNOWN, mtime_ns=UNKNOWN)
-
-
-def is_text(path: str) -> bool:
-    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
-    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
 
 
 _LINK = lazy_regex(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, Sight
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
@@ -37,8 +37,6 @@ _FOREIGN = 0.10
 _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
-SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
-"""Kinds that may be shown unasked. Journals cover a whole day and entity pages only link notes: a search finds them."""
 _STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED, NoteStatus.ARCHIVED})
 """Statuses in which a note can replace another."""
 

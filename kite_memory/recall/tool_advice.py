@@ -20,6 +20,7 @@ from kite_memory.recall.rendering import block, quoted, shortened
 from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
@@ -98,8 +99,8 @@ def _spelled(command: Invocation) -> str:
 
 
 def _shown(command: str) -> str:
-    line = " ".join(command.split()).replace("`", "'")
-    return f"`{line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}`"
+    line = clip_line(command, _SHOWN).replace("`", "'")
+    return f"`{line}`"
 
 
 _LINE_TOKENS = 60

@@ -412,7 +412,3 @@ def mondays(now: datetime, weeks: int) -> tuple[date, ...]:
 def tally_of(row: tuple[str, int, int, int]) -> tuple[str, Tally]:
     note, shown, used, ignored = row
     return note, Tally(shown=shown, used=used, ignored=ignored)
-
-
-def storable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
+from kite_memory.model.event import Event, EventType, Role, Session, Status, Where, line_of
 
 Clock = Mapping[str, int]
 Gone = Literal["", "removed", "forgotten"]
@@ -217,12 +217,6 @@ def without_forgotten(row: Row, *, lines: frozenset[str], notes: frozenset[str])
             return replace(row, session=replace(row.session, title=""), events=kept) if kept else None
         case _:
             return row
-
-
-def line_of(event: str) -> str:
-    """Return the id that all events of one transcript line share."""
-    line, colon, number = event.rpartition(":")
-    return line if colon and number.isdecimal() else event
 
 
 def _note(found: Mapping[str, Any]) -> NoteRow:

@@ -96,13 +96,10 @@ class WriterLock:
         return handle
 
 
-def is_text(path: Path) -> bool:
-    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def is_text(path: Path | str) -> bool:
+    """Return whether a name is valid UTF-8: Python represents other bytes as lone surrogates, which no database stores."""
+    name = str(path)
+    return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def is_file(path: Path) -> bool:

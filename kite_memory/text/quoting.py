@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 
 _TAG = lazy_regex(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
@@ -27,7 +28,10 @@ _T = TypeVar("_T")
 
 
 def mended(value: _T) -> _T:
-    """Return the value with U+FFFD for every lone surrogate in texts, tuples and dataclasses; joined pairs become one character."""
+    """Return the value with U+FFFD for every lone surrogate in its texts; joined pairs become one character.
+
+    Looks into lists, tuples and dataclasses.
+    """
     whole: Any = value
     match value:
         case Enum():
@@ -36,6 +40,8 @@ def mended(value: _T) -> _T:
             whole = _text(value)
         case tuple():
             whole = tuple(map(mended, value))
+        case list():
+            whole = list(map(mended, value))
         case _ if is_dataclass(value) and not isinstance(value, type):
             now = {each.name: getattr(value, each.name) for each in fields(value)}
             changed = {name: new for name, old in now.items() if (new := mended(old)) != old}
@@ -101,8 +107,7 @@ def plain(text: str) -> str:
 
 def plain_line(text: str, length: int = 200) -> str:
     """Return `plain` text on one line of at most ``length`` characters."""
-    line = " ".join(plain(text[: length * 8]).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    return clip_line(plain(text[: length * 8]), length)
 
 
 def quoted(text: str) -> str:

@@ -16,10 +16,10 @@ from operator import neg
 from typing import TYPE_CHECKING, Any
 
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.timeline import cards
 from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turns
 from kite_memory.timeline.fixes import fix_of
-from kite_memory.timeline.resume import cut
 from kite_memory.timeline.schema import BUNDLED
 
 if TYPE_CHECKING:
@@ -479,7 +479,7 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
         return None
     opening, closing = (all_turns[0], all_turns[-2:]) if len(all_turns) <= _TALK else (all_turns[at], all_turns[at : at + 2])
     return Talk(
-        opening=cut(" ".join(opening.asked.split()), _OPENING),
+        opening=clip_line(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
         last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
         whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
@@ -498,10 +498,10 @@ def _ended(closing: Sequence[CardTurn], besides: str, most: int) -> str:
     parts: list[str] = []
     for turn in closing:
         if turn.asked != besides:
-            parts.append(f"you: {cut(' '.join(turn.asked.split()), most // 2)}")
+            parts.append(f"you: {clip_line(' '.join(turn.asked.split()), most // 2)}")
         if turn.answered:
             share = max(60, room // max(1, len(answers)))
-            parts.append(f"agent: {cut(' '.join(turn.answered.split()), share)}")
+            parts.append(f"agent: {clip_line(' '.join(turn.answered.split()), share)}")
     return " / ".join(parts)
 
 

@@ -18,6 +18,7 @@ from kite_memory.model.event import (
     Status,
     Where,
     evidence_reference,
+    line_of,
 )
 from kite_memory.timeline.schema import TimelineDatabase
 
@@ -235,12 +236,6 @@ class ReadFiles:
                 (file, limit),
             )
         ]
-
-
-def line_of(event: str) -> str:
-    """Return the id that all events of one transcript line share: ``<line>``, ``<line>:1``, ``<line>:2``."""
-    line, colon, number = event.rpartition(":")
-    return line if colon and number.isdecimal() else event
 
 
 class StoredEvents:

@@ -13,10 +13,10 @@ from typing import Any
 
 from kite_memory.model.event import EventType
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
 from kite_memory.timeline.cards import prompt_outcome, steps
-from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
@@ -370,7 +370,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 def _errand(rows: Rows, event: int) -> str:
     """Return a prompt found by its embedding with what came of it, in one line."""
     found = prompt_outcome(rows, event)
-    return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
+    return f"{clip_line(found.prompt, _ASKED)} → {clip_line(found.came, _CAME)}" if found is not None else ""
 
 
 def _share(pairs: Sequence[tuple[str, str]], text: str) -> float:

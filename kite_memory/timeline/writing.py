@@ -18,11 +18,11 @@ from typing import Protocol
 
 import orjson
 
-from kite_memory.model.event import Event, Passage, ReadResult, Session
+from kite_memory.model.event import Event, Passage, ReadResult, Session, line_of
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
-from kite_memory.timeline.rows import LATEST_MTIME, line_of
+from kite_memory.timeline.rows import LATEST_MTIME
 from kite_memory.timeline.schema import TimelineDatabase, file_of, not_written
 
 

@@ -27,9 +27,10 @@ from kite_memory.model.note import (
     Scope,
 )
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
+from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, text_block, without_hidden
 
 _MAX_TITLE = 120
 _MAX_BODY = 12_000
@@ -290,7 +291,7 @@ def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
 
 def _verbatim(symptom: str) -> str:
     """Return an error message as it is; as code where it would be read as markdown otherwise."""
-    line = tame_code(shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
+    line = tame_code(clip(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
     if not _CODE_LIKE.search(line):
         return tame_line(line)
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)

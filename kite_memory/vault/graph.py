@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.text.quoting import plain
 from kite_memory.vault.links import Resolver
-from kite_memory.vault.wording import COMMON_WORDS, one_line, shortened
+from kite_memory.vault.wording import COMMON_WORDS, one_line
 
 _COMMANDS = frozenset(
     re.findall(
@@ -230,7 +231,7 @@ def _names(graph: Graph) -> dict[str, str]:
 
 
 def _label(title: str) -> str:
-    return shortened(one_line(plain(title)), _LABEL) or "untitled"
+    return clip(one_line(plain(title)), _LABEL) or "untitled"
 
 
 def _mermaid(title: str) -> str:

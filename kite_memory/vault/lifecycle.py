@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import sqrt
 from typing import Literal
 
-from kite_memory.model.note import SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
+from kite_memory.model.note import REPLACEABLE_KINDS, SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
 from kite_memory.text import lazy_regex
 from kite_memory.vault.wording import body_key, title_key
 
@@ -291,8 +291,6 @@ _USUAL, _OTHERS = 0.22, 4
 """Cosine assumed for an unrelated note, and the number of other notes up to which it fills in for missing ones."""
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
 
-_COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
@@ -396,7 +394,7 @@ def takes_back(newer: Note, older: Note) -> bool:
     """
     if (
         (newer.kind, newer.project) != (older.kind, older.project)
-        or newer.kind not in _COMPARABLE
+        or newer.kind not in REPLACEABLE_KINDS
         or newer.created <= older.created
     ):
         return False
@@ -406,7 +404,7 @@ def takes_back(newer: Note, older: Note) -> bool:
         or difference.another
         or difference.other_code
         or difference.happened
-        or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}
+        or newer.kind not in REPLACEABLE_KINDS - {NoteKind.INSIGHT}
     ):
         return False
     return difference.shared >= _SHARED_AT_LEAST and difference.retires + difference.value >= 1.0
@@ -454,12 +452,12 @@ def text_of(note: Note) -> str:
 
 def _contests(draft: Note, around: Surroundings) -> list[Contest]:
     """Return pairs, likeliest first; those of one session as well, where a choice may be taken back an hour later."""
-    if draft.kind not in _COMPARABLE:
+    if draft.kind not in REPLACEABLE_KINDS:
         return []
     found: list[Contest] = []
     for near, by in zip(around.near, nearer(around), strict=True):
         note = near.note
-        if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
+        if note.kind not in REPLACEABLE_KINDS or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
             continue
         if note.kind is draft.kind is NoteKind.INSIGHT:  # a finding does not replace a finding
             continue

@@ -14,7 +14,8 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note
 from kite_memory.text import lazy_regex
-from kite_memory.vault.wording import entity_key, one_line, shortened, stem_key, text_block, title_key, without_hidden
+from kite_memory.text.display import clip
+from kite_memory.vault.wording import entity_key, one_line, stem_key, text_block, title_key, without_hidden
 
 _WIKILINK = lazy_regex(r"(!?)\[\[([^\[\]\n]+)\]\]")
 _TICKS = lazy_regex(r"`+")
@@ -300,7 +301,7 @@ def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
     """
     text = text_block(without_hidden(text))
     text = text if linked else unlinked(text)
-    text = text_block("\n".join(_blocks(shortened(text, limit) if limit else text, linked)))
+    text = text_block("\n".join(_blocks(clip(text, limit) if limit else text, linked)))
     return text.replace("<%", "< %")
 
 
@@ -319,7 +320,7 @@ def tame_name(text: str, limit: int = _MAX_LINE) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    return shortened(one_line(unlinked(one_line(without_hidden(text)))), limit)
+    return clip(one_line(unlinked(one_line(without_hidden(text)))), limit)
 
 
 def titled(stem: str, title: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
+from kite_memory.system.private_files import is_text
 from kite_memory.text import lazy_regex
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key, words
@@ -142,7 +143,7 @@ def trashed_notes(files: Files) -> list[str]:
     """Return the notes in the vault's own trash, where Obsidian puts deleted notes, too, if it is set to."""
     try:
         with files.folder(TRASH) as opened, opened.scan() as names:
-            found = sorted(name.name for name in names if name.name.lower().endswith(".md") and _is_text(name.name))
+            found = sorted(name.name for name in names if name.name.lower().endswith(".md") and is_text(name.name))
     except (OSError, VaultMissing):
         return []
     return [f"{TRASH}/{name}" for name in found[:_MAX_TRASHED]]
@@ -169,7 +170,7 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
         for name in names:
             path = prefix + name.name
             found.bare = False
-            if not _is_text(name.name):
+            if not is_text(name.name):
                 found.problems.append(Problem(file=ascii(path)[1:-1], position=0, reason="file name is not text"))
             elif name.name.startswith(OWN_PREFIX):
                 found.leftovers.append(path)
@@ -214,15 +215,6 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
         found.others.append(path)
     else:
         found.entries.append(Entry(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns))
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file name is valid UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _templates_folder(files: Files) -> str:

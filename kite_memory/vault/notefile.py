@@ -17,7 +17,7 @@ import yaml
 from frontmatter import Post
 from frontmatter.default_handlers import YAMLHandler
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.model.note import KINDS, Note, NoteKind, NoteStatus, Origin, Scope
 from kite_memory.text import lazy_regex
 from kite_memory.vault import links
 from kite_memory.vault.wording import one_line, text_block
@@ -309,15 +309,7 @@ def _end_of_line(front: str, end: int) -> int:
     return len(front) if newline < 0 else newline + 1
 
 
-FOLDERS: Mapping[NoteKind, str] = {
-    NoteKind.DECISION: "decisions",
-    NoteKind.INSIGHT: "topics",
-    NoteKind.ENTITY: "topics",
-    NoteKind.FACT: "projects",
-    NoteKind.PREFERENCE: "people",
-    NoteKind.QUESTION: "ideas",
-    NoteKind.JOURNAL: "journals",
-}
+FOLDERS: Mapping[NoteKind, str] = {kind: each.folder for kind, each in KINDS.items()}
 
 _KINDS = {
     "decisions": NoteKind.DECISION,

@@ -13,12 +13,13 @@ from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.vault import links
 from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
 from kite_memory.vault.planning import related
-from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block, words
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, text_block, words
 
 PASSING = timedelta(weeks=6)
 """How long a passing finding is recalled after its last use."""
@@ -418,8 +419,8 @@ def _title(whole: str, heading: str) -> str:
     """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
     room = _TITLE - len(heading) - len(": ")
     if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
-        return shortened(heading, _TITLE)
-    return f"{shortened(whole, room)}: {heading}"
+        return clip(heading, _TITLE)
+    return f"{clip(whole, room)}: {heading}"
 
 
 def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:

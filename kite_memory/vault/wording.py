@@ -205,15 +205,6 @@ def without_hidden(text: str) -> str:
     return _HIDDEN.sub("", text)
 
 
-def shortened(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters, cut between words where possible."""
-    if len(text) <= limit:
-        return text
-    cut = text[: limit - 1]
-    head, space, _ = cut.rpartition(" ")
-    return (head if space and len(head) > limit // 2 else cut).rstrip() + "…"
-
-
 def title_key(text: str) -> str:
     """Return a key that is equal for titles that differ in case, punctuation or the way their characters are composed."""
     folded = unicodedata.normalize("NFKC", one_line(text)).casefold()

@@ -33,10 +33,11 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.prose import clip, one_line, options_in, picked, stems
+from kite_memory.distill.prose import one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _SETTLES = 4
 """Total weight from which a thread's answers count as a rule; see `_weight`."""

@@ -14,10 +14,11 @@ from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import bounded, clean, clip, one_line, sentences, stems
+from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
 from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _DATA = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encoding="utf-8"))
 

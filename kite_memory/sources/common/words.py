@@ -21,18 +21,16 @@ def made_by_our_extractor(row: Mapping[str, Any], line: bytes, *, first_cwd: str
     Any one of these is enough: the session runs in one of our folders; its prompt or system prompt has our mark; it is a scripted
     run and the mark is anywhere in the line.
     """
-    if first_cwd and any(_inside(first_cwd, folder) for folder in own_folders):
+    if is_inside(first_cwd, own_folders):
         return True
     if _MARK_BYTES not in line:
         return False
     return row.get("entrypoint") == "sdk-cli" or _is_instruction(row) or OWN_EXTRACTOR_MARK in _first_words(row)
 
 
-def _inside(cwd: str, folder: Path) -> bool:
-    try:
-        return Path(cwd).is_relative_to(folder)
-    except ValueError:
-        return False
+def is_inside(cwd: str, own_folders: Iterable[Path]) -> bool:
+    """Return whether a session runs in one of the folders of our extractor."""
+    return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in own_folders)
 
 
 def _is_instruction(row: Mapping[str, Any]) -> bool:

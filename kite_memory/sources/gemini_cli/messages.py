@@ -19,9 +19,11 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     OpenCalls,
     Toolbox,
+    is_first,
+    keep_latest,
     title_of,
 )
-from kite_memory.sources.common.tool_text import kept, moment, safe, scalar, short, whole_path
+from kite_memory.sources.common.tool_text import kept, moment, named, safe, scalar, short, whole_path
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, without_blocks
 from kite_memory.text import lazy_regex
 
@@ -250,10 +252,6 @@ _CANDIDATES = 16
 _DEEPEST = 32
 
 
-def named(*parts: str) -> str:
-    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
-
-
 @dataclass(slots=True, kw_only=True)
 class GeminiState:
     """State carried from earlier messages to later ones, small enough for a cursor.
@@ -276,10 +274,7 @@ class GeminiState:
     unknown: list[str] = field(default_factory=list)
 
     def new_to_us(self, what: str) -> bool:
-        if what in self.unknown or len(self.unknown) >= _UNKNOWN:
-            return False
-        self.unknown.append(what)
-        return True
+        return is_first(self.unknown, what, _UNKNOWN)
 
     def was_returned(self, id: str) -> bool:
         """Return whether an event with this id was returned recently; older ones are forgotten."""
@@ -289,10 +284,8 @@ class GeminiState:
         """Return whether an event differs from the one recently returned under its id."""
         name = named(event.id)[:12]
         said = named(event.type, event.text, event.status, event.path, event.command)[:8]
-        known = self.said.pop(name, "")
-        self.said[name] = said
-        while len(self.said) > _MOST_REMEMBERED:
-            del self.said[next(iter(self.said))]
+        known = self.said.get(name, "")
+        keep_latest(self.said, name, said, _MOST_REMEMBERED)
         return known != said
 
     def describe(self, facts: Mapping[str, Any]) -> None:
