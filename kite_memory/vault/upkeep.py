@@ -116,9 +116,9 @@ _LONGEST, _READ = 240, 6_000
 _SOURCE, _NEAR, _GOAL = 0.8, 0.5, 0.2
 """Share of a title's words in the sentence that it was taken from, and in one that is about the same."""
 _NORM = re.compile(
-    r"\b(?:because|since(?! \w+ v?\d)|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer|unless|until"
-    r"|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except|otherwise"
-    r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
+    r"\b(?:because|since(?! \w+ v?\d)|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer"
+    r"|unless|until|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except"
+    r"|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
     re.IGNORECASE,
 )
 """A reason, an exclusion or a rule."""
@@ -152,15 +152,14 @@ _STANDING = re.compile(
     re.IGNORECASE,
 )
 """A rule: what is only left out this time says "without" and "but not"."""
-_REASON = re.compile(
-    r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE
-)
+_REASON = re.compile(r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE)
 _RULE = re.compile(
-    r"\b(?:never|always|must|should|has to|have to|instead of|rather than|over|by default|source of truth|avoid(?:s|ing)?|prefers?)\b",
+    r"\b(?:never|always|must|should|has to|have to|instead of|rather than|over|by default|source of truth|avoid(?:s|ing)?"
+    r"|prefers?)\b",
     re.IGNORECASE,
 )
 _ABLE = re.compile(
-    r"\b(?:can|cannot|can only|only works|does not|do not|will not|requires?|needs?|rejects?|refuses?)\b|\b(?:ca|does|do|wo)n['’]t\b",
+    r"\b(?:can|cannot|only works|does not|do not|will not|requires?|needs?|rejects?|refuses?)\b|\b(?:ca|does|do|wo)n['’]t\b",
     re.IGNORECASE,
 )
 """What a thing can or needs, beyond the one case in which it was found out."""
@@ -253,7 +252,8 @@ def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     if note.body.startswith((_PLANNED, "“")):
         return bool(statement(note))
-    return _asserts(note.title) and (note.kind is not NoteKind.INSIGHT or bool(_RULE.search(note.title) or _ABLE.search(note.title)))
+    general = note.kind is not NoteKind.INSIGHT or _RULE.search(note.title) or _ABLE.search(note.title)
+    return bool(general) and _asserts(note.title)
 
 
 def _chosen(note: Note) -> bool:
@@ -300,7 +300,8 @@ def _asserts(text: str) -> bool:
     main = _SUBORDINATE.split(opening, maxsplit=1)[0]
     claims = _NORM.search(plain) and (_SAYS.search(main) or _CHOICE.search(opening))
     lasts = _RULE.search(plain) or _REASON.search(plain) or _NAME.search(plain)
-    return bool((claims and lasts) or _DEFINES.match(plain)) and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
+    said = bool((claims and lasts) or _DEFINES.match(plain))
+    return said and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
 
 
 def _aims(text: str) -> bool:
@@ -356,9 +357,23 @@ def asks(note: Note) -> bool:
     return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
 
 
+MOST_WAITING = 30
+"""Notes that a person goes through in one review: never do more wait."""
+
+
 def waits(note: Note) -> bool:
     """Return whether a note waits for a person's decision."""
     return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
+
+
+def lapsed(note: Note) -> dict[str, object]:
+    """Return the properties of a waiting note that a person is asked about no more: a proposed one is archived, others stay."""
+    return {"status": NoteStatus.ARCHIVED.value} if note.status is NoteStatus.PROPOSED else {PROPERTY: LAPSED}
+
+
+def first_to_lapse(note: Note) -> tuple[int, datetime]:
+    """Return the order in which waiting notes lapse where too many wait: the least important first, of these the oldest."""
+    return note.importance, note.created
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
