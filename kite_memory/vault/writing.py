@@ -91,7 +91,7 @@ class Writer:
         self._clock = clock
         self._others: links.Resolver | None = None
         self.lapsed: set[str] = set()
-        """Paths of the notes that lapsed to make room, and for whoever keeps an index."""
+        """Paths of the notes that lapsed to make room and were not taken yet."""
 
     def recover(self) -> bool:
         """Finish or undo what an interrupted writer had begun. Returns whether there was anything."""
