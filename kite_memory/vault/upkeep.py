@@ -123,11 +123,11 @@ _NORM = re.compile(
 )
 """A reason, an exclusion or a rule."""
 _AIM = re.compile(
-    r"\b(?:because|since(?! \w+ v?\d)|so that|instead of|rather than|source of truth|becomes?"
+    r"\b(?:since(?! \w+ v?\d)|so that|instead of|rather than|source of truth|becomes?"
     r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b",
     re.IGNORECASE,
 )
-"""A reason or a rule: a plan also describes what is wrong, and says what else is to be done."""
+"""An aim or a rule: a plan also describes what is wrong, and says what else is to be done."""
 _RANKED = re.compile(r"\w+(?: \w+)?: ")
 """A label that says what a sentence is among others, such as its rank."""
 _CASE = re.compile(r"^When(?:ever)? [^,]{3,80}, (?=[A-Z`])")
@@ -152,6 +152,8 @@ _STANDING = re.compile(
     re.IGNORECASE,
 )
 """A rule: what is only left out this time says "without" and "but not"."""
+_SUPPOSED = re.compile(r"\b(?:I|we)(?:['’]d| would)\b", re.IGNORECASE)
+"""An opinion on one case: «I'd rather»."""
 _REASON = re.compile(r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE)
 _RULE = re.compile(
     r"\b(?:never|always|must|should|has to|have to|instead of|rather than|over|by default|source of truth|avoid(?:s|ing)?"
@@ -180,7 +182,7 @@ _LEANS = re.compile(
 )
 """A beginning that leans on what was said before, or a verb without its subject."""
 _WITHOUT_A_NAME = re.compile(
-    r"[Tt]he (?:[a-z][a-z/-]*(?:['’]s)? ){1,4}?"
+    r"[Tt]he (?:\d[\d.,]* \S+ )?(?:[a-z][a-z/-]*(?:['’]s)? ){0,4}?"
     r"(?:is|are|was|were|do|does|can|cannot|can['’]t|don['’]t|doesn['’]t|will|has|have|only)\b"
     r"|\w+ (?:it|them|this|that)\b"
 )
@@ -248,7 +250,8 @@ def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
     if not worded and _WITHOUT_A_NAME.match(note.title) and not _chosen(note):
         return False
     if note.kind is NoteKind.PREFERENCE or worded:
-        standing = worded or _STANDING.search(note.title) or max(sessions, sessions_of(note.evidence)) > 1
+        rule = _STANDING.search(note.title) and not _SUPPOSED.search(note.body)
+        standing = worded or rule or max(sessions, sessions_of(note.evidence)) > 1
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
     if note.body.startswith((_PLANNED, "“")):
         return bool(statement(note))

@@ -221,6 +221,7 @@ def open_services(
         pipeline.after_deletions(store.tidy)
         near = _local_context(stores, history, recall, meaning)
         bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
+        used = partial(use_of_notes, timeline, recall.memory)
         consolidating = Consolidation(
             vault=vault,
             refresh=indexer.refresh,
@@ -228,7 +229,7 @@ def open_services(
             folder=config.state,
             clock=clock,
             committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
-            used=partial(use_of_notes, timeline, recall.memory),
+            used=used,
             worked_on=partial(worked_on, timeline),
             daily=config.vault_journal,
         )
@@ -264,7 +265,13 @@ def open_services(
                 **history.operations(),
                 **Importer(vault=vault, indexer=indexer).operations(),
                 **Review(
-                    vault=vault, recall=recall, indexer=indexer, timeline=timeline, dividing=consolidating, clock=clock
+                    vault=vault,
+                    recall=recall,
+                    indexer=indexer,
+                    timeline=timeline,
+                    dividing=consolidating,
+                    used=used,
+                    clock=clock,
                 ).operations(),
                 **consolidating.operations(),
                 **syncing.operations(),
