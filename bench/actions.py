@@ -131,7 +131,7 @@ def replay(gold: Path, transcripts: Path, folder: Path) -> Tally:
         order = {row[2]: row[0] for row in csv.reader(table, delimiter="\t")}
     timeline, pile, tally = Timeline(folder / "timeline.sqlite"), Pile(), Tally()
     index = Index(folder / "index", embedder=HashingEmbedder(dim=64))
-    recall = Recall(index=index, memory=SessionMemory(folder / "memory.sqlite"), clock=lambda: _NOW, fixes=timeline)
+    recall = Recall(index=index, memory=SessionMemory(folder / "memory.sqlite"), clock=lambda: _NOW, fixes=timeline.fixes)
     for session, looks in sessions(transcripts, gold.name, list(order), folder):
         number = order[f"{session.id}.jsonl"]
         index.refresh(pile)
@@ -202,7 +202,9 @@ def timeline_speed(folder: Path, events: int) -> None:
         times = []
         for _ in range(200):
             started = time.perf_counter()
-            timeline.fix(project=project, session="", signatures=(f"error: unable to reach depot {depot}",) * 8, command=command)
+            timeline.fixes.fix(
+                project=project, session="", signatures=(f"error: unable to reach depot {depot}",) * 8, command=command
+            )
             times.append(1000 * (time.perf_counter() - started))
         times.sort()
         print(f"  {case:40} p50 {times[100]:.2f} ms, p99 {times[198]:.2f} ms")

@@ -162,8 +162,10 @@ def answered(
 
 def ask(services: Services, session: str) -> None:
     """Answer the session's prompts: what is shown stays longer."""
-    for named in services.timeline.sessions_named(session):
-        typed = [event for event in services.timeline.events(named.provider, named.id) if event.type is EventType.USER_MESSAGE]
+    for named in services.timeline.sessions.named(session):
+        typed = [
+            event for event in services.timeline.events.of_session(named.provider, named.id) if event.type is EventType.USER_MESSAGE
+        ]
         for event in typed[:_ASKED]:
             answered(services, "UserPromptSubmit", named.id, named.cwd, event.text[:2_000])
 
@@ -179,10 +181,10 @@ def pass_time(services: Services, clock: Clock, until: float, row: Row) -> None:
 
 def prompts(services: Services) -> list[tuple[str, str]]:
     """Return the prompts typed last, each with its folder."""
-    states = sorted(services.timeline.session_states(), key=lambda state: -state.quiet_since)
+    states = sorted(services.timeline.sessions.states(), key=lambda state: -state.quiet_since)
     found: list[tuple[str, str]] = []
     for state in states:
-        for event in reversed(services.timeline.events(state.session.provider, state.session.id)):
+        for event in reversed(services.timeline.events.of_session(state.session.provider, state.session.id)):
             if event.type is EventType.USER_MESSAGE and event.text.strip():
                 found.append((event.text[:2_000], state.session.cwd))
             if len(found) == _PROMPTS:
@@ -204,8 +206,8 @@ def verified(home: Path) -> tuple[float, str]:
 
 def measure(services: Services, row: Row, home: Path) -> Row:
     services.operations.perform("review_page", {})
-    for entry in services.vault.entries():
-        if (note := services.vault.read(entry.path)) is not None:
+    for entry in services.vault.notes.entries():
+        if (note := services.vault.notes.read(entry.path)) is not None:
             row.statuses[note.status.value] += 1
             row.kinds[note.kind.value] += 1
     row.review = services.operations.perform("review", {"limit": 1})["waiting"]

@@ -25,7 +25,7 @@ from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ def verbatim(content: Json, timeline: Timeline) -> int:
             " ".join(event.text.split())
             for each in sentence["citations"]
             if (reference := EvidenceReference.parse(each["reference"]))
-            for event in timeline.evidence(reference)
+            for event in timeline.events.evidence(reference)
         ]
         missing += not any(quoted in text for text in texts)
     return missing
@@ -67,7 +67,7 @@ def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, sho
     notes = NoNotes()
     asking = QuestionAnswering(
         timeline=timeline,
-        vault=cast(Vault, notes),
+        notes=cast(StoredNotes, notes),
         recall=cast(Recall, notes),
         answerer=lambda: None,
         clock=lambda: datetime.now(UTC),
@@ -109,7 +109,7 @@ def main() -> None:
     middle = len(questions) // 2
     with tempfile.TemporaryDirectory() as folder:
         timeline = filled(Path(folder), cases)
-        while timeline.embed_bundles(meaning, 200, per_day=10**9):
+        while timeline.vectors.embed(meaning, 200, per_day=10**9):
             pass
         for half, part in (("first", questions[:middle]), ("second", questions[middle:])):
             if asked.half in (None, half):

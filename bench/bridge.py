@@ -55,10 +55,10 @@ def bridge_over(home: Path, closing: ExitStack) -> Bridge:
     vault = closing.enter_context(vault_in(home))
     recall = recall_in(home, LocalEmbedder())
     closing.callback(recall.close)
-    recall.refresh(vault)  # a kept folder may be of another version
+    recall.refresh(vault.notes)  # a kept folder may be of another version
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault, hint=paths)
+        recall.refresh(vault.notes, hint=paths)
 
     kept = LocalConversations(vault=vault, folder=home / "state" / "conversations", take_up=take_up)
     own = LocalState(home / "state" / "bridge.sqlite")

@@ -199,10 +199,13 @@ def resumed(gold: Path, transcripts: Path) -> None:
                     if not events:
                         continue
                     commit(house.timeline, session, events)
-                    result = house.operations.bridge(
-                        tool="smart_resume",
-                        arguments={"session_id": session.id},
-                        asker={"project": session.project, "session": "", "ai": "bench"},
+                    result = house.operations.perform(
+                        "bridge",
+                        {
+                            "tool": "smart_resume",
+                            "arguments": {"session_id": session.id},
+                            "asker": {"project": session.project, "session": "", "ai": "bench"},
+                        },
                     )
                     answer = declarations.result_of(result)
                     said = estimated_tokens("\n".join(" ".join((each.text, each.command, each.path)) for each in events))

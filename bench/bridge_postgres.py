@@ -408,10 +408,10 @@ def local_store(folder: Path, embedder: AnyEmbedder | None = None) -> LocalStore
     recall = Recall(
         index=Index(state / "index", embedder=embedder or HashingEmbedder()), memory=SessionMemory(state / "index" / "shown.sqlite")
     )
-    recall.refresh(vault)
+    recall.refresh(vault.notes)
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault, hint=paths, meaning=meaning)
+        recall.refresh(vault.notes, hint=paths, meaning=meaning)
 
     conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
     return LocalStore(

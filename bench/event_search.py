@@ -181,7 +181,7 @@ def meaning_by_chance() -> Meaning:
 
 def give_vectors(timeline: Timeline, meaning: Meaning) -> None:
     started, given = time.perf_counter(), 0
-    while more := timeline.embed_bundles(meaning, 1_000, per_day=10**9):
+    while more := timeline.vectors.embed(meaning, 1_000, per_day=10**9):
         given += more
     print(f"{given:,} bundles given vectors within {time.perf_counter() - started:.0f} s")
 
@@ -227,7 +227,7 @@ def ask(timeline: Timeline, meaning: Meaning | None, speech: Speech, chance: ran
         for _ in range(rounds):
             query = make()
             started, worked = time.perf_counter(), time.thread_time()
-            found += len(timeline.search(query, meaning))
+            found += len(timeline.search.find(query, meaning))
             took.append((1000 * (time.perf_counter() - started), 1000 * (time.thread_time() - worked)))
         every += took
         _tell(name, took, f"{found / rounds:8.1f}")

@@ -175,7 +175,7 @@ class Bench:
                     session = replace(whole.session, project=project.name)
                     whole = replace(whole, session=session)
                     timeline.commit([RedactedResult(whole)], session.provider)
-                    events = timeline.events(session.provider, session.id)
+                    events = timeline.events.of_session(session.provider, session.id)
                     cards += cards_of(number, events)
                     order.append({"session": number, "events": list(dict.fromkeys(event.id[:8] for event in events))})
                     made = self._session(vault, timeline, session, events, tally)
@@ -225,12 +225,12 @@ class Bench:
                 case _:
                     sys.exit(f"error: {outcome}")
             drafts = {each.note.id: each.note for each in draft(record, chunk)}
-            actions = vault.plan(draft(record, chunk))
+            actions = vault.planner.plan(draft(record, chunk))
             ids = {action.note.id for action in actions if isinstance(action, Create)}
             ids |= {action.absorbs for action in actions if isinstance(action, Amend)}
             made |= {id: note for id, note in drafts.items() if id in ids}
             tally.skipped += len(drafts.keys() - ids)
-            vault.carry_out(actions)
+            vault.planner.carry_out(actions)
         return list(made.values())
 
 

@@ -48,9 +48,9 @@ def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -
             [RedactedResult(ReadResult(path=f"/t/{file}", session=changed, events=tuple(events), problems=(), cursor=cursor))],
             changed.provider,
         )
-    while timeline.make_cards():
+    while timeline.cards.make():
         pass
-    while timeline.embed_bundles(meaning, 200, per_day=10**9):
+    while timeline.vectors.embed(meaning, 200, per_day=10**9):
         pass
     return timeline
 
@@ -76,7 +76,7 @@ def answers(project: Labelled, timeline: Timeline, lines: Lines) -> dict[str, se
     found: dict[str, set[Place]] = {}
     for note in project.rows("notes.jsonl"):
         session = Path(files[note["session"]]).stem
-        events = [event for event in timeline.events("claude-code", session) if event.id[:8] in note["evidence"]]
+        events = [event for event in timeline.events.of_session("claude-code", session) if event.id[:8] in note["evidence"]]
         found[note["id"]] = {lines.of(event) for event in events} or {(session, -100)}
     return found
 
@@ -91,7 +91,7 @@ def plain(timeline: Timeline, lines: Lines, database: Path) -> Callable[[str], l
         words = dict.fromkeys(re.findall(r"[^\W_]+", question.lower()))
         wanted = " OR ".join(f'"{word}"' for word in words)
         numbers = [row for (row,) in index.execute("SELECT rowid FROM m WHERE m MATCH ? ORDER BY rank LIMIT 5", (wanted,))]
-        events = timeline._events(numbers)
+        events = timeline.events.numbered(numbers)
         return [lines.of(events[number]) for number in numbers]
 
     return ask
@@ -101,11 +101,13 @@ def ours(
     timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True, split: int = _FIRST
 ) -> Callable[[str], list[Place]]:
     def ask(question: str) -> list[Place]:
-        found = [hit.telling for hit in timeline.cards(CardQuery(text=question, limit=split), meaning)] if cards else []
+        found = [hit.telling for hit in timeline.cards.find(CardQuery(text=question, limit=split), meaning)] if cards else []
         if events:
             there = {event.id for event in found}
             found += [
-                hit.event for hit in timeline.search(EventQuery(text=question, limit=_FIRST), meaning) if hit.event.id not in there
+                hit.event
+                for hit in timeline.search.find(EventQuery(text=question, limit=_FIRST), meaning)
+                if hit.event.id not in there
             ]
         return [lines.of(event) for event in found[:_FIRST]]
 

@@ -241,7 +241,7 @@ def shown_event(event: Event) -> str:
 def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[float, float], str], None]) -> None:
     with open_services(config_in(folder, transcripts)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        sessions = sorted(house.timeline.overviews(limit=10_000), key=lambda each: -each.events)[:20]
+        sessions = sorted(house.timeline.sessions.overviews(limit=10_000), key=lambda each: -each.events)[:20]
         if not sessions:
             raise SystemExit(f"error: there are no sessions below {transcripts / 'projects'}")
         took = [

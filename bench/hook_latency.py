@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from kite_memory import hook_client
 from kite_memory.agents.claude_code import real_interpreter
 from kite_memory.model.event import RedactedResult
+from kite_memory.vault.drafting import Memo
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -101,8 +102,10 @@ def furnished(home: Path) -> "Iterator[Services]":
         house.init_vault()
         for number in range(_NOTES):
             tree = _TREES[number % 10]
-            house.vault.remember(f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
-        house.recall.refresh(house.vault)
+            house.vault.edits.remember(
+                Memo(text=f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
+            )
+        house.recall.refresh(house.vault.notes)
         house.timeline.commit([RedactedResult(look)], "claude-code")
         yield house
 

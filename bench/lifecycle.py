@@ -64,7 +64,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft, draft, entities_of, remembered
+from kite_memory.vault.drafting import Draft, Memo, draft, entities_of, remembered
 from kite_memory.vault.lifecycle import Likeness, likeness, nearer
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.wording import note_id, note_stem, words
@@ -115,11 +115,11 @@ def opened(embedder: Embedder) -> Iterator[tuple[Vault, Recall]]:
 
 def written(vault: Vault, recall: Recall, drafts: Sequence[Draft], **how: Any) -> list[Create | Amend | Supersede]:
     """Planned, carried out, and findable."""
-    actions = vault.plan(drafts, **how)
-    outcomes = vault.carry_out(actions)
+    actions = vault.planner.plan(drafts, **how)
+    outcomes = vault.planner.carry_out(actions)
     paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
     paths |= {outcome.old_path for outcome in outcomes if isinstance(outcome, Superseded)}
-    recall.refresh(vault, hint=paths)
+    recall.refresh(vault.notes, hint=paths)
     return [action for action in actions if isinstance(action, Create | Amend | Supersede)]
 
 
@@ -178,9 +178,9 @@ def superseded(project: Labelled, embedder: Embedder, reader: Reader | None) -> 
             gold = {(label, str(old)) for old in row.get("supersedes") or ()}
             ended.notes += 1
             ended.labelled |= gold
-            around = vault.around([made], recall.nearest)
+            around = vault.planner.around([made], recall.nearest)
             _figures(ended, made.note, around.get(made.note.id), label, label_of, gold)
-            contests = vault.contests([made], around)
+            contests = vault.planner.contests([made], around)
             rulings: Rulings = {}
             if reader is not None:
                 ended.asked += len(contests)
@@ -265,7 +265,7 @@ def records(project: Labelled, transcripts: Path) -> list[list[list[Draft]]]:
                 session, read = events_of(transcripts, file)
                 commit(timeline, session, read)
                 session = replace(session, project=project.name)
-                events = timeline.events(session.provider, session.id)
+                events = timeline.events.of_session(session.provider, session.id)
                 chunks: list[list[Draft]] = []
                 for span in whole(events, FREE):
                     within = tuple(event for event in events if span.first <= event.ordinal <= span.last)
@@ -304,9 +304,11 @@ def repeated(sessions: Sequence[Sequence[Sequence[Draft]]], embedder: Embedder, 
         for chunks in sessions:
             for drafts in chunks:
                 count.drafts += len(drafts)
-                written(vault, recall, drafts, around=vault.around(drafts, recall.nearest) if looks else None)
+                written(vault, recall, drafts, around=vault.planner.around(drafts, recall.nearest) if looks else None)
         notes = [
-            note for entry in vault.entries() if (note := vault.read(entry.path)) is not None and note.kind is not NoteKind.ENTITY
+            note
+            for entry in vault.notes.entries()
+            if (note := vault.notes.read(entry.path)) is not None and note.kind is not NoteKind.ENTITY
         ]
     count.notes = len(notes)
     count.replaced = sum(note.status is NoteStatus.SUPERSEDED for note in notes)
@@ -346,20 +348,14 @@ def stated(fields: Json | str, at: datetime) -> Draft:
     if isinstance(fields, str):
         fields = {"title": fields.split(". ")[0].rstrip("."), "body": fields, "kind": "fact", "entities": []}
     entities = entities_of(fields["entities"])
-    made = remembered(
-        fields["body"],
-        at=at,
+    memo = Memo(
+        text=fields["body"],
         kind=NoteKind(fields["kind"]) if fields["kind"] in set(NoteKind) else NoteKind.FACT,
         title=fields["title"],
         project="invented",
-        scope=None,
-        session="",
-        tags=(),
-        origin="user",
         evidence=(f"labels:{at:%Y%m%d%H}#00000001",),
-        importance=2,
-        expires=None,
     )
+    made = remembered(memo, at)
     return Draft(note=replace(made, entities=tuple(each.name for each in entities)), entities=entities)
 
 
@@ -369,7 +365,7 @@ def met(rows: Sequence[Json], embedder: Embedder) -> Met:
     with opened(embedder) as (vault, recall):
         for place, (name, row) in enumerate([("older", row) for row in rows] + [("newer", row) for row in rows]):
             made = stated(row[name], _BEGAN + timedelta(hours=place))
-            around = vault.around([made], recall.nearest)
+            around = vault.planner.around([made], recall.nearest)
             actions = written(vault, recall, [made], around=around)
             ids |= {f"{name} {row['id']}": Path(each.note.path).stem for each in actions if isinstance(each, Create | Supersede)}
             if name == "older":

@@ -23,6 +23,7 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind
 from kite_memory.vault import links
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.graph import FORMATS, centrality, graph
 from kite_memory.vault.memory_page import page
 from kite_memory.vault.vault import Vault
@@ -90,7 +91,7 @@ def foreign(count: int, home: Path) -> Table:
     with Vault(home / "vault", home / "state" / "vault.sqlite", clock=later) as vault:
         vault.ensure(TEMPLATE)
         for number in range(200):
-            vault.remember(f"Row {number} bears late.")
+            vault.edits.remember(Memo(text=f"Row {number} bears late."))
         for when in ("without them", "with them", "with them again"):
             if when == "with them":
                 for number in range(count):
@@ -98,7 +99,7 @@ def foreign(count: int, home: Path) -> Table:
                     folder.mkdir(parents=True, exist_ok=True)
                     (folder / f"file{number}.py").write_bytes(b"")
             began = time.perf_counter()
-            compared = vault.compare()
+            compared = vault.scanner.compare()
             table.add_row(f"{when} ({len(compared.problems)} problems)", f"{time.perf_counter() - began:.2f}")
     return table
 

@@ -59,10 +59,10 @@ def filled(folder: Path, cases: Sequence[Json]) -> Timeline:
     timeline = Timeline(folder / "timeline.sqlite")
     for case in cases:
         timeline.commit([look_of(case["project"], chat) for chat in case["chats"]], PROVIDER)
-    while timeline.make_cards():
+    while timeline.cards.make():
         pass
     for _ in cases:
-        timeline.make_cards()  # the bars of some projects at a time
+        timeline.cards.make()  # the bars of some projects at a time
     return timeline
 
 
@@ -98,11 +98,11 @@ def settled_share(case: Json, texts: Sequence[str]) -> float:
 
 
 def measure(timeline: Timeline, cases: Sequence[Json], meaning: Meaning) -> None:
-    voices = ConversationVoices(timeline=timeline, meaning=meaning)
+    voices = ConversationVoices(cards=timeline.cards, meaning=meaning)
     plainly, ours, pointed, quoting, quoted, well, superseded, tokens = [], [], 0, 0, 0, 0, 0, []
     for case in cases:
         plainly.append(plain(case))
-        hits = timeline.cards(CardQuery(text=case["opening"], within=case["project"], limit=10), meaning)
+        hits = timeline.cards.find(CardQuery(text=case["opening"], within=case["project"], limit=10), meaning)
         ours.append(list(dict.fromkeys(hit.session.id for hit in hits)))
         quotes, pointers = voices.opening(case["opening"], project=case["project"], session="now")
         pointed += case["deciding"] in [*(each.session for each in quotes), *(each.session for each in pointers)]
@@ -132,7 +132,7 @@ def main() -> None:
     middle = len(cases) // 2
     with tempfile.TemporaryDirectory() as folder:
         timeline = filled(Path(folder), cases)
-        while timeline.embed_bundles(meaning, 200, per_day=10**9):
+        while timeline.vectors.embed(meaning, 200, per_day=10**9):
             pass
         for half, part in (("first", cases[:middle]), ("second", cases[middle:])):
             if asked.half in (None, half):

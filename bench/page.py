@@ -24,7 +24,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kmem-page-") as home, lived_in(Path(home), datetime.now(UTC)) as services:
         began = time.perf_counter()
         _plant(services.vault.root, notes)
-        services.vault.compare()  # without vectors: searching is measured in `bench.scale`
+        services.vault.scanner.compare()  # without vectors: searching is measured in `bench.scale`
         print(f"{notes:,} notes planted and compared in {time.perf_counter() - began:.0f} s\n")
         print(f"{'page':34} {'first':>9} {'median':>9} {'size':>8}")
         with served(services) as link:

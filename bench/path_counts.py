@@ -73,7 +73,7 @@ def line_to_note(house: Services, transcript: Path, number: int) -> Count:
     }
     with transcript.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
-    before = len(list(house.vault.entries()))
+    before = len(list(house.vault.notes.entries()))
     count = Count()
     with count.counting():
         for source, path in house.pipeline.sources_of([transcript]):
@@ -83,7 +83,7 @@ def line_to_note(house: Services, transcript: Path, number: int) -> Count:
         house.pipeline.form_chunks()
         while isinstance(house.pipeline.distil(), ChunkHandled):
             pass
-    if len(list(house.vault.entries())) != before + 1:
+    if len(list(house.vault.notes.entries())) != before + 1:
         raise SystemExit("error: the line became no note")
     return count
 

@@ -48,7 +48,7 @@ from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
 from kite_memory.recall.search import Query, name
-from kite_memory.recall.select import Prompt, Weighed, situation_of
+from kite_memory.recall.select import Prompt, Requirement, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
@@ -273,8 +273,10 @@ class Replay:
         local = LocalEmbedder()
         index = Index(self.home / "index", embedder=local)
         meaning = meaning_of(local)
-        cards = ConversationVoices(timeline=timeline, meaning=meaning) if self.cards else None
-        recall = Recall(index=index, memory=memory, dial=self.dial, judged=bool(self.verdicts), clock=clock, cards=cards)
+        cards = ConversationVoices(cards=timeline.cards, meaning=meaning) if self.cards else None
+        recall = Recall(
+            index=index, memory=memory, bar=Requirement(dial=self.dial, judged=bool(self.verdicts)), clock=clock, cards=cards
+        )
         notes = defaultdict(list)
         drop = random.Random(0)
         for row in self.project.rows("notes.jsonl"):
@@ -298,17 +300,17 @@ class Replay:
                     if each.created < session.started and each.path not in shelf.known:
                         shelf.add(each)
                 if beside:
-                    recall.refresh(shelf, evidence=partial(said_about, timeline))
+                    recall.refresh(shelf, evidence=partial(said_about, timeline.events))
                 if prompts[number]:
                     self._brief(recall, number, session)
                 self._prompts(recall, timeline, clock, number, session, events, prompts[number])
                 for row in notes[number]:
                     shelf.add(gold_note(row, self.project.name, session))
-                recall.refresh(shelf, evidence=partial(said_about, timeline))
+                recall.refresh(shelf, evidence=partial(said_about, timeline.events))
                 if self.cards:
-                    while timeline.make_cards():
+                    while timeline.cards.make():
                         pass
-                    while timeline.embed_bundles(meaning, 200, per_day=10**9):
+                    while timeline.vectors.embed(meaning, 200, per_day=10**9):
                         pass
             self._queries(recall)
         finally:
@@ -351,8 +353,8 @@ class Replay:
             count = max(count, at)
             clock.now = max(clock.now, events[at].at)
             text = drop_private(events[at].text)
-            before = timeline.last_events(session.provider, session.id, _LAST_EVENTS)
-            situation = situation_of(before, text, spoken=timeline.spoken(session.provider, session.id))
+            before = timeline.events.last(session.provider, session.id, _LAST_EVENTS)
+            situation = situation_of(before, text, spoken=timeline.events.spoken(session.provider, session.id))
             prompt = Prompt(text=text, session=session.id, project=session.project, situation=situation)
             weighed = recall.weigh(replace(prompt, session=""))
             injection = recall.answer(prompt)

@@ -238,7 +238,7 @@ def fill(home: Path, count: int, vectors: Choice) -> None:
         embedder = LocalEmbedder() if vectors == "real" else Dice(invented.meant())
         recall = recall_in(home, embedder)
         start = time.perf_counter()
-        recall.refresh(vault)
+        recall.refresh(vault.notes)
         line(f"first refresh, vectors {vectors}", f"{time.perf_counter() - start:6.1f} s")
         recall.close()
     written = sum(path.stat().st_size for path in (home / "state" / "index").rglob("*") if path.is_file())
@@ -291,10 +291,10 @@ def talk(home: Path, count: int, cards: int) -> None:
         for look in map(invented.conversation, range(cards // _TURNS)):
             timeline.commit([RedactedResult(look)], "claude-code")
             last = look.events[-1]
-            outbox.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
-        while timeline.make_cards():
+            outbox.formed.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
+        while timeline.cards.make():
             pass
-        while timeline.embed_bundles(meaning):
+        while timeline.vectors.embed(meaning):
             pass
         line(f"{cards:,} cards, from conversations to vectors", f"{time.perf_counter() - start:6.1f} s")
         with closing(timeline_file(home)) as database:
@@ -305,15 +305,15 @@ def talk(home: Path, count: int, cards: int) -> None:
         prompts = invented.prompts()
 
         def of_project(text: str) -> None:
-            timeline.cards(CardQuery(text=text, within=_HOOKS_PROJECT), meaning)
+            timeline.cards.find(CardQuery(text=text, within=_HOOKS_PROJECT), meaning)
 
         timed("cards of one project", of_project, prompts)
-        timed("cards of all projects", lambda text: timeline.cards(CardQuery(text=text), meaning), prompts)
+        timed("cards of all projects", lambda text: timeline.cards.find(CardQuery(text=text), meaning), prompts)
         index = home / "state" / "index"
         recall = Recall(
             index=Index(index, embedder=local),
             memory=SessionMemory(index / "shown.sqlite"),
-            cards=ConversationVoices(timeline=timeline, meaning=meaning),
+            cards=ConversationVoices(cards=timeline.cards, meaning=meaning),
         )
         sessions = itertools.count()
 
@@ -344,13 +344,13 @@ def add(home: Path, count: int) -> None:
             path = vault.root / note.path
             path.write_text(render(note), encoding="utf-8")
             before = bytes_written()
-            recall.refresh(vault, hint={note.path})
+            recall.refresh(vault.notes, hint={note.path})
             written.append(bytes_written() - before)
 
         timed("one note more, until it is found", add_one, ["one"] * 40)
         written.sort()
         line("  bytes written for it", f"p50 {written[20]:,}   most {written[-1]:,}")
-        timed("refresh that finds nothing new", lambda _: recall.refresh(vault), ["one"] * 3)
+        timed("refresh that finds nothing new", lambda _: recall.refresh(vault.notes), ["one"] * 3)
         line_of_memory("after that")
         recall.close()
 

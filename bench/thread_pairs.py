@@ -94,7 +94,7 @@ def main() -> None:
             sessions = [each.session for each in both]
             assert sessions[0] is not None
             assert sessions[1] is not None
-            said = between(joined(timeline.works(project=project)), sessions[0], sessions[1])
+            said = between(joined(timeline.sessions.works(project=project)), sessions[0], sessions[1])
             counts[pair["joined"], said.partition(" ")[0] or "apart"] += 1
             right = (said.partition(" ")[0] == "joined") is pair["joined"]
             print(f"{pair['id']}  {'join ' if pair['joined'] else 'apart'}  {'ok   ' if right else 'WRONG'}  {said}")

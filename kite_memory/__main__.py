@@ -41,7 +41,9 @@ def _daemon() -> int:
         sys.stderr.write(f"error: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}\n")
         return 1
     except Exception as error:  # noqa: BLE001 - the edge of the process
-        sys.stderr.write(f"error: {type(error).__name__}: {error}\nhint: this is a bug of ours; `kmem --debug daemon` says more\n")
+        sys.stderr.write(
+            f"error: {type(error).__name__}: {error}\nhint: this is a bug in kmem; report what `kmem --debug daemon` prints\n"
+        )
         return 70
 
 

@@ -215,23 +215,23 @@ DESCRIPTIONS = {
     "vault.git": "commit each consolidation of the vault on its own",
     "vault.journal": "keep a page in `journals/` of each day on which a note was made",
     "extractor.name": "who writes the notes; `auto` is Claude Haiku if there is an Anthropic key, and the offline rules if not",
-    "extractor.model": "the model for `anthropic` and `claude-cli`",
+    "extractor.model": "the model for `anthropic`; `claude-cli` always uses Claude Haiku",
     "extractor.openai_model": "the model for `openai`",
     "extractor.base_url": "the address of the model's service, if it is not the vendor's own",
     "extractor.dollars_per_day": "the most that models may cost in a day (UTC)",
     "extractor.calls_per_day": "the most calls to models in a day (UTC)",
     "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
     "extractor.dollars_per_million_out": "the price of a million output tokens",
-    "extractor.judge_share": "the part of both daily limits that the judge may use",
+    "extractor.judge_share": "the part of both daily limits for the judge, `kmem ask` and `--polish` together",
     "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, else the built-in model, which is English",
     "embedder.voyage_model": "the model for `voyage`",
     "embedder.voyage_base_url": "the address of Voyage's service, if it is not the vendor's own",
     "recall.dial": "how readily notes are shown",
-    "recall.threshold": "the least score of a note that is shown in full; replaces what the dial says",
+    "recall.threshold": "the least score of a note that is shown in full; overrides the dial",
     "recall.notes_per_prompt": "the most notes shown in full with a prompt",
     "recall.tokens_per_prompt": "the most tokens shown with a prompt",
-    "daemon.idle_seconds": "how long after the last line a stretch of work counts as over",
-    "daemon.compare_seconds": "the time between two full comparisons of vault, timeline and index",
+    "daemon.idle_seconds": "how many seconds after its last line a chunk of a session is finished",
+    "daemon.compare_seconds": "the seconds between two full comparisons of vault, timeline and index",
     "daemon.log_level": "the lowest level that is logged",
     "team.store": "`postgresql://…` of a team's store, without a password, on the machine that serves it",
     "team.tenant": "the team's name in that store",
@@ -247,10 +247,10 @@ DESCRIPTIONS = {
     "team.oidc_person": "the claim that holds the person",
     "team.oidc_scopes": "the scopes of a token without the claim `kmem_scopes`, separated by spaces; without any it is refused",
     "team.oidc_projects": "the projects of a token without the claim `kmem_projects`, separated by spaces; `*` for all",
-    "team.keep_days": "how long a team's server keeps deleted notes, and its audit of who called what",
-    "judge": "whether a model reads what the gate is unsure of: while the agent works, before the prompt goes on, or not at all",
+    "team.keep_days": "the days for which a team's server keeps deleted notes, and its audit of calls",
+    "judge": "whether a model decides where the recall gate is unsure: while the agent works, before it starts, or not at all",
     "projects": "further folders in which to look for Aider's history",
-    "own_histories": "folders in which Aider's history was yours before it was first read",
+    "own_histories": "folders in which Aider's history counts as yours even before it was first read",
     "extensions": "use the sources that other installed packages add",
     "git_history": "read the commits of the repositories that agents have worked in",
 }
@@ -319,7 +319,7 @@ def check(content: bytes, file: Path) -> Config:
     try:
         table = tomllib.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a number of too many digits
-        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="mend it, or move it away for the defaults") from error
+        raise ConfigInvalid(f"{file} is not valid TOML: {error}", hint="correct it, or move it away for the defaults") from error
     if unknown := sorted(set(table) - set(SETTINGS)):
         raise ConfigInvalid(f"unknown setting {unknown[0]!r} in {file}", hint=f"known ones are: {', '.join(SETTINGS)}")
     extractor = _section(ExtractorConfig, table.get("extractor", {}), "extractor", file)
@@ -382,7 +382,7 @@ def _refuse_homes_unreplaced() -> None:
     for name in ("KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         value = os.environ.get(name, "")
         if value == "~" or value.startswith(("~/", "~\\")):
-            raise ConfigInvalid(f"{name} begins with a ~ that no shell has replaced: {value}", hint="write the path from / on")
+            raise ConfigInvalid(f"{name} begins with an unexpanded ~: {value}", hint="write the whole path, from / on")
 
 
 def _vault(value: object, file: Path) -> Path:

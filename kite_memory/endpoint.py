@@ -102,7 +102,7 @@ def peer_is_this_user(connection: Connection) -> bool:
 
 
 def connect(state: str, deadline: float) -> Connection:
-    """Connect to this user's daemon. Raises `OSError` if none exists, `TimeoutError` past the deadline."""
+    """Connect to this user's daemon. Raises `OSError` if it is not running, `TimeoutError` past the deadline."""
     if hasattr(_socket, "AF_UNIX"):
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:

@@ -276,7 +276,7 @@ def branch_in_output(command: str, output: str) -> str:
 
 
 def branch_of(cwd: str) -> str:
-    """Return the current branch, read from the disk without starting a process; empty if none exists or it cannot be read."""
+    """Return the current branch, read from the disk without starting a process; empty if unknown."""
     if not cwd or "\0" in cwd or len(cwd) > 4096 or not Path(cwd).is_absolute() or cwd.startswith(("\\\\", "//")):
         return ""
     here = Path(cwd)

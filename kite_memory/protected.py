@@ -109,7 +109,7 @@ def protect_file(file: Path, config_file: Path, *, forget: bool = False) -> str:
 
 
 def protected_literals(config_file: Path) -> Literals | None:
-    """Return the protected literals, or ``None`` if none exist.
+    """Return the protected literals, or ``None`` without any.
 
     Raises `KiteError` if their file exists but cannot be read: continuing would store what must be left out.
     """

@@ -28,7 +28,14 @@ def _commands() -> str:
 
 
 def _settings() -> str:
-    defaults: dict[str, object] = {"judge": "late", "git_history": True, "vault": "~/.kite/memory", "vault.git": False}
+    defaults: dict[str, object] = {
+        "vault": "~/.kite/memory",
+        "vault.git": False,
+        "vault.journal": False,
+        "judge": "late",
+        "git_history": True,
+        "extensions": True,
+    }
     choices: dict[str, tuple[str, ...]] = {"judge": ("late", "wait", "off")}
     for section, kind in (
         ("extractor", configuration.ExtractorConfig),
@@ -47,8 +54,9 @@ def _settings() -> str:
     ]
     return (
         f"# Settings\n\n{_MADE}\n"
-        "They stand in `~/.config/kite-memory/config.toml`. `kmem config show` prints those in force, `kmem config get NAME` one,\n"
-        "and `kmem config set NAME VALUE` changes one. `extractor.name` is `name` in the section `[extractor]`.\n\n"
+        "The file is `~/.config/kite-memory/config.toml`. `kmem config show` prints all settings in force, "
+        "`kmem config get NAME` one,\nand `kmem config set NAME VALUE` changes one. `extractor.name` is `name` in the section "
+        "`[extractor]`.\n\n"
         "| setting | default | what it does |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
@@ -66,9 +74,9 @@ def _among(choices: tuple[str, ...]) -> str:
 def _tools() -> str:
     rarer = ", ".join(f"`{tool.name}`" for tool in TOOLS.values() if not tool.daily)
     about = (
-        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents see those of "
-        f"every day and\nof `{MORE_TOOLS.name}`, by which they call the others: {rarer}.\n`--tools all` lists all. A tool answers "
-        "to its older names too, listed or not."
+        "The tools that `kmem mcp` and `kmem serve` offer. An argument in bold is required. By default agents see the "
+        f"daily tools and\n`{MORE_TOOLS.name}`, with which they can call the others: {rarer}.\n`--tools all` lists all. A tool can "
+        "also be called by its older names."
     )
     parts = [f"# MCP tools\n\n{_MADE}\n{about}\n"]
     for tool in (*TOOLS.values(), MORE_TOOLS):

@@ -23,6 +23,7 @@ BUDGET_SECONDS = 130.0
 """What all tests that are not slow may take together, on one core."""
 
 _listed = frozenset(LIST.read_text(encoding="utf-8").split()) if LIST.exists() else frozenset()
+_files_listed = frozenset(nodeid.partition("::")[0] for nodeid in _listed)
 
 
 def is_slow(nodeid: str) -> bool:
@@ -32,10 +33,19 @@ def is_slow(nodeid: str) -> bool:
     return nodeid.startswith(SLOW_FOLDERS) or nodeid.partition("[")[0] in _listed
 
 
-def is_slow_file(path: Path) -> bool:
-    """Whether every test of a file is slow for lying in a slow folder."""
-    name = path.relative_to(LIST.parent.parent).as_posix()
-    return name.startswith(SLOW_FOLDERS) and not any(each.startswith(name) for each in ALWAYS_FAST)
+def has_fast_tests(path: Path) -> bool:
+    """False only for a file of a slow folder in which no test always runs."""
+    name = _name(path)
+    return not name.startswith(SLOW_FOLDERS) or any(each.startswith(name) for each in ALWAYS_FAST)
+
+
+def has_slow_tests(path: Path) -> bool:
+    name = _name(path)
+    return name.startswith(SLOW_FOLDERS) or name in _files_listed
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(LIST.parent.parent).as_posix()
 
 
 def seconds_by_function(report: Path) -> Mapping[str, float]:

@@ -276,10 +276,10 @@ def test_every_path_is_whole_whatever_folder_the_daemon_starts_in(home: Path, mo
 def test_no_house_is_made_in_a_folder_called_tilde(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
 
-    with pytest.raises(ConfigInvalid, match=f"{name} begins with a ~") as refused:
+    with pytest.raises(ConfigInvalid, match=f"{name} begins with an unexpanded ~") as refused:
         config.load()
 
-    assert refused.value.hint == "write the path from / on"
+    assert refused.value.hint == "write the whole path, from / on"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other paths there")

@@ -34,19 +34,19 @@ class Ours:
             changed = replace(session, project=file.parent.name.removeprefix("-home-ada-"))
             result = ReadResult(path=str(file), session=changed, events=tuple(events), problems=(), cursor=cursor)
             self._timeline.commit([RedactedResult(result)], changed.provider)
-        while self._timeline.make_cards():
+        while self._timeline.cards.make():
             pass
         for _ in (home / ".claude" / "projects").iterdir():
-            self._timeline.make_cards()  # the bars of some projects at a time
-        while self._timeline.embed_bundles(self._meaning, 200, per_day=10**9):
+            self._timeline.cards.make()  # the bars of some projects at a time
+        while self._timeline.vectors.embed(self._meaning, 200, per_day=10**9):
             pass
 
     def search(self, query: str, project: str) -> Sequence[str]:
         if self._opening:
-            voices = ConversationVoices(timeline=self._timeline, meaning=self._meaning)
+            voices = ConversationVoices(cards=self._timeline.cards, meaning=self._meaning)
             quotes, _ = voices.opening(query, project=project, session="now")
             return [quote.session for quote in quotes]
-        hits = self._timeline.cards(CardQuery(text=query, within=project, limit=10), self._meaning)
+        hits = self._timeline.cards.find(CardQuery(text=query, within=project, limit=10), self._meaning)
         return [hit.session.id for hit in hits]
 
 

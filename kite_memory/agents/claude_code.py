@@ -117,7 +117,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """One hook of ours in the text: ``hooks[event][group].hooks[index]``, or ``hooks[event][index]``."""
+    """One of our hooks in the text: ``hooks[event][group].hooks[index]``, or ``hooks[event][index]``."""
 
     hooks: Object
     event: int
@@ -151,8 +151,8 @@ def plan_install(
 ) -> Plan:
     """Plan settings in which each of ``events``, and no other, runs ``command`` once, and rules in ``allow`` need no asking.
 
-    An older command of ours is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's
-    settings are. ``comments``: the agent reads JSON with comments. ``flat``: an event lists its commands, not groups of them.
+    Our older command is updated in place. Raises `SettingsUnreadable` for what is not JSON, or not shaped as the agent's settings
+    are. ``comments``: the agent reads JSON with comments. ``flat``: an event lists its commands, not groups of them.
     """
     now = _NEW if text is None or not text.strip("\ufeff \t\r\n") else text
     if flat and (root := _root(now, comments)).get("version") is None:
@@ -170,13 +170,13 @@ def plan_install(
 
 
 def plan_uninstall(text: str | None, earlier: Sequence[str | None] = (), *, comments: bool = False) -> Plan:
-    """Plan settings without any hook of ours.
+    """Plan settings without our hooks.
 
     ``earlier`` are the file's backups, latest first: if one of them plus our hooks is exactly this text, the file was not edited
     since, and that backup is restored to the byte.
     """
     if text is None or not text.strip("\ufeff \t\r\n") or not (places := tuple(_ours(_root(text, comments)))):
-        return Nothing(because="there are no hooks of ours")
+        return Nothing(because="our hooks are not installed")
     because = "removes our hooks and nothing else"
     for old in earlier:
         if any(_became(old, text, places[0].command.value, events, allow) for events in _EVER for allow in (OPENS_NOTES, ())):

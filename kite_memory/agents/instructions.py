@@ -1,11 +1,10 @@
-"""`/remember`, `/forget`, `/why` and `/resume-work` in each agent's form: whole files of ours beside a person's own.
+"""`/remember`, `/forget`, `/why` and `/resume-work` in each agent's form, and marked blocks in its instructions.
 
-The last line of a file of ours holds the hash of the rest as we wrote it. So a file that its owner has changed is recognised as
-theirs, and an older one of ours is updated.
+The commands are whole files that we own. The last line of each holds the hash of the rest as we wrote it: an older one is updated,
+and a changed file counts as the user's.
 
-Our marked blocks in the file that an agent reads before everything else.
-
-One holds two lines about the memory and when to use it; the other, while it is needed, the brief of work that is handed over.
+The blocks stand in the file that an agent reads before everything else. One holds two lines about the memory and when to use it;
+the other, while it is needed, the brief of work that is handed over.
 """
 
 import hashlib
@@ -70,7 +69,7 @@ def plan_add_file(text: str | None, ours: str, name: str) -> Plan:
 
 def plan_remove_file(text: str | None, name: str) -> Plan:
     if text is None:
-        return Nothing(because=f"there is no {name} of ours")
+        return Nothing(because=f"{name} is not installed")
     if not is_ours(text):
         return Nothing(because=f"{name} is your own, and stays")
     return Edit(before=text, after=None, because=f"removes {name}")
@@ -99,7 +98,7 @@ BLOCK = "\n".join((BEGIN, *LINES, END)) + "\n"
 
 
 def plan_add(text: str | None) -> Plan:
-    """Plan to add our lines at the end, after an empty line. An older block of ours is updated in place."""
+    """Plan to add our lines at the end, after an empty line. An older block is updated in place."""
     return _plan_add(text, BLOCK, "adds two lines", "the lines are there already")
 
 
@@ -138,7 +137,7 @@ def _plan_add(text: str | None, block: str, adds: str, there: str) -> Plan:
 
 def _plan_remove(text: str | None, block: str, earlier: Sequence[str | None]) -> Plan:
     if text is None or (place := _place(text, block)) is None:
-        return Nothing(because="there are no lines of ours")
+        return Nothing(because="our lines are not in it")
     because = "removes our lines and nothing else"
     for old in earlier:
         if (old is None or _place(old, block) is None) and _with(old or "", block) == text:
@@ -170,7 +169,7 @@ def _place(text: str, block: str) -> tuple[int, int] | None:
         return None
     if start < 0 or stop < start or text.find(begin, start + 1) >= 0:
         raise SettingsUnreadable(
-            "the marks around our lines are not a pair any more", hint=f"remove what is left of {begin} by hand"
+            "the begin and end marks of kmem's lines do not match", hint=f"remove what is left of {begin} by hand"
         )
     end = stop + len(last)
     if text.startswith("\r\n", end):

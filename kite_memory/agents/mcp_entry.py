@@ -76,7 +76,7 @@ class McpDialect:
         ``earlier`` are the file's backups, latest first: one that our entry turns into this very text is restored to the byte.
         """
         if text is None or (entry := self._entry_in(text)) is None or not is_ours(entry):
-            return Nothing(because="there is no server of ours")
+            return Nothing(because="our server is not in it")
         because = "removes our MCP server and nothing else"
         server = _server_of(entry, self.environment)
         for old in earlier:

@@ -1,6 +1,6 @@
 """Hooks of the agents beside Claude Code: those that store them as it does, Copilot CLI's file, OpenCode's plugin, Cline's script.
 
-Copilot's, OpenCode's and Cline's are whole files of ours beside a person's own.
+Copilot's, OpenCode's and Cline's are whole files that we own, next to the user's.
 """
 
 import json
@@ -33,7 +33,7 @@ def plan_copilot_install(text: str | None, command: str) -> Plan:
 def plan_copilot_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
     """``earlier`` is not needed: the file is ours alone."""
     if text is None:
-        return Nothing(because="there are no hooks of ours")
+        return Nothing(because="our hooks are not installed")
     return (
         Edit(before=text, after=None, because=f"removes {COPILOT_FILE}")
         if copilot_status(text).hooks
@@ -211,7 +211,7 @@ class HookDialect:
 
 
 def _limits(text: str, comments: bool) -> Iterator[Literal]:
-    """Yield the ``timeout`` of each hook of ours."""
+    """Yield the ``timeout`` of each of our hooks."""
     root = settings_edit.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
     hooks = root.get("hooks") if isinstance(root, Object) else None
     for member in hooks.members if isinstance(hooks, Object) else ():

@@ -45,9 +45,7 @@ class CannotGoOn(KiteError):
 def command_for(provider: str, session: str) -> tuple[str, ...]:
     """Return the command that resumes a session. Raises `CannotGoOn` for an agent that cannot be started with one."""
     if provider not in _TAKES_UP:
-        raise CannotGoOn(
-            f"{provider} cannot be started with a session of before", hint="`kmem handoff --to AGENT` gives its brief to another"
-        )
+        raise CannotGoOn(f"{provider} cannot resume a session", hint="`kmem handoff --to AGENT` gives its brief to another")
     if _ID.fullmatch(session) is None:
         raise CannotGoOn(f"the id {session!r:.80} cannot be given to an agent")
     return (*_TAKES_UP[provider], session)
@@ -174,7 +172,7 @@ _PACKAGE = "@anthropic-ai/claude-code"
 
 
 def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Return the version of the ``claude`` that a shell would start; ``None`` where none exists, or it is unknown."""
+    """Return the version of the ``claude`` that a shell would start; ``None`` if it is not installed, or its version is unknown."""
     found = command or shutil.which("claude")
     if not found:
         return None

@@ -112,11 +112,19 @@ def _capture_nothing(text: str, *, agent: str, session: str, project: str) -> No
     pass
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """The judge that is asked about doubtful notes. ``patience`` is how many seconds longer a prompt may take in mode "wait"."""
+
+    judge: Judge
+    mode: Mode
+    patience: float = PATIENCE
+
+
 class HookHandler:
     """Answers the hooks of all agents. Thread-safe.
 
-    `close` ends it without waiting for a judge that is still reading. ``patience`` is how many seconds longer than usual a prompt
-    may take.
+    `close` ends it without waiting for a judge that is still reading.
     """
 
     def __init__(
@@ -124,10 +132,8 @@ class HookHandler:
         *,
         recall: Recall,
         timeline: Timeline,
-        judge: Judge | None,
-        mode: Mode,
+        judging: Judging | None,
         report: Report,
-        patience: float = PATIENCE,
         left_to_do: LeftToDo = _nothing_left,
         capture: Capture = _capture_nothing,
         team: TeamRecall | None = None,
@@ -141,9 +147,11 @@ class HookHandler:
         self._capture = capture
         self._timeline = timeline
         self._judges = None
-        if judge is not None and mode != "off":
-            self._judges = JudgeQueue(_RedactingJudge(inner=judge), report=report, log=recall.log_verdicts, fallback=recall.likely)
-        self.patience = patience if mode == "wait" and self._judges is not None else 0.0
+        self.patience = 0.0
+        if judging is not None and judging.mode != "off":
+            asked = _RedactingJudge(inner=judging.judge)
+            self._judges = JudgeQueue(asked, report=report, log=recall.log_verdicts, fallback=recall.likely)
+            self.patience = judging.patience if judging.mode == "wait" else 0.0
         self._clock = clock
         self._lock = threading.Lock()
         self._left: OrderedDict[str, int] = OrderedDict()
@@ -293,14 +301,14 @@ class HookHandler:
     def _last_session(self, context: HookContext) -> tuple[str, ...]:
         try:
             if context.call.source == "compact":
-                session = self._timeline.session(context.agent, context.session)
+                session = self._timeline.sessions.get(context.agent, context.session)
             else:
-                session = self._timeline.last_session(context.project, besides=context.session)
+                session = self._timeline.sessions.last(context.project, besides=context.session)
             if session is None:
                 return ()
-            events = self._timeline.offered(self._timeline.last_events(session.provider, session.id, _EVENTS))
-            last = self._timeline.last_prompt(session.provider, session.id)
-            prompt = last if last is not None and self._timeline.offered([last]) else None
+            events = self._timeline.events.offered(self._timeline.events.last(session.provider, session.id, _EVENTS))
+            last = self._timeline.events.last_prompt(session.provider, session.id)
+            prompt = last if last is not None and self._timeline.events.offered([last]) else None
         except sqlite3.Error:
             return ()  # `kmem status` and the daemon's other threads report it
         return last_work(session, events, prompt, self._clock())
@@ -346,9 +354,9 @@ class HookHandler:
         if not session:
             return False
         try:
-            if self._recall.memory.times(session, "prompt"):
+            if self._recall.memory.report.times(session, "prompt"):
                 return False
-            return all(event.type is EventType.USER_MESSAGE for event in self._timeline.last_events(agent, session, _FIRST_EVENTS))
+            return all(event.type is EventType.USER_MESSAGE for event in self._timeline.events.last(agent, session, _FIRST_EVENTS))
         except sqlite3.Error:
             return False
 
@@ -358,7 +366,7 @@ class HookHandler:
             if not session or session in self._forks:
                 return
         try:
-            known = self._timeline.session(agent, session)
+            known = self._timeline.sessions.get(agent, session)
         except sqlite3.Error:
             return
         if known is None or not known.parent:
@@ -389,11 +397,11 @@ class HookHandler:
         return injection.block
 
     def _advice(self, context: HookContext, delivery: Delivery) -> str:
-        until = monotonic() + _TO_LOOK
+        until = self._monotonic() + _TO_LOOK
         for call in context.call.calls:
             if call.tool not in _ACTS or self._tokens_left(context.session) < _LEAST_TOKENS:
                 continue
-            if monotonic() > until:
+            if self._monotonic() > until:
                 break
             injection = self._recall.act(_action(call, context), branch=context.branch, delivery=delivery)
             if not injection.silent:

@@ -13,6 +13,7 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, Session
 from kite_memory.model.note import Chunk
 from kite_memory.sources.common.source import Source
+from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 48_000_000
@@ -78,14 +79,14 @@ def backlog(
     def length(chunk: Chunk) -> int:
         return len(condense(chunk, limit_chars=limit_chars).text)
 
-    sampled = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline))
+    sampled = (each for source, path, _ in by_size[step // 2 :: step] for each in _read(source, path, timeline.files))
     lengths = [length(chunk) for session, events in sampled for chunk in _chunks(session, events, policy)]
     there = (*_waiting(pipeline, outbox), *_in_no_chunk([*passed_over, *pipeline.open_stretches()], timeline, policy))
     return Backlog(lengths=[*lengths, *map(length, there)], each=step if lengths else 1.0)
 
 
-def _read(source: Source, path: Path, timeline: Timeline) -> Iterator[tuple[Session, list[Event]]]:
-    cursor = timeline.cursor(str(path))
+def _read(source: Source, path: Path, files: ReadFiles) -> Iterator[tuple[Session, list[Event]]]:
+    cursor = files.cursor(str(path))
     events: list[Event] = []
     session: Session | None = None
     while True:
@@ -112,8 +113,8 @@ def _waiting(pipeline: Pipeline, outbox: Outbox) -> Iterator[Chunk]:
 
 def _in_no_chunk(stretches: Iterable[PassedOver], timeline: Timeline, policy: ChunkPolicy) -> Iterator[Chunk]:
     for each in stretches:
-        session = timeline.session(each.provider, each.session)
-        events = timeline.events(each.provider, each.session, after=each.first - 1) if session is not None else []
+        session = timeline.sessions.get(each.provider, each.session)
+        events = timeline.events.of_session(each.provider, each.session, after=each.first - 1) if session is not None else []
         events = [event for event in events if event.ordinal <= each.last]
         if session is not None:
             yield from _chunks(session, events, policy)

@@ -35,13 +35,13 @@ _EVERY = 600.0
 _AT_REST = 60.0
 
 
-class Sessions(Protocol):
-    def session(self, provider: str, id: str) -> Session | None:
-        """Same as `timeline.store.Timeline.session`."""
+class SessionFolders(Protocol):
+    def get(self, provider: str, id: str) -> Session | None:
+        """Same as `timeline.summaries.Sessions.get`."""
         ...
 
     def folders(self, project: str | None = None) -> list[str]:
-        """Same as `timeline.store.Timeline.folders`."""
+        """Same as `timeline.summaries.Sessions.folders`."""
         ...
 
 
@@ -143,7 +143,7 @@ class CodeAnchors:
         self,
         *,
         vault: Vault,
-        sessions: Sessions,
+        sessions: SessionFolders,
         refresh: Callable[[set[str]], object],
         clock: Callable[[], datetime],
         environment: Mapping[str, str] = os.environ,
@@ -164,7 +164,7 @@ class CodeAnchors:
 
     def maintain(self, *, quiet_for: float) -> list[str]:
         """Run a round if one is due, and return the paths of the notes that were marked."""
-        if quiet_for < _AT_REST or self._monotonic() < self._next or self._vault.frozen:
+        if quiet_for < _AT_REST or self._monotonic() < self._next or self._vault.scanner.frozen:
             return []
         self._next = self._monotonic() + _EVERY
         self._merged.clear()
@@ -179,7 +179,7 @@ class CodeAnchors:
 
     def _look_at(self, path: str) -> bool:
         try:
-            note = self._vault.read(path)
+            note = self._vault.notes.read(path)
             if note is None or not (note.anchors or note.branch) or note.status is NoteStatus.REJECTED:
                 return False
             session = next((each for each in map(self._session, note.evidence) if each is not None and each.cwd), None)
@@ -194,8 +194,8 @@ class CodeAnchors:
             with self._lock:
                 if marks:
                     today = self._clock().replace(hour=0, minute=0, second=0, microsecond=0)
-                    self._vault.mark_drift(note.id, today if drifted else None)
-                return (bool(changes) and self._vault.annotate(note.id, changes)) or marks
+                    self._vault.edits.mark_drift(note.id, today if drifted else None)
+                return (bool(changes) and self._vault.edits.annotate(note.id, changes)) or marks
         except KiteError:
             return False  # the vault is missing or read-only: the next round tries again
 
@@ -208,7 +208,7 @@ class CodeAnchors:
 
     def _session(self, text: str) -> Session | None:
         reference = EvidenceReference.parse(text)
-        return self._sessions.session(reference.provider, reference.session) if reference is not None else None
+        return self._sessions.get(reference.provider, reference.session) if reference is not None else None
 
     def _is_comparable(self, note: Note, session: Session) -> bool:
         """Return whether the note's files can be compared with the checkout.

@@ -18,6 +18,7 @@ from kite_memory.projects import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.summaries import Sessions
 from kite_memory.vault import Vault, consolidation, upkeep
 from kite_memory.vault.consolidation import Archive, Day, EntityLinks, FileRewrite, Fold, Lapse, Merge, Split, Step, Worked
 from kite_memory.vault.memory_page import PAGE
@@ -86,18 +87,18 @@ class _Kept:
     noted: str
 
 
-def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], NoteUse]:
+def use_of_notes(sessions: Sessions, memory: SessionMemory) -> Callable[[Note], NoteUse]:
     """Return a function that gives when a note was last shown, used, and confirmed by another session."""
-    shown, used = memory.last_shown(), memory.last_shown(used=True)
+    shown, used = memory.report.last_shown(), memory.report.last_shown(used=True)
 
     def use(note: Note) -> NoteUse:
         found = filter(None, map(EvidenceReference.parse, note.evidence))
-        sessions = {(one.provider, one.session) for one in found}
-        said = max((state.quiet_since for state in timeline.states_of(list(sessions))), default=None)
+        cited = {(one.provider, one.session) for one in found}
+        said = max((state.quiet_since for state in sessions.states_of(list(cited))), default=None)
         return NoteUse(
             shown=shown.get(note.id),
             used=used.get(note.id),
-            said=datetime.fromtimestamp(said, UTC) if said is not None and len(sessions) > 1 else None,
+            said=datetime.fromtimestamp(said, UTC) if said is not None and len(cited) > 1 else None,
         )
 
     return use
@@ -106,9 +107,9 @@ def use_of_notes(timeline: Timeline, memory: SessionMemory) -> Callable[[Note], 
 def worked_on(timeline: Timeline) -> list[Worked]:
     """Return the sessions in which a person typed, for the journal; without what was forgotten."""
     found: list[Worked] = []
-    for page in timeline.session_pages():
+    for page in timeline.sessions.pages():
         for session in (state.session for state in page if not state.session.parent):
-            events = timeline.offered(timeline.events(session.provider, session.id, limit=_OPENING_AMONG))
+            events = timeline.events.offered(timeline.events.of_session(session.provider, session.id, limit=_OPENING_AMONG))
             first = next((event for event in events if event.type is EventType.USER_MESSAGE and event.text.strip()), None)
             if first is not None:
                 name = f"{session.provider}:{session.id}"
@@ -226,7 +227,7 @@ class Consolidation:
                 return
             there = {page.id for page in pages}
             due = [page for page in self._days(notes) if page.id in there]
-            for step in consolidation.days(due, {page.id: page for page in pages}, self._vault.is_ours):
+            for step in consolidation.days(due, {page.id: page for page in pages}, self._vault.notes.is_ours):
                 if (found := self._ready(step)) is not None and self._carry_out(step, found):
                     self._refresh({step.page.path})
 
@@ -237,11 +238,11 @@ class Consolidation:
         """
         with self._lock, self._vault.undisturbed():
             divided = upkeep.division(note.body)
-            text = self._vault.text(note.path)
+            text = self._vault.notes.text(note.path)
             if divided is None:
                 raise KiteError(f"{note.path} has no headings to divide it at", hint="put one above each matter: ## …")
             planned = [FileRewrite(path=each.path, before="", after="", note=each) for each in upkeep.notes(note, divided)]
-            theirs = not self._vault.is_ours(note)
+            theirs = not self._vault.notes.is_ours(note)
             self._begin()
             done = Done(changes=tuple(planned), made=tuple(change.path for change in planned))
             self._note(0, done)
@@ -252,14 +253,14 @@ class Consolidation:
                         f"{change.path} could not be written", hint="a note of this title was deleted: change its heading"
                     )
             done = self._as_made(done)
-            parts = [part for change in done.changes if (part := self._vault.read(change.path)) is not None]
+            parts = [part for change in done.changes if (part := self._vault.notes.read(change.path)) is not None]
             if theirs:
                 for part in parts:
-                    self._vault.disown(part.id)
+                    self._vault.edits.disown(part.id)
             after = upkeep.remainder(text, divided, parts)
             whole = FileRewrite(path=note.path, before=text, after=after)
             self._note(0, replace(done, changes=(*done.changes, whole)))
-            if not after or not self._vault.rewrite(note.path, text, after):
+            if not after or not self._vault.edits.rewrite(note.path, text, after):
                 self._all_back(done)
                 raise KiteError(f"{note.path} cannot be changed", hint="look at it again: `kmem review`")
             return sorted({note.path, *done.made})
@@ -271,7 +272,7 @@ class Consolidation:
     def keep_whole(self, note: Note) -> None:
         """Record that the user wants the note undivided. They are not asked again until its text changes."""
         with self._lock:
-            self._vault.annotate(note.id, {upkeep.PROPERTY: ""})
+            self._vault.edits.annotate(note.id, {upkeep.PROPERTY: ""})
             self._vault.pages.note_down(_SPLIT + note.id, digest(note.body))
 
     def maintain(self, *, quiet_for: float) -> bool:
@@ -281,7 +282,7 @@ class Consolidation:
         since = now - (datetime.fromisoformat(last) if last else datetime.fromtimestamp(0, UTC))
         if since < _EVERY or quiet_for < (_OVERDUE_AT_REST if since > _OVERDUE else _AT_REST):
             return False
-        if self._vault.frozen or not self._vault.root.is_dir():
+        if self._vault.scanner.frozen or not self._vault.root.is_dir():
             return False
         try:
             return bool(self.consolidate()["done"])
@@ -299,7 +300,7 @@ class Consolidation:
             notes,
             now=self._clock(),
             months=months,
-            is_ours=self._vault.is_ours,
+            is_ours=self._vault.notes.is_ours,
             settled=self._vault.known.settled(),
             asked=lambda note: note.review == upkeep.ASKED or self._vault.pages.noted(_SPLIT + note.id) == digest(note.body),
             used=self._used(),
@@ -316,12 +317,14 @@ class Consolidation:
         return [page for page in pages if not self._vault.known.is_buried(page.id)]
 
     def _read_all(self) -> list[Note]:
-        return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+        return [note for entry in self._vault.notes.entries() if (note := self._vault.notes.read(entry.path)) is not None]
 
     def _weak(self) -> list[Json]:
         """Return standing notes without value, such as earlier rules wrote: `kmem review --all` goes through them."""
         return [
-            {"path": note.path, "title": note.title} for note in self._read_all() if is_junk(note) and self._vault.is_ours(note)
+            {"path": note.path, "title": note.title}
+            for note in self._read_all()
+            if is_junk(note) and self._vault.notes.is_ours(note)
         ]
 
     def _archived_with(self) -> dict[str, int]:
@@ -353,12 +356,12 @@ class Consolidation:
         texts: dict[str, str] = {}
         for path in consolidation.needed(step):
             try:
-                texts[path] = self._vault.text(path)
+                texts[path] = self._vault.notes.text(path)
             except KiteError:
                 if made is None or path != made.path:
                     return None
         for note in _read_in(step):
-            now = self._vault.read(note.path)
+            now = self._vault.notes.read(note.path)
             if now is None or now.body != note.body or now.status is not note.status:
                 return None
         found = consolidation.changes(step, texts)
@@ -383,21 +386,21 @@ class Consolidation:
 
     def _change(self, change: FileRewrite) -> bool:
         if change.note is None:
-            return self._vault.rewrite(change.path, change.before, change.after)
-        (outcome,) = self._vault.carry_out([Create(note=change.note, because="old journals")])
+            return self._vault.edits.rewrite(change.path, change.before, change.after)
+        (outcome,) = self._vault.planner.carry_out([Create(note=change.note, because="old journals")])
         return isinstance(outcome, Written | AlreadyWritten)
 
     def _change_back(self, change: FileRewrite) -> bool:
         if change.note is not None or not change.before:
-            return self._vault.unmake(change.path, change.after)
-        return self._vault.rewrite(change.path, change.after, change.before)
+            return self._vault.edits.unmake(change.path, change.after)
+        return self._vault.edits.rewrite(change.path, change.after, change.before)
 
     def _as_made(self, done: Done) -> Done:
         """Return the step with the actual path and text of each new file."""
 
         def real(change: FileRewrite) -> FileRewrite:
             known = self._vault.known.by_id(change.note.id) if change.note is not None else None
-            return replace(change, path=known.path, after=self._vault.text(known.path)) if known is not None else change
+            return replace(change, path=known.path, after=self._vault.notes.text(known.path)) if known is not None else change
 
         changes = tuple(map(real, done.changes))
         return replace(done, changes=changes, made=tuple(change.path for change in changes if change.note is not None))
@@ -416,7 +419,7 @@ class Consolidation:
     def _text(self, path: str) -> str:
         """Return the file's text, empty if it cannot be read."""
         try:
-            return self._vault.text(path)
+            return self._vault.notes.text(path)
         except KiteError:
             return ""
 

@@ -1,19 +1,25 @@
-"""Forgetting of a note's evidence: its events are excluded from recall and, on request, their text is deleted."""
+"""Forgetting of notes and of their evidence: its events are excluded from recall and, on request, their text is deleted."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from kite_memory.app.note_view import NoteView
 from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.outbox import Outbox
-from kite_memory.errors import KiteError
+from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
+from kite_memory.recall.search import name
+from kite_memory.text.ages import age
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault
+from kite_memory.vault.vault import Forgotten
 
 Json = dict[str, Any]
 
@@ -50,7 +56,7 @@ class Forgetting:
         found: dict[str, Ground] = {}
         for text in dict.fromkeys(references):
             reference = EvidenceReference.parse(text)
-            events = self._timeline.line(reference) if reference is not None else []
+            events = self._timeline.events.line(reference) if reference is not None else []
             if reference is not None and events and events[0].id not in found:
                 others = tuple(path for path in self._resting_on(reference) if path not in forgotten)
                 found[events[0].id] = Ground(events=tuple(events), others=others)
@@ -58,7 +64,7 @@ class Forgetting:
 
     def _resting_on(self, reference: EvidenceReference) -> Iterator[str]:
         text = evidence_reference(reference.provider, reference.session, reference.event)
-        return (note.path for note in self._vault.notes_of(reference.provider, reference.session) if text in note.evidence)
+        return (note.path for note in self._vault.notes.of_session(reference.provider, reference.session) if text in note.evidence)
 
     def forget_events(self, grounds: Iterable[Ground], *, blank: bool) -> None:
         """Exclude the events from recall, and delete their text with ``blank``. Can be repeated.
@@ -72,7 +78,7 @@ class Forgetting:
         keys = {(event.provider, event.session, event.ordinal) for event in events}
         if blank:
             self._outbox.drop_answers(keys)
-        self._timeline.forget_events(events, blank=blank)
+        self._timeline.forgotten.add(events, blank=blank)
         if blank:
             self._outbox.drop_answers(keys)  # a call may have begun while they were still to be read
         if blank and (others := {path for ground in of_them for path in ground.others}):
@@ -83,13 +89,26 @@ class Forgetting:
         grounds = []
         for line in lines:
             reference = EvidenceReference(provider=line.provider, session=line.session, event=line.id)
-            if events := self._timeline.line(reference):
+            if events := self._timeline.events.line(reference):
                 others = tuple(self._resting_on(reference)) if blank else ()
                 grounds.append(Ground(events=tuple(events), others=others))
-        self._timeline.forget_events(lines, blank=blank)
+        self._timeline.forgotten.add(lines, blank=blank)
         self.forget_events(grounds, blank=blank)
         if blank:
             self.forget_words(grounds)
+
+    def forget_notes(self, notes: Sequence[Note]) -> list[Forgotten]:
+        """Move the notes to the trash. They are neither found nor shown afterwards."""
+        self._recall.forget_notes([name(each) for each in notes])
+        forgotten: list[Forgotten] = []
+        changed = {each.path for each in notes}
+        try:
+            for each in notes:
+                forgotten.append(self._vault.edits.forget(each.id or each.path))
+                changed.update(forgotten[-1].relinked)
+        finally:  # what is in the trash must not be found, even if the rest of the sweep failed
+            self._indexer.refresh(changed)
+        return forgotten
 
     def forget_words(self, grounds: Iterable[Ground]) -> None:
         """Delete the stored beginnings of the prompts, and the records of notes used in their sessions."""
@@ -103,7 +122,7 @@ class Forgetting:
         Return one sentence for each that cannot be purged now.
         """
         purges = {
-            "timeline.sqlite": self._timeline.purge,
+            "timeline.sqlite": self._timeline.forgotten.purge,
             "outbox.sqlite": self._outbox.purge,
             "vault.sqlite": self._vault.purge,
             "index": self._recall.purge,
@@ -150,3 +169,107 @@ def ground_json(ground: Ground, *, blank: bool) -> Json:
         "lets_go": blank or not ground.others,
         "blank": blank,
     }
+
+
+class NoteForgetting:
+    """The operation that forgets notes, with their evidence. ``erase`` deletes all other copies of forgotten text."""
+
+    def __init__(
+        self,
+        *,
+        forgetting: Forgetting,
+        timeline: Timeline,
+        vault: Vault,
+        note_view: NoteView,
+        pages: VaultPages,
+        forgot: Callable[[Sequence[Note]], None],
+        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._forgetting = forgetting
+        self._timeline = timeline
+        self._vault = vault
+        self._note_view = note_view
+        self._pages = pages
+        self._forgot = forgot
+        self._erase = erase
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"forget": self.forget}
+
+    def forget(
+        self,
+        *,
+        note: str = "",
+        session: str = "",
+        since: str = "",
+        matching: str = "",
+        ids: list[str] | None = None,
+        with_evidence: bool = False,
+        dry_run: bool = False,
+    ) -> Json:
+        """Move notes to the trash and exclude their evidence from recall.
+
+        With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
+        ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
+        cited events and no note, or a session's id, which acts as ``session``.
+        """
+        remarks: list[str] = []
+        with self._vault.lock:
+            cited = self._forgetting.ground(note) if ids is None else []
+            if note and not cited and ids is None and not self._is_note(note):
+                cited = self._forgetting.ground(self._timeline.events.citation(note))
+                if not cited and any(known.id == note for known in self._timeline.sessions.named(note, limit=1)):
+                    note, session = "", note
+            named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
+            chosen = named if ids is None else [self._note_view.found(each) for each in ids]
+            grounds = cited or self._forgetting.grounds(chosen)
+            listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
+            if not dry_run:
+                self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
+                for each, gone in zip(listed, self._forgetting.forget_notes(chosen), strict=True):
+                    each["trash"] = str(self._vault.root / gone.trashed)
+                    still_linked = (path for path in gone.linked_from if path not in {every["path"] for every in listed})
+                    remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
+                self._forgot(chosen)
+                if with_evidence:
+                    self._forgetting.forget_words(grounds)
+        if not dry_run:  # of a large vault the page takes seconds: outside the lock
+            remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
+            if with_evidence:
+                remarks += self._erase(self._forgetting)
+        evidence = [ground_json(ground, blank=with_evidence) for ground in grounds]
+        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
+
+    def _is_note(self, called: str) -> bool:
+        try:
+            self._note_view.found(called)
+        except NoteNotFound:
+            return False
+        return True
+
+    def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
+        if note:
+            return [self._note_view.found(note)]
+        if not (session or since or matching):
+            raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
+        start = age(since, self._clock())
+        of_session = None
+        if session:
+            of_session = {
+                path
+                for known in self._timeline.sessions.named(session, limit=1_000)
+                for path in self._vault.known.of_session(known.provider, known.id)
+            }
+        chosen: list[Note] = []
+        for entry in self._vault.notes.entries():
+            if of_session is not None and entry.path not in of_session:
+                continue
+            found = self._vault.notes.read(entry.path)
+            if found is None or (start is not None and found.created < start):
+                continue
+            if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():
+                continue
+            chosen.append(found)
+        return chosen

@@ -59,10 +59,10 @@ class Importer:
         passed = Counter(piece.reason for piece in part if isinstance(piece, NotImported))
         alone = nullcontext() if dry_run else self._vault.undisturbed()
         with self._lock, alone:
-            actions = self._vault.plan(made)
+            actions = self._vault.planner.plan(made)
             reported = [_action_json(action) for action in actions]
             if not dry_run:
-                outcomes = self._vault.carry_out(actions)
+                outcomes = self._vault.planner.carry_out(actions)
                 reported = [_outcome(outcome, line) for outcome, line in zip(outcomes, reported, strict=True)]
                 paths = {each["path"] for each in reported if each["doing"] in ("create", "amend")}
                 if not more and which is Sort.KMEM:
@@ -84,7 +84,7 @@ class Importer:
         if not isinstance(piece, Foreign):
             return piece
         said = {body_key(piece.body), body_key(f"# {piece.title}\n{piece.body}")}  # its heading became its title
-        there = self._vault.raw(piece.name)
+        there = self._vault.notes.raw(piece.name)
         stands = there is not None and body_key(body_of(there.decode(errors="replace"))) in said
         return NotImported(name=piece.name, reason=_HERE) if stands or any(map(self._vault.known.holds_words, said)) else piece
 
@@ -99,7 +99,7 @@ class Importer:
         changed = set()
         for id, said in references(kept.values()).items():
             known = self._vault.known.by_id(id)
-            note = self._vault.read(known.path) if known is not None and known.id == id else None
+            note = self._vault.notes.read(known.path) if known is not None and known.id == id else None
             if note is None or (note.status is NoteStatus.ACCEPTED and not accepted):
                 continue
             if body_key(note.body) != body_key(kept[id].note.body):
@@ -110,7 +110,7 @@ class Importer:
                 stems = [f"[[{stem}]]" for stem in there if links.holds(stem)]
                 if stems and not getattr(note, name):
                     changes[name] = stems[0] if name == "superseded_by" else stems
-            if changes and self._vault.annotate(id, changes):
+            if changes and self._vault.edits.annotate(id, changes):
                 changed.add(note.path)
         return changed
 
@@ -126,13 +126,13 @@ class Importer:
                 continue
             (draft,) = drafts([piece], accepted=accepted)
             known = self._vault.known.by_id(draft.note.id)
-            note = self._vault.read(known.path) if known is not None and known.id == draft.note.id else None
-            if note is None or not self._vault.is_ours(note):
+            note = self._vault.notes.read(known.path) if known is not None and known.id == draft.note.id else None
+            if note is None or not self._vault.notes.is_ours(note):
                 continue
             body = self._relinked(draft.note.body, note.body, called)
-            text = self._vault.text(note.path)
+            text = self._vault.notes.text(note.path)
             after = text[: len(text) - len(body_of(text))] + body + "\n"
-            if body != note.body and self._vault.rewrite(note.path, text, after):
+            if body != note.body and self._vault.edits.rewrite(note.path, text, after):
                 changed.add(note.path)
         return changed
 

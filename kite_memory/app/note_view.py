@@ -53,7 +53,7 @@ class NoteView:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
         try:
-            return self._vault.find(note)
+            return self._vault.notes.find(note)
         except NoteNotFound as error:
             if index_problems := self.index_problems():
                 raise VaultMissing(index_problems[0], hint="bring it back, or see `kmem doctor`") from error
@@ -69,7 +69,7 @@ class NoteView:
 
     def index_problems(self) -> list[str]:
         """Return why results may be outdated or missing."""
-        if frozen := self._vault.frozen:
+        if frozen := self._vault.scanner.frozen:
             return [f"the vault is frozen: {frozen}"]
         return [] if self._vault.root.is_dir() else [f"there is no vault at {self._vault.root}"]
 
@@ -128,7 +128,7 @@ class NoteView:
         try:
             earliest = datetime.fromisoformat(since).timestamp() * 1e9 if since else 0.0
         except (ValueError, OverflowError, OSError) as error:
-            raise UsageError(f"{since!r:.40} is no date", hint="as 2026-03-01T00:00:00+00:00") from error
+            raise UsageError(f"{since!r:.40} is not a date", hint="write it as 2026-03-01T00:00:00+00:00") from error
         matching = [
             each
             for each in known
@@ -140,7 +140,7 @@ class NoteView:
         matching.sort(key=lambda each: (-each.mtime_ns, each.path))
         start, limit = max(0, start), max(1, min(limit, _MOST_LISTED))
         return {
-            "notes": [_listed(each, self._vault.read(each.path)) for each in matching[start : start + limit]],
+            "notes": [_listed(each, self._vault.notes.read(each.path)) for each in matching[start : start + limit]],
             "total": len(matching),
             "kinds": dict(sorted(Counter(each.kind for each in known).items())),
             "projects": {plain_line(name): number for name, number in sorted(Counter(each.project for each in known).items())},

@@ -4,53 +4,53 @@ Arguments and results are JSON values in the shapes of the contract, so it makes
 process does the work.
 """
 
-import contextlib
 import inspect
+import logging
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app import forgetting
-from kite_memory.app.forgetting import Forgetting
 from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
-from kite_memory.app.searching import Searching, hit_json, known_project
-from kite_memory.app.session_context import NoteIndexer, before, conversation
+from kite_memory.app.searching import hit_json, known_project
+from kite_memory.app.session_context import NoteIndexer, before
 from kite_memory.app.survey import Survey
 from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
-from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.batch_ledger import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
-from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
+from kite_memory.errors import KiteError, UsageError, VaultMissing
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
-from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
-from kite_memory.text.ages import age, duration
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.text.ages import duration
 from kite_memory.timeline.looking_up import became
+from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
 from kite_memory.tools.declarations import Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
+from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
 
 Json = dict[str, Any]
+
+log = logging.getLogger("kite_memory")
 
 _OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
@@ -68,80 +68,18 @@ class Keep(Protocol):
     def __call__(
         self, key: str, text: str, place: MemoryPlace, *, kind: NoteKind, tags: Sequence[str], expires: datetime | None
     ) -> Note:
-        """Same as `bridge.local.LocalStore.keep`."""
+        """Same as `tools.local_store.LocalStore.keep`."""
         ...
 
 
 class Operations:
-    """Thread-safe. Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
+    """All operations by their names, joined from those of the use cases. Thread-safe.
 
-    ``saved`` returns the events that notes of saved conversations cite. ``more`` are the operations of other use cases, by name.
+    Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
     """
 
-    def __init__(
-        self,
-        *,
-        pipeline: Pipeline,
-        timeline: Timeline,
-        outbox: Outbox,
-        vault: Vault,
-        recall: Recall,
-        indexer: NoteIndexer,
-        forgetting: Forgetting,
-        pages: VaultPages,
-        more: Mapping[str, Callable[..., Json]] = MappingProxyType({}),
-        extractor: str,
-        lack: Misconfigured | None = None,
-        meaning: Meaning | None = None,
-        bridge: Bridge,
-        keep: Keep,
-        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
-        forgot: Callable[[Sequence[Note]], None],
-        erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
-        budget_dollars: float,
-        daemon: Callable[[], Json],
-        idle: Callable[[], Idle],
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._pipeline = pipeline
-        self._timeline = timeline
-        self._outbox = outbox
-        self._vault = vault
-        self._recall = recall
-        self._indexer = indexer
-        self._note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-        self.show = self._note_view.show
-        self._forgetting = forgetting
-        self._extractor = extractor
-        self._lack = lack
-        self.search = Searching(
-            timeline=timeline, vault=vault, recall=recall, meaning=meaning, note_view=self._note_view, clock=clock
-        ).search
-        self._bridge = bridge
-        self._pages = pages
-        self._keep = keep
-        self._saved = saved
-        self._forgot = forgot
-        self._erase = erase
-        self._budget_dollars = budget_dollars
-        self._daemon = daemon
-        self._idle = idle
-        self._clock = clock
-        self._named: Mapping[str, Callable[..., Json]] = {
-            "search": self.search,
-            "recall": self.recall,
-            "remember": self.remember,
-            "forget": self.forget,
-            "mute": self.mute,
-            "edit": self.edit,
-            "helped": self.helped,
-            "why": self.why,
-            "status": self.status,
-            "bridge": self.bridge,
-            **self._note_view.operations(),
-            **pages.operations(),
-            **more,
-        }
+    def __init__(self, *use_cases: Mapping[str, Callable[..., Json]]) -> None:
+        self._named = {name: operation for each in use_cases for name, operation in each.items()}
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
@@ -150,18 +88,49 @@ class Operations:
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"{op} was asked wrongly: {error}", hint=_OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=_OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"{op} was asked wrongly: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
-            with contextlib.suppress(KiteError):  # the operation itself succeeded; the page is updated the next time
+            try:
                 self._named["review_page"]()
+            except (KiteError, sqlite3.Error) as error:  # the operation itself succeeded; the page is updated the next time
+                log.warning("the review page could not be updated: %s", error)
         return result
 
-    def _project(self, named: str) -> str:
-        return known_project(self._vault, named)
+
+def bridge_operations(bridge: Bridge) -> Mapping[str, Callable[..., Json]]:
+    def performed(*, tool: str, arguments: Json, asker: Json) -> Json:
+        """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
+        return declarations.perform(bridge.perform, tool, arguments, asker)
+
+    return {"bridge": performed}
+
+
+class ShownNotes:
+    """What prompts are shown, and why. ``saved`` returns the events that notes of saved conversations cite."""
+
+    def __init__(
+        self,
+        *,
+        timeline: Timeline,
+        known: KnownNotes,
+        recall: Recall,
+        note_view: NoteView,
+        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._timeline = timeline
+        self._known = known
+        self._recall = recall
+        self._note_view = note_view
+        self._saved = saved
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"recall": self.recall, "helped": self.helped, "why": self.why}
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
@@ -192,13 +161,84 @@ class Operations:
 
     def _prompt(self, text: str, session: str, project: str) -> Prompt:
         """Build the prompt. ``session`` may be the beginning of an id if it matches one session only."""
-        named = self._timeline.sessions_named(session) if session.isprintable() and session else []
+        named = self._timeline.sessions.named(session) if session.isprintable() and session else []
         known = next((each for each in named if each.id == session), named[0] if len(named) == 1 else None)
         if known is None:
             return Prompt(text=text, session=session, project=project)
         return Prompt(
             text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
         )
+
+    def helped(self, *, weeks: int = 12) -> Json:
+        """Return how the notes that were shown were used, week by week; see `helping`."""
+        return helping(self._recall.memory, self._known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
+
+    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
+        """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
+
+        With ``silent``, all prompts are listed.
+        """
+        if not note:
+            occasions = self._recall.memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
+            known = by_name(self._known.all()) if occasions else {}
+            passed = 0 if silent else self._recall.memory.report.silent_since(occasions[-1].at if occasions else None)
+            return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
+        found = self._note_view.in_force(note)
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_json(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
+        prompt = self._timeline.cards.prompt_of(citation)
+        said = self._timeline.events.offered(self._timeline.cards.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
+
+    def _evidence(self, text: str) -> Json:
+        reference = EvidenceReference.parse(text)
+        events = [] if reference is None else self._timeline.events.evidence(reference) or self._saved(reference)
+        return {
+            "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
+            "events": [
+                {
+                    "id": event.id,
+                    "session": event.session,
+                    "at": event.at.isoformat(),
+                    "role": event.role,
+                    "type": event.type.value,
+                    "text": plain(event.text[:_EVENT_TEXT]),
+                    "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
+                }
+                for event in events
+            ],
+        }
+
+
+class NoteChanges:
+    """What a person writes: new notes, edits, and notes that are not to be shown unasked."""
+
+    def __init__(
+        self,
+        *,
+        vault: Vault,
+        recall: Recall,
+        indexer: NoteIndexer,
+        note_view: NoteView,
+        keep: Keep,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._vault = vault
+        self._recall = recall
+        self._indexer = indexer
+        self._note_view = note_view
+        self._keep = keep
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"remember": self.remember, "mute": self.mute, "edit": self.edit}
 
     def remember(
         self,
@@ -222,114 +262,34 @@ class Operations:
             )
         lasts = duration(ttl) if ttl else None
         if lasts is not None and not lasts:
-            raise UsageError("a note that lasts no time would never be found", hint="leave --ttl out for what shall stay")
+            raise UsageError("--ttl must be longer than zero", hint="leave out --ttl to keep the note")
         expires = self._clock() + lasts if lasts else None
-        of = "" if everywhere else self._project(redact(project)) if project else project_of(cwd)
+        of = "" if everywhere else known_project(self._vault.known, redact(project)) if project else project_of(cwd)
         clean = [redact(tag) for tag in tags or []]
         if key:
             place = MemoryPlace(scope=Scope.PROJECT if of else Scope.GLOBAL, project=of)
             kept = self._keep(writable_key(key), words, place, kind=_kind(kind), tags=written_tags(clean), expires=expires)
             return note_json(kept) | redacted
         with self._vault.lock:
-            note = self._vault.remember(
-                words, kind=_kind(kind), project=of, scope=Scope.GLOBAL if everywhere else None, tags=clean, expires=expires
+            note = self._vault.edits.remember(
+                Memo(
+                    text=words,
+                    kind=_kind(kind),
+                    project=of,
+                    scope=Scope.GLOBAL if everywhere else None,
+                    tags=clean,
+                    expires=expires,
+                )
             )
             self._indexer.refresh({note.path})
-            if self._vault.relate(note, self._recall.nearest):
+            if self._vault.relations.relate(note, self._recall.nearest):
                 self._indexer.refresh({note.path})
         return note_json(note) | redacted
-
-    def bridge(self, *, tool: str, arguments: Json, asker: Json) -> Json:
-        """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
-        return declarations.perform(self._bridge.perform, tool, arguments, asker)
-
-    def forget(
-        self,
-        *,
-        note: str = "",
-        session: str = "",
-        since: str = "",
-        matching: str = "",
-        ids: list[str] | None = None,
-        with_evidence: bool = False,
-        dry_run: bool = False,
-    ) -> Json:
-        """Move notes to the trash and exclude their evidence from recall.
-
-        With ``ids`` exactly those; otherwise the one that ``note`` names, or all that match the other arguments together.
-        ``with_evidence`` also deletes the events' text for good. ``note`` may be a citation or an event's id, which forgets the
-        cited events and no note, or a session's id, which acts as ``session``.
-        """
-        remarks: list[str] = []
-        with self._vault.lock:
-            cited = self._forgetting.ground(note) if ids is None else []
-            if note and not cited and ids is None and not self._is_note(note):
-                cited = self._forgetting.ground(self._timeline.citation(note))
-                if not cited and any(known.id == note for known in self._timeline.sessions_named(note, limit=1)):
-                    note, session = "", note
-            named = [] if cited or ids is not None else self._chosen(note, session, since, matching)
-            chosen = named if ids is None else [self._note_view.found(each) for each in ids]
-            grounds = cited or self._forgetting.grounds(chosen)
-            listed = [{"id": each.id, "path": each.path, "title": plain_line(each.title)} for each in chosen]
-            if not dry_run:
-                self._forgetting.forget_events(grounds, blank=with_evidence)  # first: without the notes, their evidence is lost
-                self._recall.forget_notes([name(each) for each in chosen])
-                changed = {each.path for each in chosen}
-                try:
-                    for each in listed:
-                        forgotten = self._vault.forget(each["id"] or each["path"])
-                        each["trash"] = str(self._vault.root / forgotten.trashed)
-                        changed.update(forgotten.relinked)
-                        still_linked = (path for path in forgotten.linked_from if path not in {every["path"] for every in listed})
-                        remarks += [f"{path}, which you have edited, still links to it" for path in still_linked]
-                finally:  # what is in the trash must not be found, even if the rest of the sweep failed
-                    self._indexer.refresh(changed)
-                self._forgot(chosen)
-                if with_evidence:
-                    self._forgetting.forget_words(grounds)
-        if not dry_run:  # of a large vault the page takes seconds: outside the lock
-            remarks += filter(None, [self._pages.remove_notes(chosen, wording=with_evidence)])
-            if with_evidence:
-                remarks += self._erase(self._forgetting)
-        evidence = [forgetting.ground_json(ground, blank=with_evidence) for ground in grounds]
-        return {"notes": listed, "evidence": evidence, "session": session, "problems": remarks}
-
-    def _is_note(self, name: str) -> bool:
-        try:
-            self._note_view.found(name)
-        except NoteNotFound:
-            return False
-        return True
-
-    def _chosen(self, note: str, session: str, since: str, matching: str) -> list[Note]:
-        if note:
-            return [self._note_view.found(note)]
-        if not (session or since or matching):
-            raise UsageError("nothing named to forget", hint="name a note, a session, an age or a text")
-        start = age(since, self._clock())
-        of_session = None
-        if session:
-            of_session = {
-                path
-                for known in self._timeline.sessions_named(session, limit=1_000)
-                for path in self._vault.known.of_session(known.provider, known.id)
-            }
-        chosen: list[Note] = []
-        for entry in self._vault.entries():
-            if of_session is not None and entry.path not in of_session:
-                continue
-            found = self._vault.read(entry.path)
-            if found is None or (start is not None and found.created < start):
-                continue
-            if matching and matching.casefold() not in f"{found.title}\n{found.body}".casefold():
-                continue
-            chosen.append(found)
-        return chosen
 
     def mute(self, *, note: str, undo: bool = False) -> Json:
         with self._vault.lock:
             self._note_view.found(note)
-            muted = self._vault.mute(note, undo=undo)
+            muted = self._vault.edits.mute(note, undo=undo)
             self._indexer.refresh({muted.path})
         return note_json(muted)
 
@@ -345,71 +305,66 @@ class Operations:
             found = self._note_view.found(note)
             if seen and seen != version(found):
                 raise NoteChanged(f"{found.path} has changed since you opened it", hint="open it again, and repeat your change")
-            before = self._vault.text(found.path)
+            before = self._vault.notes.text(found.path)
             after = before[: len(before) - len(body_of(before))] + words + "\n"
-            if after != before and not self._vault.rewrite(found.path, before, after):
+            if after != before and not self._vault.edits.rewrite(found.path, before, after):
                 raise NoteChanged(f"{found.path} cannot be changed now", hint="another program may be writing it: try again")
             if found.id:
-                self._vault.disown(found.id)
+                self._vault.edits.disown(found.id)
             self._indexer.refresh({found.path})
             edited = self._note_view.found(found.path)
         return {**note_json(edited), "left_out": words != body.strip().replace("\r\n", "\n")}
 
-    def helped(self, *, weeks: int = 12) -> Json:
-        """Return how the notes that were shown were used, week by week; see `helping`."""
-        return helping(self._recall.memory, self._vault.known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
 
-    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
-        """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractorState:
+    """The extractor in use, what it ``lack``s, its daily budget, and what it waits for."""
 
-        With ``silent``, all prompts are listed.
-        """
-        if not note:
-            occasions = self._recall.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._vault.known.all()) if occasions else {}
-            passed = 0 if silent else self._recall.silent_since(occasions[-1].at if occasions else None)
-            return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
-        if self._timeline.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
-            return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
-        found = self._note_view.in_force(note)
-        evidence = [self._evidence(reference) for reference in found.evidence]
-        return {**note_json(found), "became": became_of(found), "evidence": evidence}
+    name: str
+    lack: Misconfigured | None = None
+    budget_dollars: float = 0.0
+    idle: Callable[[], Idle]
 
-    def _turn(self, citation: str) -> list[Json]:
-        """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
-        prompt = self._timeline.card_prompt(citation)
-        said = self._timeline.offered(self._timeline.turn(prompt.id)) if prompt is not None else []
-        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
-        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
+    def waiting(self) -> Idle:
+        return Idle(until=0.0, reason=self.lack.reason, hint=self.lack.hint) if self.lack else self.idle()
 
-    def _evidence(self, text: str) -> Json:
-        reference = EvidenceReference.parse(text)
-        events = [] if reference is None else self._timeline.evidence(reference) or self._saved(reference)
-        return {
-            "reference": plain_line(text),
-            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
-            "events": [
-                {
-                    "id": event.id,
-                    "session": event.session,
-                    "at": event.at.isoformat(),
-                    "role": event.role,
-                    "type": event.type.value,
-                    "text": plain(event.text[:_EVENT_TEXT]),
-                    "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
-                }
-                for event in events
-            ],
-        }
+
+class StatusReport:
+    """What was read, kept and spent, and what is amiss."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline,
+        files: ReadFiles,
+        outbox: Outbox,
+        vault: Vault,
+        recall: Recall,
+        extractor: ExtractorState,
+        daemon: Callable[[], Json],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._pipeline = pipeline
+        self._files = files
+        self._outbox = outbox
+        self._vault = vault
+        self._recall = recall
+        self._extractor = extractor
+        self._daemon = daemon
+        self._clock = clock
+        self._note_view = NoteView(vault=vault, clock=clock)
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"status": self.status}
 
     def figures(self, session: str) -> Figures:
         """Return what a status line shows of a session; without one, of the last that was given anything."""
         if not session:
-            session = next((each.session for each in self._recall.occasions(1, silent=False)), "")
-        waits = self._lack is not None or self._idle().until is not None
+            session = next((each.session for each in self._recall.memory.report.occasions(1, silent=False)), "")
+        waits = self._extractor.waiting().until is not None
         return Figures(
             notes=len(self._recall.memory.shown(session)),
-            dollars=self._outbox.spending(self._clock().date().isoformat()).dollars,
+            dollars=self._outbox.calls.spending(self._clock().date().isoformat()).dollars,
             paused=waits,
         )
 
@@ -419,18 +374,20 @@ class Operations:
         if self._vault.root.is_dir() or self._vault.known.all():
             self._look_at_the_vault(watched=daemon["running"])
         notes = self._vault.known.all()
-        index = self._recall.status()
+        index = self._recall.index.status()
         survey = self._pipeline.survey.now()
         states = self._outbox.states()
-        spending = self._outbox.spending(now.date().isoformat())
-        purposes = self._outbox.purposes(now.date().isoformat())
+        spending = self._outbox.calls.spending(now.date().isoformat())
+        purposes = self._outbox.calls.purposes(now.date().isoformat())
         judged = purposes.get("judge", Spending())
-        idle = Idle(until=0.0, reason=self._lack.reason, hint=self._lack.hint) if self._lack else self._idle()
+        idle = self._extractor.waiting()
         problems = [
             {"reason": each.reason, "count": each.count, "where": f"{each.file}:{each.first_position}"}
-            for each in self._timeline.problems(limit=20)
+            for each in self._files.problems(limit=20)
         ]
-        problems += [{"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.problems(), *index.problems)]
+        problems += [
+            {"reason": each.reason, "count": 1, "where": each.file} for each in (*self._vault.notes.problems(), *index.problems)
+        ]
         helped = helping(self._recall.memory, notes, now)
         if helped["problem"]:
             problems.append({"reason": helped["problem"], "count": 1, "where": str(self._recall.memory.path)})
@@ -444,7 +401,7 @@ class Operations:
                 "count": 1,
                 "where": str(self._vault.root / each),
             }
-            for each in self._vault.wrong_folders()
+            for each in self._vault.notes.wrong_folders()
         ]
         kept = [note for note in notes if note.kind and not note.problem]
         return {
@@ -461,12 +418,12 @@ class Operations:
             "helping": helped,
             "index": {"rows": index.rows, "stale": index.stale, "embedder": index.embedder},
             "extractor": {
-                "name": self._extractor,
+                "name": self._extractor.name,
                 "calls_today": spending.calls,
                 "tokens_in": spending.tokens_in,
                 "tokens_out": spending.tokens_out,
                 "cost_usd": round(spending.dollars, 6),
-                "budget_usd": self._budget_dollars,
+                "budget_usd": self._extractor.budget_dollars,
                 "backlog_chunks": sum(states.get(state, 0) for state in ("waiting", "asked", "answered")),
                 "chunks_in_batches": self._outbox.batches.chunks(),
                 "open_sessions": self._pipeline.open_count(),
@@ -492,9 +449,9 @@ class Operations:
 
     def _look_at_the_vault(self, *, watched: bool) -> None:
         """Bring the vault's state up to date. If it is ``watched``, compare it only when it is or was missing."""
-        if not watched or self._vault.frozen or not self._vault.root.is_dir():
+        if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
             with self._vault.lock:
-                self._vault.compare()
+                self._vault.scanner.compare()
 
     def _sources(self, survey: Survey) -> list[Json]:
         """Return the state of each provider.
@@ -504,7 +461,7 @@ class Operations:
         """
         there = self._pipeline.survey.places()
         found, unread, behind = survey.found, survey.unread, survey.behind
-        counted = {tally.provider: tally for tally in self._timeline.tallies()}
+        counted = {tally.provider: tally for tally in self._files.tallies()}
         return [
             {
                 "provider": provider,
@@ -525,7 +482,7 @@ class Operations:
         """Return the notes written last, the latest first."""
         paths = sorted(notes, key=lambda known: known.mtime_ns, reverse=True)[:_LAST_NOTES]
         try:
-            read = filter(None, (self._vault.read(known.path) for known in paths))
+            read = filter(None, (self._vault.notes.read(known.path) for known in paths))
             kept = [note for note in read if not note.has_expired(self._clock())]
             return [note_json(note) for note in sorted(kept, key=lambda note: note.created, reverse=True)]
         except VaultMissing:  # reported among the problems

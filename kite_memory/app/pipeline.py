@@ -104,7 +104,7 @@ class Pipeline:
         self._ripe: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
-        self.survey = TranscriptSurvey(sources=sources, timeline=timeline, passed_over=self.passed_over)
+        self.survey = TranscriptSurvey(sources=sources, files=timeline.files, passed_over=self.passed_over)
         self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
@@ -131,7 +131,7 @@ class Pipeline:
 
         ``behind`` is the difference that the survey found, ``None`` for a file reported by the watch.
         """
-        new = behind is None and self._timeline.cursor(str(path)) is None
+        new = behind is None and self._timeline.files.cursor(str(path)) is None
         self.ingest(source, path, stop=stop)
         self.survey.read(source.provider, behind, new=new)
 
@@ -146,7 +146,7 @@ class Pipeline:
         """Read ``path`` to its end, or until ``stop`` returns true, and commit its events. Return how many were new."""
         added = 0
         while True:
-            cursor = self._timeline.cursor(str(path))
+            cursor = self._timeline.files.cursor(str(path))
             read_result = source.read(path, cursor, budget=READ_BUDGET)
             nothing_read = cursor is not None and read_result.cursor == cursor and not read_result.events
             if nothing_read and not read_result.problems:
@@ -180,13 +180,13 @@ class Pipeline:
         latest = datetime.fromtimestamp(min(now, _LAST_SECOND) + _DAY, UTC)
         if all(EARLIEST <= at <= latest for at in (read_result.session.started, *(event.at for event in read_result.events))):
             return read_result
-        known = self._timeline.session_state(provider, read_result.session.id)
+        known = self._timeline.sessions.state(provider, read_result.session.id)
         before = datetime.fromtimestamp(known.quiet_since, UTC) if known is not None else None
         return in_time(read_result, latest=latest, before=before if before is not None and EARLIEST <= before <= latest else None)
 
     def _new_problems(self, read_result: ReadResult) -> tuple[Problem, ...]:
         """Return the problems not recorded yet: a file that cannot be read is one problem, however often it is read."""
-        known = {each.reason for each in self._timeline.problems(file=read_result.path)}
+        known = {each.reason for each in self._timeline.files.problems(file=read_result.path)}
         return tuple(problem for problem in read_result.problems if problem.reason not in known)
 
     def _attest(self, read_result: ReadResult) -> None:
@@ -198,7 +198,7 @@ class Pipeline:
         if not actions:
             return
         with self._vault.lock, contextlib.suppress(KiteError):
-            outcomes = self._vault.carry_out(actions)
+            outcomes = self._vault.planner.carry_out(actions)
             if paths := {outcome.path for outcome in outcomes if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
 
@@ -215,14 +215,14 @@ class Pipeline:
         due = [key for key, ripe in self._ripe.items() if ripe <= now]
         for keys in batches(due):
             self.follow_timeline(keys)
-            chunked_to = self._outbox.chunked_to(keys)
+            chunked_to = self._outbox.formed.chunked_to(keys)
             for key in keys:
                 self._form(key, chunked_to.get(key, -1), now)
         return min(self._ripe.values(), default=None)
 
     def _form(self, key: tuple[str, str], after: int, now: float) -> None:
-        state = self._timeline.session_state(*key)
-        events = self._timeline.events(*key, after=after) if state is not None else []
+        state = self._timeline.sessions.state(*key)
+        events = self._timeline.events.of_session(*key, after=after) if state is not None else []
         if state is None or not events:
             self._close(key)
             return
@@ -232,7 +232,7 @@ class Pipeline:
         quiet_since = min(state.quiet_since, seen_at)  # by our own clock too: an event may be dated in the future
         spans = list(finished(events, self._policy, quiet_for=now - quiet_since))
         if spans:
-            self._outbox.form(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
+            self._outbox.formed.add(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
         left_over = [event for event in events if not spans or event.ordinal > spans[-1].last]
         if left_over:
             self._ripe[key] = max(quiet_since + silence_needed(left_over, self._policy), now + _PATIENCE)
@@ -255,50 +255,50 @@ class Pipeline:
             if provider not in ("", state.session.provider):
                 continue
             if skip_before is not None and state.quiet_since < skip_before.timestamp():
-                last = self._timeline.last_events(*key, 1)
-                self._outbox.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
+                last = self._timeline.events.last(*key, 1)
+                self._outbox.formed.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
                 self._ripe[key] = 0.0
 
     def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
         """Move the cursors of ``sessions``, or of all, to their events' places in a timeline that was read again."""
-        cursors = self._outbox.cursors(sessions)
-        found = self._timeline.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
+        cursors = self._outbox.formed.cursors(sessions)
+        found = self._timeline.events.ordinals([(*key, cursor.event) for key, cursor in cursors.items() if cursor.event])
         for key, cursor in cursors.items():
             ordinal = found.get((*key, cursor.event))
-            if ordinal is None and (state := self._timeline.session_state(*key)) is not None:
+            if ordinal is None and (state := self._timeline.sessions.state(*key)) is not None:
                 ordinal = min(cursor.ordinal, state.last_ordinal)
             if ordinal is not None and ordinal != cursor.ordinal:
-                places = self._outbox.places(*key)
-                at = self._timeline.ordinals([(*key, event) for _, *ends in places for event in ends])
+                places = self._outbox.formed.places(*key)
+                at = self._timeline.events.ordinals([(*key, event) for _, *ends in places for event in ends])
                 chunks = {
                     id: (at[*key, first], at[*key, last])
                     for id, first, last in places
                     if at.keys() >= {(*key, first), (*key, last)}
                 }
-                self._outbox.renumber(*key, ordinal, chunks)
+                self._outbox.formed.renumber(*key, ordinal, chunks)
 
     def _unchunked(self) -> Iterator[SessionState]:
-        for page in self._timeline.session_pages():
+        for page in self._timeline.sessions.pages():
             keys = [(each.session.provider, each.session.id) for each in page]
             self.follow_timeline(keys)
-            chunked_to = self._outbox.chunked_to(keys)
+            chunked_to = self._outbox.formed.chunked_to(keys)
             yield from (each for key, each in zip(keys, page, strict=True) if each.last_ordinal > chunked_to.get(key, -1))
 
     def open_count(self) -> int:
         """Return how many sessions have events in no chunk yet, without those passed over."""
         if self._opened:
             return len(self._ripe)
-        chunked_to = self._outbox.chunked_to()
-        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.last_ordinals().items())
+        chunked_to = self._outbox.formed.chunked_to()
+        return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.sessions.last_ordinals().items())
 
     def passed_over(self, *, since: datetime | None = None, provider: str = "") -> list[PassedOver]:
         """Return the passed-over parts of sessions that were active at ``since`` or later."""
-        named = (gap for gap in self._outbox.gaps() if provider in ("", gap[0]))
-        gaps = [gap for batch in batches(named) for gap in self._timeline.holding(batch)]
+        named = (gap for gap in self._outbox.formed.gaps() if provider in ("", gap[0]))
+        gaps = [gap for batch in batches(named) for gap in self._timeline.events.holding(batch)]
         if since is not None:
-            states = self._timeline.session_states()
+            states = self._timeline.sessions.states()
             quiet = {(each.session.provider, each.session.id): each.quiet_since for each in states}
             gaps = [gap for gap in gaps if quiet[gap[0], gap[1]] >= since.timestamp()]
         return [PassedOver(provider=of, session=session, first=first, last=last) for of, session, first, last in gaps]
@@ -307,7 +307,7 @@ class Pipeline:
         """Yield the part of each session that is in no chunk yet."""
         for state in self._unchunked():
             key = (state.session.provider, state.session.id)
-            begun = self._outbox.chunked_to([key]).get(key, -1)
+            begun = self._outbox.formed.chunked_to([key]).get(key, -1)
             yield PassedOver(provider=key[0], session=key[1], first=begun + 1, last=state.last_ordinal)
 
     def take_up(self, passed_over: Iterable[PassedOver]) -> None:
@@ -315,7 +315,7 @@ class Pipeline:
         for each in passed_over:
             spans = list(self.spans(each))
             nothing = [span.id for events, span in spans if not worth_asking(_within(events, span))]
-            self._outbox.form([span for _, span in spans], nothing=nothing)
+            self._outbox.formed.add([span for _, span in spans], nothing=nothing)
 
     def spans(self, passed_over: PassedOver) -> Iterator[tuple[list[Event], Span]]:
         """Yield the chunks that a passed-over part would make, each with the part's events.
@@ -323,7 +323,7 @@ class Pipeline:
         The last chunk ends at once, since later events are in a chunk already or were written later.
         """
         first, last = passed_over.first, passed_over.last
-        found = self._timeline.events(passed_over.provider, passed_over.session, after=first - 1)
+        found = self._timeline.events.of_session(passed_over.provider, passed_over.session, after=first - 1)
         events = [event for event in found if event.ordinal <= last]
         yield from ((events, span) for span in finished(events, self._policy, quiet_for=math.inf))
 
@@ -336,7 +336,7 @@ class Pipeline:
         chunk = self.plain_chunk(waiting)
         if chunk is None:
             return None
-        before = self._timeline.last_events(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
+        before = self._timeline.events.last(waiting.provider, waiting.session, _BEFORE, before=waiting.first)
         with self._vault.lock:
             noted = len(self._vault.known.of_session(waiting.provider, waiting.session))
         provenance = self._timeline.provenance(chunk.session.project)
@@ -351,7 +351,7 @@ class Pipeline:
         """
         key = (chunk.session.provider, chunk.session.id)
         with self._vault.lock:
-            here = [note for note in map(self._vault.read, self._vault.known.of_session(*key)) if note is not None]
+            here = [note for note in map(self._vault.notes.read, self._vault.known.of_session(*key)) if note is not None]
         here = sorted((note for note in here if may_be_changed(note)), key=lambda note: note.created)[-MOST_HERE:]
         ids = {note.id for note in here}
         near = [note for note in nearest_to(chunk, self._recall.nearest) if may_be_changed(note) and note.id not in ids]
@@ -359,10 +359,12 @@ class Pipeline:
         yield from (as_remembered(note, here=False) for note in near[:MOST_NEAR])
 
     def _chunk(self, name: str, provider: str, session: str, first: int, last: int) -> Chunk | None:
-        known = self._timeline.session(provider, session)
+        known = self._timeline.sessions.get(provider, session)
         if known is None:
             return None
-        events = self._timeline.offered(self._timeline.events(provider, session, after=first - 1, limit=last - first + 1_000))
+        events = self._timeline.events.offered(
+            self._timeline.events.of_session(provider, session, after=first - 1, limit=last - first + 1_000)
+        )
         return Chunk(id=name, session=known, events=tuple(event for event in events if event.ordinal <= last))
 
     def distil(self) -> ChunkHandled | Idle:
@@ -420,21 +422,21 @@ class Pipeline:
         """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
             left, actions = already_captured(drafts, chunk, self._vault)
-            if paths := {outcome.path for outcome in self._vault.carry_out(actions) if isinstance(outcome, Amended)}:
+            if paths := {outcome.path for outcome in self._vault.planner.carry_out(actions) if isinstance(outcome, Amended)}:
                 self._indexer.refresh(paths)
         return left
 
     def _publish(self, drafts: Sequence[Draft], weighed: Sequence[str] = ()) -> None:
         """Write the drafts as notes. Notes they were ``weighed`` against, and that none of them changes, stay valid."""
-        around = self._vault.around(drafts, self._recall.nearest)
+        around = self._vault.planner.around(drafts, self._recall.nearest)
         rulings = _both_hold(drafts, weighed)
         wrong: VaultFolderWrong | None = None
         with self._vault.lock:
             outcomes: list[Outcome] = []
             with self._vault.undisturbed():
-                for action in self._vault.plan(drafts, around=around, rulings=rulings):
+                for action in self._vault.planner.plan(drafts, around=around, rulings=rulings):
                     try:
-                        outcomes += self._vault.carry_out([action])
+                        outcomes += self._vault.planner.carry_out([action])
                     except VaultFolderWrong as error:
                         wrong = error
             paths = {outcome.path for outcome in outcomes if isinstance(outcome, Written | Amended | AlreadyWritten | Superseded)}
@@ -462,13 +464,13 @@ class Pipeline:
         """
         try:
             with self._vault.lock:
-                comparison = self._vault.compare()
+                comparison = self._vault.scanner.compare()
                 if comparison.frozen:
                     return None
-                if comparison.deleted or self._vault.unmended:
-                    self._vault.mend_links()
+                if comparison.deleted or self._vault.scanner.unmended:
+                    self._vault.scanner.mend_links()
                     self._tidy()
-                self._vault.heed()
+                self._vault.relations.bring_in_line()
             return self._indexer.refresh(progress=progress, stop=stop)
         except KiteError as error:
             log.warning("the vault could not be compared: %s", error)

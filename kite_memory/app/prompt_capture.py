@@ -20,7 +20,7 @@ from kite_memory.model.note import Amend, Chunk, Note, NoteKind, Origin, Scope, 
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import Draft
+from kite_memory.vault.drafting import Draft, Memo
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.wording import body_key, note_id
 
@@ -57,8 +57,8 @@ class JudgeQueue:
     """At most one question for each session: a newer one replaces the older. A ruling is returned once, unless put back.
 
     ``log`` is called with every answer, even one that is too late for its turn. If there is no answer, for lack of budget or
-    network, ``fallback`` gives the ruling. Threads start when there is a question and end when none exists; `close` does not wait
-    for them, since a model may be slow.
+    network, ``fallback`` gives the ruling. Threads start when there is a question and end when the queue is empty; `close` does not
+    wait for them, since a model may be slow.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class JudgeQueue:
         except Exception as error:  # noqa: BLE001 - the edge of a thread
             if not self._closed:
                 self._report(error)
-            return Unjudged(reason="a bug of ours")
+            return Unjudged(reason="internal error")
 
 
 TAG = "said"
@@ -188,8 +188,10 @@ _MOST_WAITING = 16
 _TO_END = 5.0
 _OVERLAP = 0.6
 """Share of words in common, of the shorter text, from which two texts count as the same thought."""
-_COPIED, _COPIED_PAIRS = 0.8, 8
-"""Share of a request's word pairs found in a file from which it counts as copied, and the least number of its pairs."""
+_COPIED = 0.8
+"""Share of a request's word pairs found in a file from which the request counts as copied."""
+_COPIED_PAIRS = 8
+"""Least number of word pairs of a request that can count as copied."""
 _BECAUSE = "kept as it was said"
 _COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
 """Command that makes the agent store a note, in these words or in others. In other words, the note is not found here."""
@@ -206,7 +208,7 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread starts when there is a prompt to read, and ends when none exists."""
+    """Thread-safe. A thread starts when there is a prompt to read, and ends when no more wait."""
 
     def __init__(
         self,
@@ -288,7 +290,7 @@ class PromptCapture:
             finally:
                 if kept:
                     self._indexer.refresh(set(kept))
-            if related := {path for path, note in kept.items() if self._vault.relate(note, self._recall.nearest)}:
+            if related := {path for path, note in kept.items() if self._vault.relations.relate(note, self._recall.nearest)}:
                 self._indexer.refresh(related)
 
     def _whose(self, asked: "Sequence[KeepRequest]", project: str) -> list[Origin]:
@@ -301,14 +303,16 @@ class PromptCapture:
         return ["tool" if each.pairs >= _COPIED_PAIRS and each.foreign >= _COPIED else "user" for each in traces]
 
     def _keep_one(self, asked: "KeepRequest", prompt: _Prompt, origin: Origin) -> Note:
-        return self._vault.remember(
-            asked.text,
-            kind=_kind(asked),
-            project="" if asked.everywhere else prompt.project,
-            scope=Scope.GLOBAL if asked.everywhere else None,
-            tags=[TAG],
-            importance=3,
-            origin=origin,
+        return self._vault.edits.remember(
+            Memo(
+                text=asked.text,
+                kind=_kind(asked),
+                project="" if asked.everywhere else prompt.project,
+                scope=Scope.GLOBAL if asked.everywhere else None,
+                tags=[TAG],
+                importance=3,
+                origin=origin,
+            ),
             also_known_as=said_id(prompt.agent, prompt.session, asked),
         )
 

@@ -33,7 +33,7 @@ from kite_memory.text.ages import age
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 NOTES = 8
 EVENTS = 12
@@ -77,11 +77,10 @@ _OFFER = re.compile(
 _CARDS, _COMPARED, _TALK = 20, 8, 1_500
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
-_SURE_OF_A_CHAT, _SURE_OF_TALK = 0.48, 0.6
-"""Least probability of a conversation that is cited, and of one in which the user settled nothing.
-
-There, one of the twenty questions without an answer in that set gets one.
-"""
+_SURE_OF_A_CHAT = 0.48
+"""Least probability of a conversation that is cited. With it, one of that set's twenty questions without an answer gets one."""
+_SURE_OF_TALK = 0.6
+"""Least probability of a conversation that is cited although the user settled nothing in it."""
 _LIKELY_AND_FOUND = 0.91
 """Least sum of that probability and the search's score: a conversation that is merely likely must also be found for its words."""
 _AS_SURE = 0.5
@@ -95,7 +94,7 @@ _QUOTED = 300
 class Evidence:
     """One source of an answer.
 
-    ``reference`` is a note's path, or an event's evidence reference. ``score`` is that of the search that found it, 0 to 1.
+    ``reference`` is a note's path, or an event's citation. ``score`` is that of the search that found it, 0 to 1.
     """
 
     kind: Literal["note", "event"]
@@ -107,7 +106,7 @@ class Evidence:
     name: str = ""
     by_agent: bool = False
     rests_on: frozenset[str] = frozenset()
-    """Of a note, the references of its own evidence."""
+    """Of a note, the citations of its own evidence."""
 
     @property
     def piece(self) -> EvidencePiece:
@@ -334,7 +333,7 @@ class QuestionAnswering(TimelineQueries):
         self,
         *,
         timeline: Timeline,
-        vault: Vault,
+        notes: StoredNotes,
         recall: Recall,
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
@@ -342,8 +341,8 @@ class QuestionAnswering(TimelineQueries):
         meaning: Meaning | None = None,
     ) -> None:
         self._meaning = meaning
-        super().__init__(timeline=timeline, vault=vault, polisher=polisher)
-        self._notes = vault
+        super().__init__(timeline=timeline, notes=notes, polisher=polisher)
+        self._stored = notes
         self._recall = recall
         self._answerer = answerer
         self._clock = clock
@@ -398,14 +397,14 @@ class QuestionAnswering(TimelineQueries):
     def _evidence(self, question: str, project: str, since: datetime | None, cwd: str) -> tuple[list[Evidence], list[Settled]]:
         here = project or project_of(cwd)
         notes = self._recall.search(Query(text=question, project=here, within=project, since=since, limit=NOTES))
-        cards = self._timeline.cards(
+        cards = self._timeline.cards.find(
             CardQuery(text=question, project=here, within=project, since=since, limit=_CARDS), self._meaning
         )
-        events = self._timeline.search(EventQuery(text=question, project=project, since=since, limit=EVENTS))
+        events = self._timeline.search.find(EventQuery(text=question, project=project, since=since, limit=EVENTS))
         evidence = [*map(of_note, notes), *(of_event(hit) for hit in events if not hit.near)]
         conversations: list[Settled] = []
         for hit in self._about(question, cards):
-            pieces = of_conversation(hit, self._timeline.closing(hit.prompt.id))
+            pieces = of_conversation(hit, self._timeline.cards.closing(hit.prompt.id))
             found = settled_in([*evidence, *pieces], len(evidence), len(pieces), hit.later.at if hit.later else None)
             evidence += pieces
             conversations += [found] if found is not None else []
@@ -436,7 +435,7 @@ class QuestionAnswering(TimelineQueries):
 
     def _likelihoods(self, question: str, hits: Sequence[CardHit]) -> tuple[list[float], list[bool]]:
         """Return for each conversation the probability that it answers, 0 without an embedder, and whether it settles anything."""
-        said = [self._timeline.conversation(hit.prompt.id) for hit in hits]
+        said = [self._timeline.cards.conversation(hit.prompt.id) for hit in hits]
         rulings = [rulings_in(each) for each in said]
         settle = [bool(each) for each in rulings]
         if self._meaning is None:
@@ -470,12 +469,12 @@ class QuestionAnswering(TimelineQueries):
         return CitedSentence(text=sentence.text, rests_on=rests_on) if rests_on else None
 
     def _resolves(self, piece: Evidence) -> bool:
-        """Return whether the reference still leads to something."""
+        """Return whether what is cited still exists."""
         if piece.kind == "event":
             reference = EvidenceReference.parse(piece.reference)
-            return reference is not None and bool(self._timeline.evidence(reference))
+            return reference is not None and bool(self._timeline.events.evidence(reference))
         try:
-            return self._notes.find(piece.name).path == piece.reference
+            return self._stored.find(piece.name).path == piece.reference
         except KiteError:  # the note or the vault is gone
             return False
 

@@ -15,11 +15,11 @@ from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
-from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key
 from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
-from kite_memory.vault.upkeep import ASKED, LAPSED, PROPERTY, NoteUse, division, is_junk, waits
+from kite_memory.vault.upkeep import ASKED, LAPSED, PROPERTY, NoteUse, division, is_junk, strength, waits
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ class Review:
         vault: Vault,
         recall: Recall,
         indexer: NoteIndexer,
-        timeline: Timeline,
+        events: StoredEvents,
         dividing: Dividing,
         used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -80,7 +80,7 @@ class Review:
         self._dividing = dividing
         self._recall = recall
         self._indexer = indexer
-        self._timeline = timeline
+        self._events = events
         self._lock = vault.lock
         self._beside: frozenset[str] = frozenset()
         self._last: tuple[int, str] | None = None
@@ -112,7 +112,7 @@ class Review:
         if known is None:
             raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join(review_page.VERDICTS)}")
         with self._lock:
-            judged = self._judge(self._vault.find(note), known, self._vault.find(into) if into else None, seen)
+            judged = self._judge(self._vault.notes.find(note), known, self._vault.notes.find(into) if into else None, seen)
         self.keep_page()
         return judged
 
@@ -126,9 +126,9 @@ class Review:
                 if note is None or not waits(note) or note.created > before:
                     continue
                 if note.status is NoteStatus.PROPOSED:
-                    self._vault.mark(name_of(note), NoteStatus.REJECTED)
+                    self._vault.edits.mark(name_of(note), NoteStatus.REJECTED)
                 else:
-                    self._vault.annotate(note.id, {PROPERTY: LAPSED})
+                    self._vault.edits.annotate(note.id, {PROPERTY: LAPSED})
                 done.append({"id": note.id, "path": note.path, "title": plain_line(note.title)})
             if done:
                 self._indexer.refresh({each["path"] for each in done})
@@ -146,7 +146,7 @@ class Review:
             note
             for file in self._vault.known.all()
             if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.twin
-            if (note := self._vault.read(file.path)) is not None
+            if (note := self._vault.notes.read(file.path)) is not None
             if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
         ]
         use_of = self._used()
@@ -157,7 +157,16 @@ class Review:
 
         found.sort(key=lambda note: (not is_junk(note), shown(note), len(note.entities), note.created, note.path))
         first = found[: max(1, min(limit, _MOST_READ))]
-        asked = [{**note_json(each), "body": plain(each.body), "version": version(each), "shown": shown(each)} for each in first]
+        asked = [
+            {
+                **note_json(each),
+                "body": plain(each.body),
+                "version": version(each),
+                "strength": round(strength(each), 1),
+                "shown": shown(each),
+            }
+            for each in first
+        ]
         return {"notes": asked, "left": len(found)}
 
     def sort(self, *, note: str, verdict: str, into: str = "") -> Json:
@@ -169,14 +178,14 @@ class Review:
         if status is None and verdict != "merge":
             raise UsageError(f"unknown verdict {verdict!r}", hint=f"choose one of: {', '.join((*_SORTED, 'merge'))}")
         with self._lock:
-            found = self._vault.find(note)
+            found = self._vault.notes.find(note)
             if status is None:
-                other = _needed(self._vault.find(into) if into else None, found)
+                other = _needed(self._vault.notes.find(into) if into else None, found)
                 self._indexer.refresh(self._merge(found, other))
                 return {"id": other.id, "path": other.path, "verdict": verdict}
             kept = self._kept()
             if found.status is not status:
-                found = self._vault.mark(name_of(found), status)
+                found = self._vault.edits.mark(name_of(found), status)
                 self._indexer.refresh({found.path})
             if verdict == "keep":
                 kept[found.id] = version(found)
@@ -193,7 +202,7 @@ class Review:
 
     def keep_page(self) -> Json:
         """Carry out the ticked boxes of `Review.md`, then update the page. Nothing is written if nothing changed."""
-        if self._vault.frozen or not self._vault.root.is_dir():
+        if self._vault.scanner.frozen or not self._vault.root.is_dir():
             return {"done": [], "changed": False}
         before = self._page()
         if self._last == (self._stamp(self._vault.known.waiting()), before):
@@ -264,7 +273,7 @@ class Review:
             return None
 
     def _called(self, name: str) -> Note:
-        note = self._vault.called(name)
+        note = self._vault.notes.called(name)
         if note is None:
             raise NoteNotFound(f"no note is called {name!r}")
         return note
@@ -289,7 +298,7 @@ class Review:
             case "accept":
                 changed |= self._accept(note)
             case "reject":
-                self._vault.mark(name_of(note), NoteStatus.REJECTED)
+                self._vault.edits.mark(name_of(note), NoteStatus.REJECTED)
             case "merge":
                 changed |= self._merge(note, _needed(into, note))
             case "replace" | "both":
@@ -306,22 +315,24 @@ class Review:
 
     def _accept(self, note: Note) -> set[str]:
         """Accept a note, and the proposed pages that it links to, which are no more doubtful."""
-        self._vault.mark(name_of(note), NoteStatus.ACCEPTED)
+        self._vault.edits.mark(name_of(note), NoteStatus.ACCEPTED)
         linked = set(map(link_key, note.links))
         pages = [each for each in self._proposed() if each.kind == NoteKind.ENTITY.value and link_key(each.path) in linked]
         for page in pages:
-            self._vault.mark(page.id or page.path, NoteStatus.ACCEPTED)
+            self._vault.edits.mark(page.id or page.path, NoteStatus.ACCEPTED)
         return {page.path for page in pages}
 
     def _merge(self, note: Note, into: Note) -> set[str]:
         """Add what the note adds to the other. The note leads to that one from now on, so that links to it still work."""
         step = consolidation.Merge(keep=into, drop=note, whole=True)
-        texts = {path: self._vault.text(path) for path in (into.path, note.path)}
+        texts = {path: self._vault.notes.text(path) for path in (into.path, note.path)}
         changes = consolidation.changes(step, texts)
         if not changes:
-            raise KiteError(f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: mend them")
+            raise KiteError(
+                f"{note.path} cannot go into {into.path}", hint="their properties cannot be changed safely: repair them"
+            )
         for change in changes:
-            if not self._vault.rewrite(change.path, change.before, change.after):
+            if not self._vault.edits.rewrite(change.path, change.before, change.after):
                 raise NoteChanged(f"{change.path} has just been changed", hint="look at it again: `kmem review`")
         if note.id and into.id:
             self._vault.known.ruled(into.id, note.id, "replaces")
@@ -332,7 +343,7 @@ class Review:
         if not (note.id and other.id):
             raise UsageError("a note without an id replaces none", hint="give both an `id`")
         newer, older = (other, note) if other.created > note.created else (note, other)
-        return set(self._vault.settle(newer.id, older.id, "replaces" if replaces else "neither"))
+        return set(self._vault.relations.settle(newer.id, older.id, "replaces" if replaces else "neither"))
 
     def _queue(self, files: Sequence[KnownFile]) -> tuple[list[Note], int]:
         """Return the waiting notes, and how many more there are."""
@@ -343,7 +354,7 @@ class Review:
         kept = self._notes.get(file.path)
         if kept is not None and kept[0] == file:
             return kept[1]
-        if (note := self._vault.read(file.path)) is not None:
+        if (note := self._vault.notes.read(file.path)) is not None:
             self._notes[file.path] = (file, note)
         return note
 
@@ -352,7 +363,7 @@ class Review:
 
     def _surrounded(self, note: Note, file: KnownFile | None = None) -> WaitingNote:
         named = filter(None, map(self._vault.known.led_to, note.conflicts))
-        contested = next(filter(None, (self._vault.read(each.path) for each in named)), None)
+        contested = next(filter(None, (self._vault.notes.read(each.path) for each in named)), None)
         divided = division(note.body) if note.review == ASKED else None
         return WaitingNote(
             note=note,
@@ -383,7 +394,7 @@ class Review:
         query = Query(text=f"{note.title} {note.body}"[:_ASKED], mode="keyword", project=note.project, limit=_CANDIDATES)
         best: tuple[float, Note] | None = None
         for hit in self._recall.search(query):
-            other = self._vault.read(hit.note.path)
+            other = self._vault.notes.read(hit.note.path)
             if other is None or other.status is not NoteStatus.ACCEPTED or other.kind not in _COMPARABLE or other.key:
                 continue
             if other.project not in ("", note.project) or name_of(other) == name_of(note):
@@ -400,7 +411,7 @@ class Review:
     def _quote(self, text: str) -> str:
         reference = EvidenceReference.parse(text)
         try:
-            events = [] if reference is None else self._timeline.offered(self._timeline.evidence(reference))
+            events = [] if reference is None else self._events.offered(self._events.evidence(reference))
         except (sqlite3.Error, UnicodeError):
             return ""
         return plain_line(events[0].text, _QUOTED) if events else ""

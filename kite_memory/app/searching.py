@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -23,8 +23,8 @@ from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
 from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.search import EventQuery
-from kite_memory.timeline.store import CardHit, EventHit, Timeline
-from kite_memory.vault import Vault
+from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
+from kite_memory.vault.known import KnownNotes
 
 Json = dict[str, Any]
 
@@ -130,11 +130,14 @@ class Searching:
     """The search operation, in the shape of the contract."""
 
     timeline: Timeline
-    vault: Vault
+    known: KnownNotes
     recall: Recall
     meaning: Meaning | None
     note_view: NoteView
     clock: Callable[[], datetime]
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"search": self.search}
 
     def search(
         self, *, query: str, mode: str = "hybrid", project: str = "", since: str = "", limit: int = 10, cwd: str = ""
@@ -144,7 +147,7 @@ class Searching:
         if not (wanted.words or wanted.for_events or wanted.kinds):
             raise UsageError("there are no words to search for", hint="as in: kmem search decision: postgres")
         how, start, most = _mode(mode), age(since, self.clock()), max(1, min(limit, _MOST_HITS))
-        within = known_project(self.vault, project) if project else ""
+        within = known_project(self.known, project) if project else ""
         asked = _Asked(wanted=wanted, how=how, here=within or project_of(cwd), within=within, since=start, most=most)
         hits = self._notes(asked) if wanted.notes else ()
         found = self._passages(asked, hits) if wanted.events else []
@@ -221,7 +224,7 @@ class Searching:
                 by_words=by_words,
                 limit=asked.most,
             )
-            cards = self.timeline.cards(of_cards, meaning)
+            cards = self.timeline.cards.find(of_cards, meaning)
         of_events = EventQuery(
             text=wanted.words,
             types=wanted.event_types,
@@ -235,9 +238,9 @@ class Searching:
             limit=asked.most + len(hits),
         )
         rests_on = {reference for hit in hits for reference in hit.note.evidence}  # events whose note is already among the hits
-        events = [each for each in self.timeline.search(of_events, meaning) if _reference(each.event) not in rests_on]
+        events = [each for each in self.timeline.search.find(of_events, meaning) if _reference(each.event) not in rests_on]
         if not events and wanted.words and (wanted.file or wanted.types):
-            latest = self.timeline.search(replace(of_events, text=""))
+            latest = self.timeline.search.find(replace(of_events, text=""))
             events = [replace(each, near=True) for each in latest]
         return passages(cards, events, asked.most)
 
@@ -249,13 +252,13 @@ class Searching:
         return [plain_line(line, _SNIPPET) for line in became(self.timeline, hit.event)]
 
     def _problems(self, asked: "_Asked") -> list[str]:
-        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.status().problems)]
+        problems = [*self.note_view.index_problems(), *(problem.reason for problem in self.recall.index.status().problems)]
         within = asked.within
-        if within and not (self.vault.known.has_project(within) or self.timeline.session_count(project=within)):
+        if within and not (self.known.has_project(within) or self.timeline.sessions.count(project=within)):
             problems.append(f"no project called {plain_line(within)} is known")
         if not (asked.wanted.notes or asked.wanted.events):
             problems.append("no note is of a tool, a file or a session: leave one of the prefixes out")
-        if unsearched := self.timeline.unsearched():
+        if unsearched := self.timeline.search.unsearched():
             problems.append(f"{unsearched} older events cannot be found yet; each look at a transcript takes in some of them")
         return problems
 
@@ -270,15 +273,15 @@ class _Asked:
     most: int
 
 
-def known_project(vault: Vault, named: str) -> str:
+def known_project(known: KnownNotes, named: str) -> str:
     """Return the project as notes name it: by that very name, or by the one derived from its folder.
 
-    Raises `UsageError` if ``named`` names no project.
+    Raises `UsageError` if ``named`` is not a project name.
     """
-    if vault.known.has_project(named):
+    if known.has_project(named):
         return named
     if not (project := project_of(named)):
-        raise UsageError(f"{named!r} names no project", hint="give the name of its folder")
+        raise UsageError(f"{named!r} is not a project name", hint="give the name of its folder")
     return project
 
 
@@ -370,7 +373,7 @@ def card_json(hit: CardHit) -> dict[str, Any]:
 
 
 def event_json(hit: EventHit) -> dict[str, Any]:
-    """Return an event with ``where`` it is in the transcript, and the evidence ``reference`` that notes use."""
+    """Return an event with ``where`` it is in the transcript, and as ``reference`` its citation."""
     event = hit.event
     return {
         "tier": "nearest" if hit.near else "event",
@@ -422,7 +425,7 @@ _READ = 4_000
 class ConversationVoices:
     """Same as `model.hit.Cards`. A timeline that cannot be read adds nothing."""
 
-    timeline: Timeline
+    cards: StoredCards
     meaning: Meaning | None
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
@@ -431,7 +434,7 @@ class ConversationVoices:
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
-        bar = self.timeline.bar(project) if hits else None
+        bar = self.cards.bar(project) if hits else None
         speaks = bar is not None and len(text) <= _REPORT and max(hit.bm25 for hit in hits) > bar
         quotes = [quote for hit in hits[:_QUOTES] if (quote := self._quote(hit))] if speaks else []
         quoted = {quote.session for quote in quotes}
@@ -444,7 +447,7 @@ class ConversationVoices:
         """Return the best hit of each session."""
         query = CardQuery(text=text[:_READ], within=project, project=project, besides=session, least=least, limit=2 * limit)
         try:
-            hits = self.timeline.cards(query, self.meaning)
+            hits = self.cards.find(query, self.meaning)
         except (KiteError, sqlite3.Error):
             return []
         first: dict[str, CardHit] = {}
@@ -453,13 +456,13 @@ class ConversationVoices:
         return list(first.values())[:limit]
 
     def _pointer(self, hit: CardHit, probability: float) -> Pointer:
-        talk = self.timeline.talk(hit.prompt.id)
+        talk = self.cards.talk(hit.prompt.id)
         opening, ended = (talk.opening, talk.last) if talk is not None else (hit.prompt.text, hit.answer.text)
         title = f"conversation: {first_words(opening, _OPENED_WITH)} settled: {first_words(ended, _ENDED_WITH)}"
         handle = hit.prompt.id[:_HANDLE]
         return Pointer(
             id=_citation(hit),
-            handle=handle if len(self.timeline.prompts_called(handle)) == 1 else "",
+            handle=handle if len(self.cards.prompts_called(handle)) == 1 else "",
             title=title[:_TITLE],
             date=hit.prompt.at,
             score=round(probability, 4),
@@ -470,7 +473,7 @@ class ConversationVoices:
 
     def _quote(self, hit: CardHit) -> Quote | None:
         for room in _ROOMS:
-            talk = self.timeline.talk(hit.prompt.id, room)
+            talk = self.cards.talk(hit.prompt.id, room)
             if talk is not None and estimated_tokens(text := _text_of(talk)) <= _QUOTE_TOKENS:
                 return Quote(
                     id=_citation(hit),

@@ -27,9 +27,10 @@ from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files, cut
+from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
@@ -317,7 +318,7 @@ _EVENTS = 200
 """Events of the session read before a prompt: about sixty tool calls, in less than two milliseconds."""
 
 
-def said_about(timeline: Timeline, note: Note) -> str:
+def said_about(stored: StoredEvents, note: Note) -> str:
     """Return the text of the note's evidence for the index, since users ask again in the words of that time.
 
     It is redacted as stored; missing evidence is skipped.
@@ -326,7 +327,7 @@ def said_about(timeline: Timeline, note: Note) -> str:
     for text in note.evidence[:_REFERENCES]:
         reference = EvidenceReference.parse(text)
         try:
-            events = [] if reference is None else timeline.evidence(reference)
+            events = [] if reference is None else stored.evidence(reference)
         except _UNREADABLE:
             return ""
         parts.update((event.text[:_LENGTH], None) for event in events[:1])
@@ -336,10 +337,10 @@ def said_about(timeline: Timeline, note: Note) -> str:
 class NoteIndexer:
     """Keeps the index in step with the vault, each note with the text of its evidence."""
 
-    def __init__(self, *, vault: Vault, timeline: Timeline, recall: Recall) -> None:
-        self._vault = vault
+    def __init__(self, *, notes: StoredNotes, events: StoredEvents, recall: Recall) -> None:
+        self._notes = notes
         self._recall = recall
-        self._evidence = partial(said_about, timeline)
+        self._evidence = partial(said_about, events)
 
     def refresh(
         self,
@@ -350,19 +351,19 @@ class NoteIndexer:
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Refreshed:
         """Same as `Recall.refresh`, for these ``paths``, and those of notes that lapsed for them, or for all."""
-        paths = None if paths is None else {*paths, *self._vault.take_lapsed()}
-        return self._recall.refresh(self._vault, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
+        paths = None if paths is None else {*paths, *self._notes.take_lapsed()}
+        return self._recall.refresh(self._notes, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
 
     def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
         """Same as `Recall.rebuild`."""
-        return self._recall.rebuild(self._vault, evidence=self._evidence, progress=progress)
+        return self._recall.rebuild(self._notes, evidence=self._evidence, progress=progress)
 
 
 def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:
     """Return the commands of a project's last sessions, a list for each; empty if they cannot be read."""
     try:
-        sessions = timeline.last_sessions(project, _SESSIONS)
-        of_each = (timeline.last_events(session.provider, session.id, _EVENTS) for session in sessions)
+        sessions = timeline.sessions.latest(project, _SESSIONS)
+        of_each = (timeline.events.last(session.provider, session.id, _EVENTS) for session in sessions)
         return tuple(tuple(event.command for event in events if event.command) for events in of_each)
     except _UNREADABLE:
         return ()
@@ -375,12 +376,14 @@ def conversation(timeline: Timeline, called: str) -> str:
     """
     reference = EvidenceReference.parse(called)
     try:
-        found = timeline.evidence(reference)[:1] if reference is not None else timeline.prompts_called(called)
-        line = timeline.offered(found) if len(found) == 1 else []
+        found = timeline.events.evidence(reference)[:1] if reference is not None else timeline.cards.prompts_called(called)
+        line = timeline.events.offered(found) if len(found) == 1 else []
         if not line:
             return ""
         asked = line[0]
-        later = timeline.offered(timeline.events(asked.provider, asked.session, after=asked.ordinal, limit=_EVENTS))
+        later = timeline.events.offered(
+            timeline.events.of_session(asked.provider, asked.session, after=asked.ordinal, limit=_EVENTS)
+        )
     except _UNREADABLE:
         return ""
     turn = list(takewhile(lambda event: not opens_turn(event), later))
@@ -392,15 +395,15 @@ def conversation(timeline: Timeline, called: str) -> str:
 def before(timeline: Timeline, provider: str, session: str, prompt: str) -> Situation:
     """Return the session's context of a prompt; empty for an unknown session, or one that cannot be read."""
     try:
-        events = timeline.last_events(provider, session, _EVENTS) if session else []
-        return situation_of(events, prompt, spoken=timeline.spoken(provider, session))
+        events = timeline.events.last(provider, session, _EVENTS) if session else []
+        return situation_of(events, prompt, spoken=timeline.events.spoken(provider, session))
     except _UNREADABLE:
         return Situation()
 
 
 @dataclass(frozen=True)
 class HookContext:
-    """A hook's call, and what is known of the place and the moment it comes from. Each part is found when first needed, once."""
+    """One hook call with its project, branch, the user's words and the session's context. Each is looked up on first use."""
 
     call: HookInput
     agent: str

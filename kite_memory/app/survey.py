@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from kite_memory.sources.common.source import Compound, Source
-from kite_memory.timeline.store import Timeline
+from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.writing import LATEST_MTIME
 
 if TYPE_CHECKING:
@@ -39,11 +39,9 @@ class Survey:
 class TranscriptSurvey:
     """Comparison of transcripts with what the timeline has read of them."""
 
-    def __init__(
-        self, *, sources: Sequence[Source], timeline: Timeline, passed_over: "Callable[[], Collection[PassedOver]]"
-    ) -> None:
+    def __init__(self, *, sources: Sequence[Source], files: ReadFiles, passed_over: "Callable[[], Collection[PassedOver]]") -> None:
         self._sources = sources
-        self._timeline = timeline
+        self._files = files
         self._passed_over = passed_over
         self._survey: Survey | None = None
 
@@ -56,7 +54,7 @@ class TranscriptSurvey:
     def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
         stamp = source.stamp if isinstance(source, Compound) else _stamp
         for paths in batches(source.transcripts()):
-            looked_at = self._timeline.looked_at([str(path) for path in paths])
+            looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:
                 try:
                     size, mtime_ns = stamp(path)

@@ -71,8 +71,17 @@ class _Round:
     erased: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """This machine among those that exchange: its ``name``, the folder of its state, and the environment that git runs in."""
+
+    name: str
+    state: Path
+    environment: Mapping[str, str]
+
+
 class Syncing:
-    """Thread-safe; one exchange at a time, in any process. ``name`` is what this machine is called."""
+    """Thread-safe; one exchange at a time, in any process."""
 
     def __init__(
         self,
@@ -84,9 +93,7 @@ class Syncing:
         indexer: NoteIndexer,
         forgetting: Forgetting,
         erase: Callable[[], list[str]],
-        state: Path,
-        name: str,
-        environment: Mapping[str, str],
+        machine: Machine,
         clock: Callable[[], datetime],
         step: Callable[[str], None] = lambda doing: None,
     ) -> None:
@@ -97,12 +104,12 @@ class Syncing:
         self._indexer = indexer
         self._forgetting = forgetting
         self._erase = erase
-        self._folder = state
-        self._name = name
-        self._environment = environment
+        self._folder = machine.state
+        self._name = machine.name
+        self._environment = machine.environment
         self._clock = clock
         self._step = step
-        self._lock = WriterLock(state / f"{NAME}.lock")
+        self._lock = WriterLock(machine.state / f"{NAME}.lock")
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
         return {"sync": self.sync, "sync_status": self.status}
@@ -160,7 +167,8 @@ class Syncing:
         root = Path(target).expanduser().absolute()
         if not root.is_dir():
             raise UsageError(
-                f"there is no folder {root}", hint="make it, or mount its disk; it is not made here, lest a disk be missing"
+                f"there is no folder {root}",
+                hint="create it, or mount its disk; kmem does not create it, in case the disk is missing",
             )
         refuse_nested(root, self._folder)
         return root
@@ -192,10 +200,14 @@ class Syncing:
         if dry_run:
             return key, made
         own = folder.numbers(state.machine) if state.machine else []
-        restored = bool(own) and max(own) >= state.next_number()  # this state is a copy of an older one, or of another machine
+        restored = (
+            bool(own) and max(own) >= state.pending.next_number()
+        )  # this state is a copy of an older one, or of another machine
         moved = state.setting("target") != target
         if known is not None and not moved and not mark:
-            raise KiteError(f"{target} holds nothing of this any more", hint="mount its disk, or begin anew with another folder")
+            raise KiteError(
+                f"{target} no longer holds this memory's sync data", hint="mount its disk, or start over with another folder"
+            )
         if known is None or known.text() != key.text() or moved or restored:
             with state.changing():
                 state.begin(key, new_machine(self._name))
@@ -207,13 +219,13 @@ class Syncing:
     def _exchange(self, under_way: _Round, target: str) -> None:
         self._publish(under_way)
         with self._vault.lock, self._vault.undisturbed():
-            self._vault.must_be_whole()
+            self._vault.scanner.must_be_whole()
             notes = SyncedNotes(vault=self._vault, state=under_way.state, clock=self._clock)
             notes.notice()
             self._read_all(under_way, notes)
             changes = under_way.changes
             if changes.written or changes.renamed or changes.gone or changes.copies:
-                self._vault.compare()
+                self._vault.scanner.compare()
                 notes.notice()
             self._take_back(under_way)
             self._write(under_way, notes)
@@ -223,11 +235,11 @@ class Syncing:
 
     def _publish(self, under_way: _Round) -> None:
         """Put segments into the folder that may not be there yet."""
-        for number, content in under_way.state.pending():
+        for number, content in under_way.state.pending.all():
             self._step("publish")
             under_way.folder.put(under_way.state.machine, number, content)
             with under_way.state.changing():
-                under_way.state.published(number)
+                under_way.state.pending.published(number)
 
     def _read_all(self, under_way: _Round, notes: SyncedNotes) -> None:
         state, folder = under_way.state, under_way.folder
@@ -296,14 +308,14 @@ class Syncing:
         read = ReadResult(path=f"{machine}:{row.file}", session=session, events=row.events, problems=(), cursor=cursor, amends=True)
         clean = redact_result(in_time(read, latest=self._clock() + _GAP, before=None))
         first, last = min(clean.events, key=_ordinal), max(clean.events, key=_ordinal)
-        known = self._timeline.session_state(session.provider, session.id)
+        known = self._timeline.sessions.state(session.provider, session.id)
         ahead = known is None or last.ordinal > known.last_ordinal
         if ahead:  # before the events are there to be distilled
             self._pass_over(session.provider, session.id, first, last)
         added = self._timeline.commit([clean], session.provider)
-        now = self._timeline.session_state(session.provider, session.id)
+        now = self._timeline.sessions.state(session.provider, session.id)
         if known is not None and now is not None and now.last_ordinal > max(known.last_ordinal, last.ordinal):
-            ends = self._timeline.last_events(session.provider, session.id, 1)  # they were put after what was here
+            ends = self._timeline.events.last(session.provider, session.id, 1)  # they were put after what was here
             self._pass_over(session.provider, session.id, *(ends * 2))
         return added
 
@@ -318,11 +330,11 @@ class Syncing:
             first_event=first.id,
             last_event=last.id,
         )
-        self._outbox.form([span], nothing=[span.id])
+        self._outbox.formed.add([span], nothing=[span.id])
 
     def _forget(self, rows: list[ForgottenRow], under_way: _Round) -> None:
         state = under_way.state
-        known = {line.id: blank for line, blank in self._timeline.forgotten()}
+        known = {line.id: blank for line, blank in self._timeline.forgotten.lines()}
         new = [row for row in rows if row.blank > known.get(row.event, -1)]
         for blank in (False, True):
             lines = [ForgottenLine(id=row.event, provider=row.provider, session=row.session) for row in new if row.blank is blank]
@@ -337,7 +349,7 @@ class Syncing:
     def _take_back(self, under_way: _Round) -> None:
         """Take what was forgotten out of this machine's own segments."""
         state, folder = under_way.state, under_way.folder
-        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         notes = state.gone()
         mark = f"{len(lines)}:{len(notes)}"
         if state.setting("taken back") == mark:
@@ -366,7 +378,7 @@ class Syncing:
 
     def _send(self, under_way: _Round, rows: list[Row], settings: Mapping[str, str] | None = None) -> None:
         state = under_way.state
-        number = state.next_number()
+        number = state.pending.next_number()
         content = pack(rows, key=under_way.key, machine=state.machine, number=number)
         self._step("send")
         with state.changing():
@@ -379,14 +391,14 @@ class Syncing:
                         state.tell_uptake(row.note, row.shown, row.used, row.ignored)
             for name, value in (settings or {}).items():
                 state.set(name, value)
-            state.pend(number, content)
+            state.pending.add(number, content)
         self._count(rows, under_way.went)
         self._publish(under_way)
 
     def _write_forgotten(self, under_way: _Round) -> None:
         rows: list[Row] = [
             ForgottenRow(event=line.id, provider=line.provider, session=line.session, blank=blank)
-            for line, blank in self._timeline.forgotten()
+            for line, blank in self._timeline.forgotten.lines()
             if not under_way.state.knows_forgotten(line.id, blank=blank)
         ]
         for batch in batches(rows):
@@ -406,7 +418,7 @@ class Syncing:
         state = under_way.state
         while True:
             since = Since(row=state.number("events"), change=state.number("amended"))
-            events, after = self._timeline.changes(since, _EVENTS_AT_ONCE)
+            events, after = self._timeline.events.changed_since(since, _EVENTS_AT_ONCE)
             settings = {"events": str(after.row), "amended": str(after.change)}
             rows = list(self._rows_of(events))
             if rows:
@@ -419,10 +431,10 @@ class Syncing:
                 return
 
     def _rows_of(self, events: list[Event]) -> Iterator[Row]:
-        lines = frozenset(line.id for line, blank in self._timeline.forgotten() if blank)
+        lines = frozenset(line.id for line, blank in self._timeline.forgotten.lines() if blank)
         kept = [event for event in events if line_of(event.id) not in lines]
         for (provider, of, file), group in groupby(kept, key=lambda event: (event.provider, event.session, event.where.file)):
-            session = self._timeline.session(provider, of)
+            session = self._timeline.sessions.get(provider, of)
             if session is not None:
                 yield EventsRow(session=session, file=file, events=tuple(group))
 
@@ -439,7 +451,7 @@ class Syncing:
                     under_way.problems.append(f"{machine}: segment {number} {_STRANGE}")
                     break
         with self._vault.lock, self._vault.undisturbed():
-            self._vault.must_be_whole()
+            self._vault.scanner.must_be_whole()
             under_way.went.notes, under_way.went.gone = SyncedNotes(vault=self._vault, state=state, clock=self._clock).unsent()
         return self._answer(under_way, target, made=False)
 

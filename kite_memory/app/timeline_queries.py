@@ -61,15 +61,15 @@ class SessionNotFound(NotFound):
 
 
 class NoteLookup(Protocol):
-    """The part of a vault that is used here."""
+    """The part of `StoredNotes` that is used here."""
 
-    def notes_of(self, provider: str, session: str) -> Iterator[Note]: ...
+    def of_session(self, provider: str, session: str) -> Iterator[Note]: ...
 
 
 class NoShelf:
     """Empty vault, for callers that need no notes."""
 
-    def notes_of(self, provider: str, session: str) -> Iterator[Note]:
+    def of_session(self, provider: str, session: str) -> Iterator[Note]:
         return iter(())
 
 
@@ -80,9 +80,9 @@ def _no_polisher() -> None:
 class TimelineQueries:
     """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
-    def __init__(self, *, timeline: Timeline, vault: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
+    def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline
-        self._vault = vault
+        self._notes = notes
         self._polisher = polisher
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -111,12 +111,14 @@ class TimelineQueries:
         ``next`` of the result is where to continue. If ``session`` is a citation, the events around the cited one are returned.
         """
         if not session:
-            found = self._timeline.overviews(project=named(project), limit=max(1, min(limit, _MOST_SESSIONS)))
+            found = self._timeline.sessions.overviews(project=named(project), limit=max(1, min(limit, _MOST_SESSIONS)))
             return {"sessions": [_overview(each) for each in found]}
         if (cited := EvidenceReference.parse(session)) is not None:
             return self._around(cited)
         chosen = self.find(session)
-        events = self._timeline.events(chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1)
+        events = self._timeline.events.of_session(
+            chosen.provider, chosen.id, after=after, limit=max(1, min(most, _PAGE_EVENTS)) + 1
+        )
         page = _page(events, most)
         return {
             **self._session_json(chosen, page, edges=edges),
@@ -124,11 +126,11 @@ class TimelineQueries:
         }
 
     def _around(self, cited: EvidenceReference) -> Json:
-        named = self._timeline.evidence(cited)
-        session = self._timeline.session(named[0].provider, named[0].session) if named else None
+        named = self._timeline.events.evidence(cited)
+        session = self._timeline.sessions.get(named[0].provider, named[0].session) if named else None
         if session is None:
             raise SessionNotFound("the timeline does not hold that event", hint="its transcript may be gone, or not read yet")
-        events = self._timeline.events(session.provider, session.id)
+        events = self._timeline.events.of_session(session.provider, session.id)
         place = next(place for place, event in enumerate(events) if event.id == named[0].id)
         return {**self._session_json(session, events[max(0, place - _AROUND) : place + len(named) + _AROUND]), "next": None}
 
@@ -139,7 +141,7 @@ class TimelineQueries:
             "events": [_event(event) for event in events],
             "edges": [
                 {"kind": edge.kind.value, "from": edge.source, "to": edge.target}
-                for edge in (self._timeline.edges(session.provider, session.id) if edges else ())
+                for edge in (self._timeline.events.edges(session.provider, session.id) if edges else ())
                 if edge.source in shown or edge.target in shown
             ],
             "notes": self._notes_of(session),
@@ -149,7 +151,7 @@ class TimelineQueries:
         """Return the notes made from the session's events."""
         found: list[Json] = []
         with contextlib.suppress(KiteError):  # a session can be shown without its notes
-            for note in islice(self._vault.notes_of(session.provider, session.id), _NOTES):
+            for note in islice(self._notes.of_session(session.provider, session.id), _NOTES):
                 if not note.has_expired(datetime.now(UTC)):
                     entry = {"id": note.id, "path": note.path, "kind": note.kind.value, "title": plain_line(note.title)}
                     found.append({**entry, "evidence": list(note.evidence)})
@@ -160,7 +162,7 @@ class TimelineQueries:
         provider, colon, rest = named.partition(":")
         found = [
             session
-            for session in self._timeline.sessions_named(rest if colon else named, limit=_MOST_NAMED)
+            for session in self._timeline.sessions.named(rest if colon else named, limit=_MOST_NAMED)
             if (not colon or session.provider == provider) and _is_among(session, projects)
         ]
         exact = [session for session in found if session.id == (rest if colon else named)]
@@ -191,7 +193,7 @@ class TimelineQueries:
         """
         began = time.perf_counter()
         chosen = self.find(session, projects) if session else self._last(project_of(cwd), projects)
-        events = self._timeline.offered(self._timeline.last_events(chosen.provider, chosen.id, _RESUMED))
+        events = self._timeline.events.offered(self._timeline.events.last(chosen.provider, chosen.id, _RESUMED))
         found = brief(chosen, events, self._sub_agents(chosen, projects))
         if found is None:
             raise SessionNotFound(f"session {chosen.id} has no events", hint="`kmem timeline` lists the known sessions")
@@ -258,20 +260,20 @@ class TimelineQueries:
 
     def _last(self, project: str, projects: Collection[str] | None) -> Session:
         if project:
-            session = self._timeline.last_session(project) if projects is None or project in projects else None
+            session = self._timeline.sessions.last(project) if projects is None or project in projects else None
             if session is not None:
                 return session
             raise SessionNotFound(f"no session of {project!r} is known", hint="`kmem timeline` lists the known sessions")
-        if (session := self._timeline.last_session(None, among=projects)) is not None:
+        if (session := self._timeline.sessions.last(None, among=projects)) is not None:
             return session
         raise SessionNotFound("no session is known yet", hint="`kmem backfill` reads what your agents have left")
 
     def _sub_agents(self, session: Session, projects: Collection[str] | None) -> list[list[Event]]:
         """Return the events of sub-sessions without a user's message: those of this session's agent."""
         return [
-            self._timeline.offered(self._timeline.last_events(each.provider, each.id, _OF_A_SUB_AGENT))
-            for each in self._timeline.sub_sessions(session.provider, session.id, _SUB_AGENTS)
-            if _is_among(each, projects) and not self._timeline.spoken(each.provider, each.id, 1)
+            self._timeline.events.offered(self._timeline.events.last(each.provider, each.id, _OF_A_SUB_AGENT))
+            for each in self._timeline.sessions.sub_sessions(session.provider, session.id, _SUB_AGENTS)
+            if _is_among(each, projects) and not self._timeline.events.spoken(each.provider, each.id, 1)
         ]
 
     def threads(self, *, project: str = "", limit: int = _THREADED) -> Json:
@@ -280,13 +282,13 @@ class TimelineQueries:
         ``considered`` is how many of all ``sessions`` these are. ``unsure`` are links too weak to make a thread.
         """
         began = time.perf_counter()
-        works = self._timeline.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
+        works = self._timeline.sessions.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
         found = joined(works)
         return {
             "threads": [_thread(each) for each in found.threads],
             "unsure": [_joint(each) for each in found.unsure],
             "considered": len(works),
-            "sessions": self._timeline.session_count(project=named(project)),
+            "sessions": self._timeline.sessions.count(project=named(project)),
             "took_ms": since(began),
         }
 
@@ -311,7 +313,7 @@ class TimelineQueries:
     def became(self, *, citation: str) -> Json:
         """Return what followed an event."""
         cited = EvidenceReference.parse(citation)
-        events = self._timeline.evidence(cited) if cited is not None else []
+        events = self._timeline.events.evidence(cited) if cited is not None else []
         return {
             "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event)))
         }

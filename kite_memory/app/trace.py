@@ -75,12 +75,12 @@ class Tracer:
 
     def find(self, named: str) -> Session:
         """Return a session by the beginning of its id, with or without its agent: ``codex:019d``."""
-        return TimelineQueries(timeline=self._timeline, vault=self._vault).find(named)
+        return TimelineQueries(timeline=self._timeline, notes=self._vault.notes).find(named)
 
     def trace(self, named: str) -> Json:
         session = self.find(named)
-        events = self._timeline.events(session.provider, session.id)
-        offered = {event.id for event in self._timeline.offered(events)}
+        events = self._timeline.events.of_session(session.provider, session.id)
+        offered = {event.id for event in self._timeline.events.offered(events)}
         files: list[Json] = []
         numbers: dict[str, Mapping[int, int]] = {}
         for name in dict.fromkeys(event.where.file for event in events):
@@ -105,15 +105,15 @@ class Tracer:
             },
             "parts": traced,
             "other_notes": [self._note(note, self._evidence(note, events, numbers)) for note in notes if note.id not in made],
-            "index": {"stale": self._recall.status().stale},
+            "index": {"stale": self._recall.index.status().stale},
         }
 
     def parts(self, session: Session) -> list[SessionPart]:
         """Return the session's parts. Every event is in exactly one."""
-        events = self._timeline.events(session.provider, session.id)
-        entries = self._outbox.chunks_of(session.provider, session.id)
+        events = self._timeline.events.of_session(session.provider, session.id)
+        entries = self._outbox.formed.of_session(session.provider, session.id)
         parts = [self._of_entry(session, entry, events) for entry in entries]
-        chunked_to = self._outbox.chunked_to().get((session.provider, session.id), -1)
+        chunked_to = self._outbox.formed.chunked_to().get((session.provider, session.id), -1)
         held = {event.id for part in parts for event in part.events}
         for run in _runs([event for event in events if event.id not in held], [entry.first for entry in entries], chunked_to):
             skipped = run[0].ordinal <= chunked_to
@@ -195,12 +195,12 @@ class Tracer:
 
     def _read(self, path: str) -> Note | None:
         try:
-            return self._vault.read(path)
+            return self._vault.notes.read(path)
         except KiteError:  # the vault is missing; the timeline's part can be shown without it
             return None
 
     def _note(self, note: Note, evidence: list[Json], fate: str = "in the vault") -> Json:
-        indexed = self._recall.note(note.id or note.path)
+        indexed = self._recall.index.called(note.id or note.path)
         return {
             "id": note.id,
             "path": note.path,
@@ -223,12 +223,12 @@ class Tracer:
         return list(found.values())
 
     def _file(self, path: Path, events: Sequence[Event]) -> tuple[Json, Mapping[int, int]]:
-        cursor = self._timeline.cursor(str(path))
+        cursor = self._timeline.files.cursor(str(path))
         starts = {event.where.start for event in events if event.where.file == str(path) and event.where.end > event.where.start}
         size = path.stat().st_size if path.is_file() else None
         read_to = cursor.position if cursor else 0
         counted, numbers = _lines(path, starts, read_to) if starts and size is not None and size <= _LARGEST else (None, {})
-        problems = self._timeline.problems(file=str(path))
+        problems = self._timeline.files.problems(file=str(path))
         described = {
             "path": str(path),
             "there": size is not None,
@@ -463,14 +463,14 @@ class Requests:
         yield
 
     def _embed(self, session: Session) -> Iterator[Json]:
-        notes = list(self.vault.notes_of(session.provider, session.id))
+        notes = list(self.vault.notes.of_session(session.provider, session.id))
         if texts := [text for note in notes for text in passages(note)]:
             yield {"task": "embed", "when": "with a Voyage key, once for each note", "to": "voyage", "texts": texts}
 
     def _history(self) -> QuestionAnswering:
         return QuestionAnswering(
             timeline=self.timeline,
-            vault=self.vault,
+            notes=self.vault.notes,
             recall=self.recall,
             answerer=lambda: self.askers.answerer,
             polisher=lambda: self.askers.polisher,
@@ -479,6 +479,8 @@ class Requests:
 
     def _prompts(self, session: Session) -> list[Event]:
         """Return the user's prompts, newest first."""
-        events = self.timeline.last_events(session.provider, session.id, _EVENTS)
-        said = [event for event in self.timeline.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"]
+        events = self.timeline.events.last(session.provider, session.id, _EVENTS)
+        said = [
+            event for event in self.timeline.events.offered(events) if event.type is EventType.USER_MESSAGE and event.role == "user"
+        ]
         return said[::-1][:_MOST_PROMPTS]

@@ -96,7 +96,7 @@ class OutcomeTracker:
         quiet = {showing for showing in showings if now.timestamp() - max(state.quiet_since, showing.at.timestamp()) >= QUIET}
         if not (seen is None or quiet or self._goes_on(state, seen)):
             return
-        events = self._timeline.last_events(state.session.provider, session, _EVENTS)
+        events = self._timeline.events.last(state.session.provider, session, _EVENTS)
         cut = len(events) == _EVENTS
         for showing in showings:
             found = self._found(showing, events, quiet=showing in quiet, cut=cut)
@@ -113,14 +113,14 @@ class OutcomeTracker:
             for provider in ((self._provider_of[session],) if session in self._provider_of else providers)
         ]
         found: dict[str, SessionState] = {}
-        for state in self._timeline.states_of(asked) if asked else ():
+        for state in self._timeline.sessions.states_of(asked) if asked else ():
             found.setdefault(state.session.id, state)
         self._provider_of |= {session: state.session.provider for session, state in found.items()}
         return found
 
     def _goes_on(self, state: SessionState, after: int) -> bool:
         """Return whether the user has sent a prompt since."""
-        new = self._timeline.events(state.session.provider, state.session.id, after=after)
+        new = self._timeline.events.of_session(state.session.provider, state.session.id, after=after)
         return any(event.type is EventType.USER_MESSAGE for event in new)
 
     def _found(self, showing: Showing, events: Sequence[Event], *, quiet: bool, cut: bool) -> Uptake | None:
@@ -133,7 +133,7 @@ class OutcomeTracker:
             return Uptake(outcome="unknown", why="too much has happened since")
         if showing.moment in BY_TITLE:
             return Uptake(outcome="ignored", why="it was not opened") if over else None
-        note = self._recall.note(showing.note)
+        note = self._recall.index.called(showing.note)
         if note is None:
             why = "the note is the team's" if showing.moment == "team" else "the note is gone"
             return Uptake(outcome="unknown", why=why)
@@ -163,9 +163,9 @@ def helping(memory: SessionMemory, notes: Iterable[KnownFile], now: datetime, we
     found: tuple[Week, ...] = ()
     ignored: tuple[tuple[str, Tally], ...] = ()
     try:
-        found = memory.weekly(weeks, now)
+        found = memory.report.weekly(weeks, now)
         monday = found[-1].monday
-        ignored = memory.most_ignored(datetime(monday.year, monday.month, monday.day, tzinfo=UTC), _MOST_IGNORED)
+        ignored = memory.report.most_ignored(datetime(monday.year, monday.month, monday.day, tzinfo=UTC), _MOST_IGNORED)
     except sqlite3.Error as error:
         problem = f"the memory of what was shown cannot be used: {error}"
     total = sum((week.count for week in found), start=Count())

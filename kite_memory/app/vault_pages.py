@@ -229,7 +229,7 @@ class VaultPages:
             raise UsageError(f"unknown format {format!r}", hint=f"choose one of: {', '.join(FORMATS)}")
         whole = graph(self._notes())
         if note:
-            centre = self._vault.find(note).path
+            centre = self._vault.notes.find(note).path
             whole = whole.within(whole.neighbours(centre, max(1, min(hops, _MOST_HOPS))))
         if project:
             whole = whole.within(each.path for each in whole.notes if each.project in ("", project))
@@ -240,7 +240,7 @@ class VaultPages:
     def _notes(self) -> list[Note]:
         if not self._vault.root.is_dir() and not self._vault.known.all():
             raise VaultMissing(f"there is no vault at {self._vault.root}", hint="`kmem up` makes one")
-        return [note for entry in self._vault.entries() if (note := self._vault.read(entry.path)) is not None]
+        return [note for entry in self._vault.notes.entries() if (note := self._vault.notes.read(entry.path)) is not None]
 
 
 def _by_centrality(whole: Graph) -> list[str]:

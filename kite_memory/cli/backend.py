@@ -40,11 +40,11 @@ def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], ope
 
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     if op != "timeline" or not arguments.get("session"):
-        return TimelineQueries(timeline=timeline, vault=NoShelf()).operations()
+        return TimelineQueries(timeline=timeline, notes=NoShelf()).operations()
     from kite_memory.vault import Vault  # imports YAML
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
-    return TimelineQueries(timeline=timeline, vault=vault).operations()
+    return TimelineQueries(timeline=timeline, notes=vault.notes).operations()
 
 
 def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -161,7 +161,7 @@ def perform(op: str, **arguments: Any) -> Any:
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
             for _ in range(_CARD_ROUNDS if op in _ANSWERED_FROM_CARDS else 0):
-                if not here.timeline.make_cards():
+                if not here.timeline.cards.make():
                     break
             return here.operations.perform(op, asked)
 
@@ -218,7 +218,7 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
     except DaemonRunning as error:
         pid = holder(settings.state) or "unknown"
         raise DaemonRunning(
-            f"another kmem is at work here (pid {pid})", hint="wait for it; `kmem status` shows how far it is"
+            f"another kmem process (pid {pid}) is using the memory", hint="wait for it; `kmem status` shows its progress"
         ) from error
     with lock:
         yield

@@ -215,8 +215,8 @@ def first_summary(services: "Services") -> str:
 
 
 def _current(services: "Services") -> Iterator[Note]:
-    for entry in services.vault.entries():
-        note = services.vault.read(entry.path)
+    for entry in services.vault.notes.entries():
+        note = services.vault.notes.read(entry.path)
         if note is not None and note.kind in _KINDS and note.status is NoteStatus.ACCEPTED:
             yield note
 
@@ -345,7 +345,7 @@ def announce_passed_over(services: "Services", found: "Sequence[PassedOver]", *,
 def announce_the_rest(services: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """Print what is read already but has no notes yet, and what a backfill would leave so."""
     if waiting := services.pipeline.open_count():
-        tell(f"{counted(waiting, 'session')} that notes are still to be made of")
+        tell(f"{counted(waiting, 'session')} without notes yet")
     if waiting := services.outbox.states().get("waiting", 0):
         tell(f"{counted(waiting, 'chunk')} waiting to become notes")
     if since is None:
@@ -435,7 +435,7 @@ def backfill(
 
 def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
-    counts = [count for count in services.timeline.counts() if count.sessions]
+    counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""

@@ -301,7 +301,8 @@ def connect(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="AGENT", help="claude-code, codex, gemini-cli, cursor, cline, roo, vscode or opencode; lists them without it."
+            metavar="AGENT",
+            help="claude-code, codex, gemini-cli, cursor, cline, roo, vscode or opencode; without it, list all agents.",
         ),
     ] = "",
     remove: Annotated[bool, typer.Option("--remove", help="Remove exactly what was added.")] = False,

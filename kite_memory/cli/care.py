@@ -131,18 +131,18 @@ def backfill(
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
-                tell("everything there is has been read" if here.timeline.counts() else _nothing(here))
+                tell("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
             if distill:
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         if retry:
-            tell(f"{counted(here.outbox.retry(), 'chunk')} set aside before, now to ask about again")
+            tell(f"retrying {counted(here.outbox.retry(), 'chunk')} set aside before")
             if daemon_runs():
                 _wake_daemon()
                 return
         if batch and daemon_runs():
-            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} to go in batches")
+            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} will be sent in batches")
             _wake_daemon()
             return
         with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
@@ -156,7 +156,7 @@ def backfill(
 
 
 def _nothing(here: "Services") -> str:
-    return f"no transcripts to read in {here.config.claude_root}, nor of any other agent"
+    return f"no transcripts found, neither in {here.config.claude_root} nor of another agent"
 
 
 def doctor(
@@ -191,7 +191,7 @@ def verify(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that leads nowhere.
+    """Check timeline, index and vault against each other. Finds damage, dead links, and evidence that does not exist.
 
     Files that were not written to since they were closed are compared with their checksums.
 
@@ -206,7 +206,7 @@ def verify(
     try:
         with services() as here:
             if accept_missing:
-                for path in here.vault.accept_disappearance().deleted:
+                for path in here.vault.scanner.accept_disappearance().deleted:
                     tell(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
@@ -250,14 +250,17 @@ def _wake_daemon() -> None:
 def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
     """Return what is wrong, and what to do about it."""
     root = here.vault.root
-    if frozen := here.vault.frozen:
+    if frozen := here.vault.scanner.frozen:
         return [{"where": str(root), "what": frozen}], _BRING_BACK
     if not root.is_dir():
         return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
     found = list(_damage(here))
     if any(each["where"] == _TIMELINE or each["what"].endswith(_NOT_THERE) for each in found):
-        return found, "`kmem rebuild --timeline` makes it anew from the transcripts that still exist; notes are yours to mend"
-    return found, "`kmem rebuild` makes the index anew; notes are yours to mend"
+        return (
+            found,
+            "`kmem rebuild --timeline` rebuilds it from the transcripts that still exist; repair damaged notes in an editor",
+        )
+    return found, "`kmem rebuild` rebuilds the index; repair damaged notes in an editor"
 
 
 def _databases(state: Path) -> Iterator[dict[str, str]]:
@@ -286,20 +289,20 @@ def _damage(here: "Services") -> Iterator[dict[str, str]]:
 
     for line in here.timeline.damage():
         yield {"where": _TIMELINE, "what": line}
-    for problem in (*here.recall.verify(), *here.vault.problems()):
+    for problem in (*here.recall.index.verify(), *here.vault.notes.problems()):
         yield {"where": problem.file, "what": problem.reason}
-    for link in here.vault.unresolved_links():
+    for link in here.vault.notes.unresolved_links():
         yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}
-    for entry in here.vault.entries():
-        note = here.vault.read(entry.path)
+    for entry in here.vault.notes.entries():
+        note = here.vault.notes.read(entry.path)
         for text in note.evidence if note is not None else ():
             reference = EvidenceReference.parse(text)
-            if reference is None or not (here.timeline.evidence(reference) or here.saved(reference)):
+            if reference is None or not (here.timeline.events.evidence(reference) or here.saved(reference)):
                 yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
 def rebuild(
-    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every transcript that still exists anew.")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Also read every existing transcript again.")] = False,
 ) -> None:
     """Rebuild the index from the vault. With --timeline also the events, from the transcripts.
 
@@ -323,7 +326,7 @@ def rebuild(
                 here.pipeline.follow_timeline()
                 if kept:
                     tell(f"the old timeline is kept as {kept}")
-                for count in here.timeline.counts():
+                for count in here.timeline.files.counts():
                     tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
             if damaged:  # the old one is unusable, whether or not the index succeeds
                 otherwise.pop_all()
@@ -353,7 +356,7 @@ def _is_whole() -> bool:
 def _must_have_notes(here: "Services") -> None:
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
-    if frozen := here.vault.compare().frozen:  # there would be nothing to index
+    if frozen := here.vault.scanner.compare().frozen:  # there would be nothing to index
         raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
 
 
@@ -399,7 +402,7 @@ def logs(
 
     least = next((each for each in LEVELS if each == level.lower()), None)
     if least is None:
-        raise UsageError(f"{level!r} is no level", hint=f"choose one of: {', '.join(LEVELS)}")
+        raise UsageError(f"unknown level {level!r}", hint=f"choose one of: {', '.join(LEVELS)}")
     start = age(since, datetime.now(UTC))
     file = daemon_log(configuration.load())
     log = LogFile(file)
@@ -467,7 +470,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
 def check_extensions(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Only the contract of this name.")] = "",
 ) -> None:
-    """Run the contract suites of installed extensions. Needs pytest.
+    """Run the contract tests of installed extensions. Needs pytest.
 
     Example: kmem extensions check
     """

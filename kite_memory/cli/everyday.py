@@ -184,15 +184,15 @@ def play(*, brief: bool = False) -> None:
                 pass
             show("")
             say("2. Notes appear in the vault, each with its evidence:")
-            for entry in services.vault.entries():
-                note = services.vault.read(entry.path)
+            for entry in services.vault.notes.entries():
+                note = services.vault.notes.read(entry.path)
                 if note is not None and note.evidence:
                     show(f"   {note.path}")
                     show(f"     {note.kind}, evidence {note.evidence[0]}")
             show("")
             say("3. Later prompts are given what helps, or nothing:")
             for prompt in prompts:
-                answer: dict[str, Any] = services.operations.recall(prompt=prompt, cwd=str(project))
+                answer: dict[str, Any] = services.operations.perform("recall", {"prompt": prompt, "cwd": str(project)})
                 say(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     show(f"     {line}")
@@ -366,7 +366,7 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
     """Read existing transcripts, and return whether none had been read before."""
     from kite_memory.cli.backfilling import backfill, sum_up
 
-    first = not any(count.sessions for count in here.timeline.counts())
+    first = not any(count.sessions for count in here.timeline.files.counts())
     backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first
@@ -391,8 +391,8 @@ def down() -> None:
         pid = holder(state)
         if pid is not None:
             raise KiteError(
-                f"process {pid} is at work here and takes no requests",
-                hint=f"it is another kmem command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
+                f"another kmem process (pid {pid}) is using the memory and answers no requests",
+                hint=f"it is another command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
             ) from None
         tell("no daemon is running")
         return
@@ -410,7 +410,7 @@ def _stop(state: Path) -> None:
         if holder(state) is None:
             return
         time.sleep(0.05)
-    raise KiteError("the daemon is taking long to stop", hint="it may be waiting for the model; see `kmem status`")
+    raise KiteError("the daemon has not stopped yet", hint="it may be waiting for the model; see `kmem status`")
 
 
 def _state() -> Path:

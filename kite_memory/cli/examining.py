@@ -82,7 +82,7 @@ def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
     except OSError as error:
         yield Finding("problem", *of_the_machine(error))
     except sqlite3.Error as error:
-        yield Finding("problem", f"a database of ours cannot be used: {error}", "`kmem verify` says which")
+        yield Finding("problem", f"a database cannot be used: {error}", "`kmem verify` says which")
 
 
 def unwritable(vault: Path) -> VaultReadOnly | None:
@@ -252,7 +252,7 @@ _FEWEST_OTHERS = 5
 def _service_findings(here: "Services") -> Iterator[Finding]:
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
-    status = perform("status") if daemon_runs() else here.operations.status()  # only the daemon knows what it waits for
+    status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for
     extractor, index = status["extractor"], status["index"]
     yield Finding("ok", f"extractor: {extractor['name']}")
     if waits := extractor["waiting_for"]:
@@ -264,17 +264,17 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding("note", f"set aside: {counted(count, 'chunk')} ({reason})", "`kmem backfill --retry` asks again")
     here.embedder.embed(["a"], "query")
     yield Finding("ok", f"embedder: {index['embedder']}, {counted(index['rows'], 'row')}")
-    yield from _languages(here.embedder.space.name, here.timeline.recent_prompts(_PROMPTS_READ))
+    yield from _languages(here.embedder.space.name, here.timeline.events.recent_prompts(_PROMPTS_READ))
     if index["stale"]:
         yield Finding("note", f"not embedded yet: {counted(index['stale'], 'passage')}", "the daemon does that")
     for source in status["sources"]:
         if source["there"] or source["events"]:
             read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
             yield Finding("ok", f"{source['provider']}: {read}")
-    if here.vault.frozen:
+    if here.vault.scanner.frozen:
         yield Finding(
             "problem",
-            f"the vault is frozen: {here.vault.frozen}",
+            f"the vault is frozen: {here.vault.scanner.frozen}",
             "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`",
         )
     elif not here.vault.root.is_dir():
@@ -285,7 +285,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
             yield Finding("problem", str(refusal), refusal.hint)
     yield from _usage_findings(status["helping"])
     for problem in status["problems"]:
-        if not here.vault.frozen or here.vault.frozen not in problem["reason"]:
+        if not here.vault.scanner.frozen or here.vault.scanner.frozen not in problem["reason"]:
             yield Finding("note", f"{problem['reason']} ({problem['count']}), first in {problem['where']}")
 
 

@@ -40,7 +40,7 @@ def timeline(
 
     A session is browsed on a terminal: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and
     prompt, n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q quits. A
-    citation is the reference of one event.
+    citation names one event.
 
     Example: kmem timeline --plain
     """
@@ -187,7 +187,8 @@ def trace(
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
     from kite_memory.app.trace import TASKS
-    from kite_memory.wiring.services import requests_of, tracer_of
+    from kite_memory.wiring.models import requests_of
+    from kite_memory.wiring.services import tracer_of
 
     with services() as here:
         tracer = tracer_of(here)
@@ -325,10 +326,12 @@ def _go_on(session: dict[str, Any]) -> None:
         say(line)
         return
     if not folder.is_dir():
-        raise CannotGoOn(f"the session ran in {folder}, which is gone", hint=f"where its project is now: {shlex.join(command)}")
+        raise CannotGoOn(
+            f"the session ran in {folder}, which is gone", hint=f"in the project's present folder, run: {shlex.join(command)}"
+        )
     program = shutil.which(command[0])
     if program is None:
-        raise CannotGoOn(f"{command[0]} is not installed here", hint=f"where it is: {line}")
+        raise CannotGoOn(f"{command[0]} is not installed here", hint=f"install it, then run: {line}")
     tell(line)
     os.chdir(folder)
     os.execv(program, command)  # noqa: S606 - the agent takes our place, with the terminal
@@ -465,8 +468,8 @@ def _because(use: dict[str, Any]) -> str:
 def _say_fix(fix: dict[str, Any] | None) -> None:
     if fix is None:
         return
-    files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
-    say(f"    went away {fix['at'][:10]}: `{fix['command'][:120]}` went well{files}  [{_short(fix['evidence'])}]")
+    files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
+    say(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}  [{_short(fix['evidence'])}]")
 
 
 def _short(citation: str) -> str:

@@ -20,7 +20,7 @@ app = group(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="The memory that AI coding agents don't have: a daemon, a markdown vault, and two notes when they help.",
+    help="Long-term memory for AI coding agents: markdown notes on your machine, shown when they help.",
     example="kmem up",
 )
 
@@ -100,7 +100,7 @@ def _ended(words: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         tell(f"error: {type(error).__name__}: {error}")
-        tell("hint: this is a bug of ours; run the command again with --debug and report what it prints")
+        tell("hint: this is a bug in kmem; run the command again with --debug and report what it prints")
         return BUG
 
 

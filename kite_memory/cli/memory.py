@@ -144,7 +144,7 @@ def recall(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show exactly what the prompt hook would give the agent, and why. The query is not remembered.
+    """Show exactly what the prompt hook would give the agent, and why. The prompt is not recorded.
 
     Example: kmem recall "which database does the job queue use?" --explain
     """
@@ -309,7 +309,7 @@ def forget(
     note: Annotated[
         str,
         typer.Argument(
-            metavar="NOTE", help="Any id that `search --json` prints, a path, a title or a citation; without one, a sweep."
+            metavar="NOTE", help="Any id that `search --json` prints, a path, a title or a citation; without one, give filters."
         ),
     ] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Every note whose evidence is from this session.")] = "",
@@ -331,11 +331,11 @@ def forget(
 
     Example: kmem forget "postgres over sqlite"
     """
-    sweep = bool(session or since or matching)
-    if not (note or sweep):
-        raise UsageError("nothing named to forget", hint="name a note, or sweep with --session, --since or --matching")
-    if note and sweep:
-        raise UsageError("a note is named, and a sweep as well", hint="do one after the other")
+    filtered = bool(session or since or matching)
+    if not (note or filtered):
+        raise UsageError("nothing to forget was named", hint="give a note, or filters: --session, --since or --matching")
+    if note and filtered:
+        raise UsageError("give either a note or filters (--session, --since, --matching)", hint="do one after the other")
     planned = perform(
         "forget", note=note, session=session, since=since, matching=matching, with_evidence=with_evidence, dry_run=True
     )
@@ -343,7 +343,7 @@ def forget(
     if dry_run and as_json:
         say_json(planned)
         return
-    ask_first = (planned.get("session") or sweep or with_evidence) and bool(chosen or evidence) and not yes
+    ask_first = (planned.get("session") or filtered or with_evidence) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
             tell(f"{each['title']}  ({each['path']})")
@@ -440,7 +440,7 @@ def mute(
 
 def why(
     note: Annotated[str, typer.Argument(metavar="NOTE", help="A note; without one, what the last prompts were given.")] = "",
-    last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="So many prompts.")] = 10,
+    last: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="The last N prompts.")] = 10,
     silent: Annotated[bool, typer.Option("--silent", help="Also prompts that were given nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:

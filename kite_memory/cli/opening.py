@@ -113,7 +113,7 @@ def _print(say: Callable[[Any], None]) -> None:
 
 
 def _asked(op: str, arguments: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the daemon's answer. Empty if none exists, or an error: the full command then reports why."""
+    """Return the daemon's answer. Empty without an answer or for an error: the full command then reports why."""
     import json
 
     from kite_memory import endpoint, paths

@@ -20,7 +20,7 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
     notes, index, extractor = status["notes"], status["index"], status["extractor"]
     say(f"daemon     {_daemon(status['daemon'])}")
     for folder, why in status["daemon"].get("unwatched", {}).items():
-        say(f"           {folder} is looked at now and then only: {why}")
+        say(f"           {folder} is not watched, only compared periodically: {why}")
     used = [source for source in status["sources"] if source["there"] or source["events"]]
     for source in used:
         more = "more than " if source["more"] else ""
@@ -37,8 +37,8 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         say(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
     if notes["keyed"]:
         say(f"           {notes['keyed']} under a key")
-    stale = f", {index['stale']} not yet" if index["stale"] else ""
-    say(f"search     finds {counted(index['rows'], 'note')}{stale}, by words and meaning (embedder {index['embedder']})")
+    stale = f", {index['stale']} pending" if index["stale"] else ""
+    say(f"search     {counted(index['rows'], 'note')} indexed by words and meaning{stale} (embedder {index['embedder']})")
     waiting = counted(extractor["backlog_chunks"], "chunk") if extractor["backlog_chunks"] else "nothing"
     say(f"extractor  {_EXTRACTORS.get(extractor['name'], extractor['name'])}, {waiting} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
@@ -48,14 +48,14 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
     for reason, count in extractor["set_aside"].items():
         say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
     if extractor["open_sessions"] and not status["daemon"]["running"]:
-        say(f"           {counted(extractor['open_sessions'], 'session')} that notes are still to be made of")
+        say(f"           {counted(extractor['open_sessions'], 'session')} without notes yet")
     if passed_over := extractor["passed_over_sessions"]:
         say(f"           {counted(passed_over, 'session')} passed over as too old; `kmem backfill` makes notes of them")
     if refused := extractor["refused_items"]:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
         reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        say(f"doubts     {', '.join(reasons)}")
+        say(f"held back  {', '.join(reasons)}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
@@ -108,11 +108,11 @@ def _helping(report: dict[str, Any]) -> Iterator[str]:
             parts += [f"{week['used']} used", f"{week['ignored']} ignored"]
             parts += [f"{week[kind]} {said}" for kind, said in (("unknown", "not known"), ("open", "open")) if week[kind]]
         silent = f"; silent on {week['silent']:,} of {counted(week['prompts'], 'prompt')}" if week["prompts"] else ""
-        yield f"{'helping' if not number else '':11}{week['week']}: {', '.join(parts)}{silent}"
+        yield f"{'usage' if not number else '':11}{week['week']}: {', '.join(parts)}{silent}"
 
 
 def _when(moments: dict[str, Any]) -> str:
-    """How the notes that were given in full came, and how many titles were listed besides."""
+    """Summarise when notes were shown in full, and how many titles were listed."""
     from kite_memory.recall.uptake import BY_TITLE  # brings numpy along
 
     full = {moment: words for moment, words in _MOMENTS.items() if moment in moments and moment not in BY_TITLE}
@@ -146,7 +146,7 @@ def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
     for each, is_note in sure[:limit]:
         _print(each, words, is_note=is_note, explain=explain)
     if nearest and not sure:
-        tell("nothing holds enough of these words; the nearest:")
+        tell("no close match; nearest:")
         for each, is_note in nearest[:limit]:
             _print(each, words, is_note=is_note, explain=explain)
 

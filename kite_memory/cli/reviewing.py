@@ -64,8 +64,8 @@ def review(
         bool, typer.Option("--all", help="Go through accepted notes instead, those never shown first, with one key for each.")
     ] = False,
     reject_older: Annotated[
-        int, typer.Option("--reject-older", metavar="DAYS", min=0, help="Reject notes that have waited longer than this.")
-    ] = 0,
+        int | None, typer.Option("--reject-older", metavar="DAYS", min=1, help="Reject notes that have waited longer than this.")
+    ] = None,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -98,7 +98,7 @@ def review(
         else:
             for each in swept["done"]:
                 say(each["path"])
-            tell(f"{counted(len(swept['done']), 'note')} turned down, or asked about no more")
+            tell(f"{counted(len(swept['done']), 'note')} rejected, or closed without a decision")
         return
     if everything:
         _sort(perform("triage", limit=limit), as_json=as_json)
@@ -119,7 +119,7 @@ def _list(queue: dict[str, Any]) -> None:
         for line, _ in _shown(each):
             say(line)
         say()
-    tell(f"{counted(queue['waiting'], 'note')} to review; --accept, --reject, --merge and the like decide, with a terminal it asks")
+    tell(f"{counted(queue['waiting'], 'note')} to review; run in a terminal to be asked, or use --accept, --reject, --merge …")
 
 
 def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
@@ -130,7 +130,7 @@ def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
     if not watched():
         for each in queue["notes"]:
             say(f"{'shown' if each['shown'] else '-':5} {each['kind']:10} {each['path']}")
-        tell(f"{counted(queue['left'], 'note')}, those never shown first; with a terminal it asks about each")
+        tell(f"{counted(queue['left'], 'note')}, those never shown first; run in a terminal to be asked about each")
         return
     done: list[tuple[dict[str, Any], str]] = []
     at = 0

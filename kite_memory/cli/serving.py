@@ -72,7 +72,7 @@ def audit(
     Example: kmem admin audit --since 7d --person ada
     """
     with _opened(store) as opened:
-        found = opened.audited(since=_since(since), person=person, tool=tool, key=key, limit=limit)
+        found = opened.audit.entries(since=_since(since), person=person, tool=tool, key=key, limit=limit)
     if as_json:
         say_json([{**asdict(entry), "at": entry.at.isoformat()} for entry in found])
         return
@@ -92,7 +92,7 @@ def usage(since: Since = "30d", as_json: AsJson = False, store: Store = "team") 
     Example: kmem admin usage --since 30d
     """
     with _opened(store) as opened:
-        found = opened.usage(since=_since(since))
+        found = opened.audit.usage(since=_since(since))
     if as_json:
         say_json([{**asdict(each), "last": each.last.isoformat()} for each in found])
         return
@@ -233,7 +233,7 @@ def is_loopback(host: str) -> bool:
 
 
 def refuse_what_is_unsafe(wanted: ServeOptions, tokens: "Tokens", *, issuer: bool = False) -> None:
-    """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, others need no token of ours."""
+    """Raise `UsageError` for settings that would be unsafe. With an ``issuer``, other people need none of our tokens."""
     if (wanted.certificate is None) != (wanted.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not is_loopback(wanted.host) and wanted.certificate is None and not wanted.behind_proxy:
@@ -253,8 +253,8 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
     """Serve until SIGINT or SIGTERM. Raises `UsageError` for unsafe settings, `KiteError` if it cannot listen."""
     import anyio
 
-    from kite_memory.mcp_server.auth_middleware import AccessRules, Audit
-    from kite_memory.mcp_server.http import serve
+    from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness
+    from kite_memory.mcp_server.http import RequestLimits, serve
     from kite_memory.mcp_server.tokens import Tokens
 
     for name in wanted.names:
@@ -296,15 +296,11 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
                     await serve(
                         bridge.perform,
                         listening=listening,
-                        rules=rules,
-                        tokens=tokens,
-                        audit=audit,
+                        admission=Admission(rules=rules, tokens=tokens, audit=audit, issuer=_issuer(config)),
                         report=report,
-                        issuer=_issuer(config),
                         certificate=certificate,
-                        rate=wanted.rate,
-                        starting=bridge.starting,
-                        health=bridge.health,
+                        limits=RequestLimits(rate=wanted.rate),
+                        readiness=Readiness(starting=bridge.starting, health=bridge.health),
                         team=bool(wanted.store),
                         everything=wanted.everything,
                         started=began,

@@ -59,7 +59,7 @@ def cline_folder() -> Path | None:
 
 
 def plan_install(agent: Agent, config: Config) -> Plan:
-    """Plan the hooks in an agent's settings; none of ours where our plugin runs them."""
+    """Plan the hooks in an agent's settings; no hooks if our plugin runs them."""
     if agent.has_plugin():
         match plan_uninstall(agent, config):
             case Nothing():
@@ -206,7 +206,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 hooks = group(help="Add, remove and show hooks in your agents' settings.", example="kmem hooks status")
 service = group(help="Start the daemon whenever you log in.", example="kmem service show")
-keys = group(help="Keep keys for the model and for embeddings; both are optional.", example="kmem keys list")
+keys = group(help="Store keys for the model and for embeddings; both are optional.", example="kmem keys list")
 config = group(help="Show and change settings.", example="kmem config show")
 
 
@@ -291,7 +291,7 @@ def hooks_status(as_json: AsJson = False) -> None:
         for hook in each["hooks"]:
             say(f"  {hook['event']}: {hook['command']}")
         for event in each["missing"] if not each["plugin"] else ():
-            say(f"  {event}: not wired")
+            say(f"  {event}: hook not installed")
         if each["plugin"]:
             say(_BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else ""))
         if each["disabled"]:

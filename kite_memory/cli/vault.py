@@ -165,7 +165,7 @@ def synthesize(
         say_json(result)
     elif not check:
         say(result["path"])
-        tell("written anew" if result["changed"] else "nothing has changed")
+        tell("MEMORY.md rewritten" if result["changed"] else "MEMORY.md is up to date")
         for problem in result["problems"]:
             tell(f"note: {problem}")
         if result["refused"]:
@@ -215,7 +215,7 @@ def take_in(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
         ImportFormat | None,
-        typer.Option("--from", metavar="SORT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
+        typer.Option("--from", metavar="FORMAT", help="Its format, if the path does not show it: " + ", ".join(ImportFormat) + "."),
     ] = None,
     project: Annotated[str, typer.Option(metavar="NAME", help="The project of notes that name none.")] = "",
     trust: Annotated[
@@ -291,9 +291,9 @@ def export(
     taken_unread: set[str] = set()
     with services() as here:
         if here.has_a_vault:
-            here.vault.compare()  # otherwise newer files would be unknown
-        for entry in here.vault.entries():
-            note, data = here.vault.read(entry.path), here.vault.raw(entry.path)
+            here.vault.scanner.compare()  # otherwise newer files would be unknown
+        for entry in here.vault.notes.entries():
+            note, data = here.vault.notes.read(entry.path), here.vault.notes.raw(entry.path)
             if data is None or (note is None and not as_it_is):
                 continue
             (taken_unread if note is None else good).add(entry.path)
@@ -301,7 +301,7 @@ def export(
                 continue
             files.append((entry.path, datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC), data))
             notes += [note] if note is not None else []
-        problems = [problem for problem in here.vault.problems() if problem.file not in good]
+        problems = [problem for problem in here.vault.notes.problems() if problem.file not in good]
         page = _page(here, notes, project) if html else None
     if str(file) == "-":
         if notes:
@@ -320,7 +320,8 @@ def export(
         what = "in it as it is" if problem.file in taken_unread else "left out"
         tell(f"{what}: {problem.file}: {problem.reason}")
     if left_out := {problem.file for problem in problems} - taken_unread:
-        raise KiteError(f"the export is not whole: {counted(len(left_out), 'file')} left out", hint="mend them, and export again")
+        what = f"the export is incomplete: {counted(len(left_out), 'file')} could not be read"
+        raise KiteError(what, hint="repair or move them, then export again")
 
 
 def _page(here: "Services", notes: Sequence[Note], project: str) -> "ExportedPage":
@@ -389,7 +390,7 @@ def consolidate(
 def undo(as_json: AsJson = False) -> None:
     """Revert the last consolidation, except where you have written since.
 
-    Called again, it takes back the one before, for a month.
+    Run it again to revert the one before it, up to a month back.
 
     Example: kmem undo
     """

@@ -156,7 +156,7 @@ class Watch:
         self._lost()
 
     def arm(self) -> None:
-        """Watch the folders made since the last call. Cheap if none exist; call it before every comparison."""
+        """Watch the folders made since the last call. Cheap without new folders; call it before every comparison."""
         with self._lock:
             if self._deaf.is_set():  # after an overflow, the library does not watch folders made meanwhile
                 self._deaf.clear()
@@ -442,10 +442,16 @@ class Daemon:
             try:
                 if self._stop.is_set() or not self._embed_bundles():
                     return _UNTIL_QUIET if time.monotonic() - self._worked_at < 2 * _UNTIL_QUIET else math.inf
-            except StateNotWritten as error:
+            except KiteError as error:  # search goes on by words alone
                 log.warning("%s; trying again at the next comparison", error)
                 return math.inf
         return _BREATH
+
+    def _warm_up(self) -> None:
+        try:
+            self._warm()
+        except KiteError as error:
+            log.warning("%s; notes are found by their words alone", error)
 
     def _maintain(self) -> None:
         """Run the periodic work that needs idle agents."""
@@ -456,7 +462,7 @@ class Daemon:
             log.warning("%s; trying again at the next comparison", error)
 
     def _keep_index(self) -> None:
-        self._warm()
+        self._warm_up()
         roused, compare_at = Changes(everything=True), 0.0
         unembedded: float | None = None
         while not self._stop.is_set():

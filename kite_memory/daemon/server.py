@@ -114,7 +114,7 @@ def _make_runtime_folder(folder: Path) -> None:
     Its parent may be writable for all: another user could have put a folder or a link in its place.
     """
     if sys.platform == "win32":
-        raise KiteError(f"{folder} is no place for a socket")
+        raise KiteError(f"{folder} cannot hold the socket", hint="set KMEM_HOME to a shorter path")
     try:
         folder.mkdir(0o700)
         folder.chmod(0o700)
@@ -477,7 +477,7 @@ class Server:
         except BaseException as error:  # noqa: BLE001 - the edge of a thread: even a SystemExit may not take a worker away unseen
             error.add_note(f"while the daemon answered {request.op!r}")
             self._report(error)
-            return Failure(message=f"the daemon could not answer {request.op!r}: a bug of ours", exit_code=70)
+            return Failure(message=f"the daemon could not answer {request.op!r}: internal error; please report it", exit_code=70)
 
     def _send(self, connection: socket.socket, reply: Reply) -> bool:
         """Send a reply, and return whether that worked; the client may be gone."""

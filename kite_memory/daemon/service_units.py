@@ -238,7 +238,7 @@ def uninstall(manager: Manager) -> Outcome:
     if manager.platform == "win32":
         return Outcome(done=False, lines=("To undo it, run:", 'schtasks /Delete /TN "Kite Memory"'))
     if not _is_ours(manager.file):
-        return Outcome(done=True, lines=("there is no service of ours",))
+        return Outcome(done=True, lines=("the service is not installed",))
     if manager.platform == "darwin":
         problem = _ran(("launchctl", "bootout", f"gui/{manager.uid}/{LABEL}"))
     else:

@@ -89,7 +89,7 @@ class AnthropicBackend:
         if not is_key(self.api_key):
             return Misconfigured(reason="there is no usable Anthropic key", hint=_KEY_HINT)
         if self.base_url and not is_address(self.base_url):
-            return Misconfigured(reason=f"{self.base_url!r} is no address of a server", hint="set `base_url` in [extractor]")
+            return Misconfigured(reason=f"{self.base_url!r} is not a server address", hint="set `base_url` in [extractor]")
         try:
             import anthropic  # noqa: F401 - whether it can be is all that is asked here
         except ImportError as error:

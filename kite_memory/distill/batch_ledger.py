@@ -35,23 +35,6 @@ def utc_day(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
-def book_call(database: sqlite3.Connection, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-    """Do what `Outbox.book_call` does, inside the caller's transaction."""
-    spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
-    beside = spending_of(
-        database.execute(
-            "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
-            " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
-            (day, purpose == "save"),
-        ).fetchone()
-    )
-    for so_far, most in ((spent, budget), (beside, part)):
-        if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
-            return False
-    add_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
-    return True
-
-
 def add(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
     insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
     database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
@@ -272,3 +255,55 @@ class BatchLedger:
                 (most, now, reason, batch),
             )
             database.execute("DELETE FROM batches WHERE number = ?", (batch,))
+
+
+class CallLedger:
+    """What calls cost, booked before they are made. ``transaction`` and ``rows`` are the outbox's own."""
+
+    def __init__(
+        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
+    ) -> None:
+        self._transaction = transaction
+        self._rows = rows
+
+    def spending(self, day: str) -> Spending:
+        return spending_of(next(iter(self._rows("SELECT * FROM spending WHERE day = ?", (day,))), None))
+
+    def book(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
+        """Book a call that is not about a chunk before it is made. Return ``False`` if ``part``, or the whole ``budget``, does not
+        allow it.
+
+        ``part`` covers the purpose ``save`` alone, or all other purposes together. A call that costs nothing is counted too: a
+        judge is called far more often than an extractor.
+        """
+        with self._transaction() as database:
+            spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+            beside = spending_of(
+                database.execute(
+                    "SELECT day, SUM(calls), SUM(tokens_in), SUM(tokens_out), SUM(dollars) FROM purpose_spending"
+                    " WHERE day = ? AND (purpose = 'save') = ? GROUP BY day",
+                    (day, purpose == "save"),
+                ).fetchone()
+            )
+            for so_far, most in ((spent, budget), (beside, part)):
+                if so_far.calls + 1 > most.calls or so_far.dollars + estimate.dollars > most.dollars:
+                    return False
+            add_call(database, day, purpose, calls=1, usage=Usage(dollars=estimate.dollars))
+            return True
+
+    def settle(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
+        corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
+        with self._transaction() as database:
+            add_call(database, day, purpose, calls=0, usage=corrected)
+
+    def refund(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
+        with self._transaction() as database:
+            add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
+
+    def purposes(self, day: str) -> dict[str, Spending]:
+        """Return what each purpose has used of that day's `spending`."""
+        rows = self._rows(
+            "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
+            (day,),
+        )
+        return {purpose: spending_of(row) for purpose, *row in rows}

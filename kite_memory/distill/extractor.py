@@ -142,7 +142,7 @@ class Extractor(Protocol):
 
 @runtime_checkable
 class Sharing(Protocol):
-    """What an extractor has besides that can send several short chunks in one call, which share the call's fixed part.
+    """Lets several short chunks share one call and its fixed cost.
 
     Methods only: before Python 3.12 `isinstance` evaluates the properties of a protocol, and ``version`` may load all rules.
     """

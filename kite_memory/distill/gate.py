@@ -198,10 +198,12 @@ def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], 
 
 
 _NOT_SUPPORTED = 0.08
-_HARDLY_SUPPORTED = 0.25
-"""Shares of an item's words that are in its evidence. Of 299 notes that people wrote, 1 has less than the first and 12 less than
-the second; with random events of the same session instead, 93 and 223.
+"""Share of an item's words in its evidence below which the evidence does not support it.
+
+Of 299 notes that people wrote, 1 has less; with random events of the same session as evidence, 93.
 """
+_HARDLY_SUPPORTED = 0.25
+"""The same share, below which the support is in doubt. Of those notes 12 have less; with random events, 223."""
 
 
 def _support(item: RecordItem, said: str) -> float:
@@ -263,15 +265,20 @@ def _say(own: frozenset[str], events: Iterable[Event], share: float) -> bool:
 
 
 _OF_THE_TITLE = 0.15
+"""Least share of a title's words that the person's events contain together."""
 _IN_THEIR_WORDS = 0.33
-"""Shares of a title's words, and of an item's, that the person's events contain together."""
+"""Least share of an item's words that the person's events contain together."""
 _PARTLY = 0.2
 _OF_THE_OPTION = 0.6
 """Share of the words of a picked option that the item has."""
 _OF_THEIR_WORDS = 0.5
 """Share of the words of a person's sentence that the item has: people are brief."""
-_FEW, _MANY, _OF_THE_ITEM = 2, 5, 0.15
-"""Words that a person's sentence shares with the item: at least, enough without any other sign, and as a share of the item's."""
+_FEW = 2
+"""Least number of words that a person's sentence shares with the item."""
+_MANY = 5
+"""Number of shared words that suffices without any other sign."""
+_OF_THE_ITEM = 0.15
+"""Share of the item's words that suffices if the sentence has no other words or is a rule."""
 _RULES = re.compile(
     r"\b(?:always|never|must|should|shall|only|instead|rather|prefer\w*|want\w*|need\w*|from now on|no|not|don'?t|won'?t|stop"
     r"|keep|leave|let'?s|go with|use|make sure|immer|nie|nur|kein\w*|nicht|bitte)\b",
@@ -399,13 +406,18 @@ class _Sources:
 
 
 _JUST_BEFORE = 6
+"""Number of events before the evidence that are read with it."""
 _ROOM_TO_SAY_IT = 3
+"""Words count as said together within this many times the item's length."""
 _SAYS_IT = 0.7
-_SAYS_SOME_OF_IT = 0.5
-_NEARLY_SAYS_IT = 0.8
-"""Shares of an item's words that are together in one text, no further apart than three times its length. Of 299 notes that people
-wrote, 3 have seven tenths of their words in a tool's output before anybody said them; 12 have six tenths.
+"""Share of an item's words, said together, from which a text says it.
+
+Of 299 notes that people wrote, 3 have this share in a tool's output before anybody said it; 12 have six tenths.
 """
+_SAYS_SOME_OF_IT = 0.5
+"""Least share of an item's words in a text whose words are compared by place."""
+_NEARLY_SAYS_IT = 0.8
+"""Part of a text's share from which an earlier text said it already."""
 
 
 def _reports_failure(event: Event) -> bool:

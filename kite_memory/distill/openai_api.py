@@ -129,7 +129,7 @@ class OpenAiBackend:
     def ask(self, inquiry: RedactedInquiry) -> Ending:
         began = time.monotonic()
         if not is_address(self._base_url):
-            return Misconfigured(reason=f"{self._base_url!r} is no address of a server", hint="set `base_url` in [extractor]")
+            return Misconfigured(reason=f"{self._base_url!r} is not a server address", hint="set `base_url` in [extractor]")
         if not is_key(self._api_key) and (self._api_key or not is_loopback(self._base_url)):
             return Misconfigured(reason="there is no usable OpenAI key", hint=_KEY_HINT)
         try:

@@ -10,14 +10,14 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from kite_memory.distill import batch_ledger
-from kite_memory.distill.batch_ledger import BatchLedger, Budget, Purpose, Spending
+from kite_memory.distill.batch_ledger import BatchLedger, Budget, CallLedger
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.parse_answer import from_json, to_json
@@ -180,54 +180,28 @@ class ChunkEntry:
     refused_items: str
 
 
-class Outbox:
-    """Outbox of chunks. Thread-safe. The holder of the daemon's lock calls `recover` first; other processes must not."""
+class FormedChunks:
+    """Which events are in chunks. ``transaction`` and ``rows`` are the outbox's own."""
 
-    def __init__(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():
-                path.touch(mode=0o600)
-        except OSError as error:
-            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
-            raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
-        self.batches = BatchLedger(self._transaction, self._all)
-        self._lock = threading.Lock()
-        self._path = path
-        self._named = f"the outbox at {path}"
-        try:  # an answer was paid for: a power cut must not lose it
-            self._database = sqlite.open_store(path, _MIGRATIONS, named=self._named, synchronous="FULL")
-        except sqlite3.DatabaseError as error:
-            if sqlite.is_whole(error):
-                raise sqlite.not_written(error, path, named=self._named) from error
-            raise StateDamaged(
-                f"{self._named} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
-            ) from error
-
-    def recover(self) -> None:
-        """Return chunks that a crash left ``asked`` to ``waiting``, except those in batches. The amount reserved for them stays
-        spent, since it may have been.
-        """
-        with self._transaction() as database:
-            database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked' AND batch = 0")
-
-    def close(self) -> None:
-        with self._lock:
-            self._database.close()
+    def __init__(
+        self, transaction: Callable[[], AbstractContextManager[sqlite3.Connection]], rows: Callable[..., list[Any]]
+    ) -> None:
+        self._transaction = transaction
+        self._rows = rows
 
     def chunked_to(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], int]:
         """Return ``{(provider, session): ordinal}``: the last event of each session, or of each of these, that is in a chunk."""
         if sessions is None:
-            rows = self._all("SELECT provider, id, chunked_to FROM sessions")
+            rows = self._rows("SELECT provider, id, chunked_to FROM sessions")
             return {(provider, session): ordinal for provider, session, ordinal in rows}
         return {key: cursor.ordinal for key, cursor in self.cursors(sessions).items()}
 
     def cursors(self, sessions: Collection[tuple[str, str]] | None = None) -> dict[tuple[str, str], Chunked]:
         """Return what `chunked_to` does, with the id of that event if known."""
         rows = (
-            self._all("SELECT provider, id, chunked_to, event FROM sessions")
+            self._rows("SELECT provider, id, chunked_to, event FROM sessions")
             if sessions is None
-            else self._all(
+            else self._rows(
                 "SELECT s.provider, s.id, s.chunked_to, s.event FROM json_each(?) AS asked"
                 " JOIN sessions AS s ON s.provider = asked.value ->> 0 AND s.id = asked.value ->> 1",
                 (json.dumps(list(sessions)),),
@@ -237,7 +211,7 @@ class Outbox:
 
     def places(self, provider: str, session: str) -> list[tuple[str, str, str]]:
         """Return a session's unfinished chunks: the id of each, and of its first and last event."""
-        return self._all(
+        return self._rows(
             "SELECT id, first_event, last_event FROM chunks WHERE provider = ? AND session = ? AND first_event != ''"
             " AND state IN ('waiting', 'asked', 'answered', 'aside')",
             (provider, session),
@@ -251,7 +225,7 @@ class Outbox:
                 "UPDATE chunks SET first = ?, last = ? WHERE id = ?", [(first, last, id) for id, (first, last) in chunks.items()]
             )
 
-    def form(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
+    def add(self, spans: Sequence[Span], *, nothing: Iterable[str] = ()) -> None:
         """Store finished chunks and move their sessions' cursors, in one transaction. ``nothing`` names chunks not worth a call."""
         skipped = set(nothing)
         with self._transaction() as database:
@@ -278,10 +252,10 @@ class Outbox:
         with self._transaction() as database:
             database.execute(_CHUNKED_TO, (provider, session, ordinal, event))
 
-    def chunks_of(self, provider: str, session: str) -> list[ChunkEntry]:
+    def of_session(self, provider: str, session: str) -> list[ChunkEntry]:
         """Return the chunks of a session, in order."""
         found: list[ChunkEntry] = []
-        for name, first, last, state, attempts, not_before, extractor, reason in self._all(
+        for name, first, last, state, attempts, not_before, extractor, reason in self._rows(
             "SELECT id, first, last, state, attempts, not_before, extractor, reason FROM chunks"
             " WHERE provider = ? AND session = ? ORDER BY first, last",
             (provider, session),
@@ -308,7 +282,45 @@ class Outbox:
 
         Either there are no events with these ordinals, or they were skipped.
         """
-        return self._all(_GAPS)
+        return self._rows(_GAPS)
+
+
+class Outbox:
+    """Outbox of chunks. Thread-safe. The holder of the daemon's lock calls `recover` first; other processes must not."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                path.touch(mode=0o600)
+        except OSError as error:
+            hint = f"see who owns it, and whether its disk is full: ls -la {path.parent}"
+            raise StateNotWritten(f"the outbox at {path} may not be opened or written: {error.strerror}", hint=hint) from error
+        self.batches = BatchLedger(self._transaction, self._all)
+        self.calls = CallLedger(self._transaction, self._all)
+        self.formed = FormedChunks(self._transaction, self._all)
+        self._lock = threading.Lock()
+        self._path = path
+        self._named = f"the outbox at {path}"
+        try:  # an answer was paid for: a power cut must not lose it
+            self._database = sqlite.open_store(path, _MIGRATIONS, named=self._named, synchronous="FULL")
+        except sqlite3.DatabaseError as error:
+            if sqlite.is_whole(error):
+                raise sqlite.not_written(error, path, named=self._named) from error
+            raise StateDamaged(
+                f"{self._named} cannot be read: {error}", hint="move it away: finished chunks are then distilled anew"
+            ) from error
+
+    def recover(self) -> None:
+        """Return chunks that a crash left ``asked`` to ``waiting``, except those in batches. The amount reserved for them stays
+        spent, since it may have been.
+        """
+        with self._transaction() as database:
+            database.execute("UPDATE chunks SET state = 'waiting', reserved = 0, asked_on = '' WHERE state = 'asked' AND batch = 0")
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
 
     def next_waiting(self, now: float, *, without: Collection[str] = (), alone: bool = False) -> WaitingChunk | PutOff | None:
         """Return a chunk to send now; or until when the first one is delayed, and why; or ``None`` if none is waiting.
@@ -496,36 +508,6 @@ class Outbox:
     def refusals(self) -> dict[str, int]:
         """Return how often the quality gate refused an item, by reason."""
         return dict(self._all("SELECT reason, count FROM refusals ORDER BY count DESC"))
-
-    def spending(self, day: str) -> Spending:
-        return batch_ledger.spending_of(self._one("SELECT * FROM spending WHERE day = ?", (day,)))
-
-    def book_call(self, purpose: Purpose, estimate: Usage, budget: Budget, part: Budget, *, day: str) -> bool:
-        """Book a call that is not about a chunk before it is made. Return ``False`` if ``part``, or the whole ``budget``, does not
-        allow it.
-
-        ``part`` covers the purpose ``save`` alone, or all other purposes together. A call that costs nothing is counted too: a
-        judge is called far more often than an extractor.
-        """
-        with self._transaction() as database:
-            return batch_ledger.book_call(database, purpose, estimate, budget, part, day=day)
-
-    def settle_call(self, purpose: Purpose, estimate: Usage, usage: Usage, *, day: str) -> None:
-        corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - estimate.dollars)
-        with self._transaction() as database:
-            batch_ledger.add_call(database, day, purpose, calls=0, usage=corrected)
-
-    def refund_call(self, purpose: Purpose, estimate: Usage, *, day: str) -> None:
-        with self._transaction() as database:
-            batch_ledger.add_call(database, day, purpose, calls=-1, usage=Usage(dollars=-estimate.dollars))
-
-    def purposes(self, day: str) -> dict[str, Spending]:
-        """Return what each purpose has used of that day's `spending`."""
-        rows = self._all(
-            "SELECT purpose, day, calls, tokens_in, tokens_out, dollars FROM purpose_spending WHERE day = ? ORDER BY purpose",
-            (day,),
-        )
-        return {purpose: batch_ledger.spending_of(row) for purpose, *row in rows}
 
     def _settle(self, database: sqlite3.Connection, chunk: str, usage: Usage) -> None:
         """Replace the reservation by the call's actual cost, on the day it was booked."""

@@ -28,11 +28,11 @@ class Booking:
 
     def settle(self, usage: Usage) -> None:
         """Replace the estimate by the call's actual cost, on the day it was booked."""
-        self.outbox.settle_call(self.purpose, self.estimate, usage, day=self.day)
+        self.outbox.calls.settle(self.purpose, self.estimate, usage, day=self.day)
 
     def refund(self) -> None:
         """Cancel the booking. Only for a call that was certainly not made."""
-        self.outbox.refund_call(self.purpose, self.estimate, day=self.day)
+        self.outbox.calls.refund(self.purpose, self.estimate, day=self.day)
 
 
 def settle_by(booking: Booking, ending: Ending) -> None:
@@ -50,7 +50,7 @@ def settle_by(booking: Booking, ending: Ending) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """A share of the budget. ``share`` of the day's dollars and calls is the most that such calls may use (`Outbox.book_call`)."""
+    """A share of the budget. ``share`` of the day's dollars and calls is the most that such calls may use (`CallLedger.book`)."""
 
     outbox: Outbox
     budget: Budget
@@ -62,7 +62,7 @@ class Allowance:
         """Book a call; ``None`` if this share or the whole day's budget is spent. Safe across threads and processes."""
         day = utc_day(self.clock())
         part = Budget(dollars=self.budget.dollars * self.share, calls=int(self.budget.calls * self.share))
-        if not self.outbox.book_call(self.purpose, estimate, self.budget, part, day=day):
+        if not self.outbox.calls.book(self.purpose, estimate, self.budget, part, day=day):
             return None
         return Booking(outbox=self.outbox, purpose=self.purpose, estimate=estimate, day=day)
 
@@ -193,7 +193,7 @@ class Scheduler:
         if not self._outbox.reserve(waiting.id, estimate, self._budget, day=day):
             self._unpaid.add(waiting.id)
             self._unpaid_on = day
-            if len(self._unpaid) > _OTHERS or self._outbox.spending(day).calls >= self._budget.calls:
+            if len(self._unpaid) > _OTHERS or self._outbox.calls.spending(day).calls >= self._budget.calls:
                 return self._budget_spent(now, next_day(now))
             return ChunkHandled(chunk=waiting.id, answered=False)
         self._shared = False

@@ -1,1 +1,1 @@
-"""Import from other memories, and export of ours."""
+"""Import from other memories, and export of this one."""

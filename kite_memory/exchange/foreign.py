@@ -296,7 +296,7 @@ _NOT_TAKEN = frozenset({".obsidian", ".trash", ".git", "__MACOSX", "templates"})
 
 
 def members(path: Path) -> Iterator[ReimportedNote | Page | NotImported]:
-    """Yield each markdown file in a zip, by name: a note of ours with its id, or a foreign page.
+    """Yield each markdown file in a zip, by name: one of our notes with its id, or a foreign page.
 
     Raises `KiteError` for what is no zip, or unpacks to more than notes would.
     """

@@ -49,7 +49,7 @@ def found(kind: Kind) -> "Iterator[EntryPoint]":
 
 
 def load(kind: Kind, name: str) -> Callable[..., Any]:
-    """Return what an entry point names. Raises `ConfigInvalid` if none exists of that name, or it cannot be imported."""
+    """Return what an entry point names. Raises `ConfigInvalid` if no entry point has that name or it cannot be imported."""
     for each in found(kind):
         if each.name == name:
             try:

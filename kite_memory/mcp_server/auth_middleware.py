@@ -124,7 +124,7 @@ class Audit:
         self._lost = 0
 
     def note(self, *, token: str, address: str, what: str, outcome: str, took_ms: float | None = None) -> None:
-        """Write a line. ``token`` is the token's name, empty if none exists."""
+        """Write a line. ``token`` is the token's name, empty for a request without one."""
         entry = {"at": self._clock().isoformat(timespec="milliseconds"), "token": token, "address": address, "what": what}
         entry = {name: value[:_LONGEST_WORD] for name, value in {**entry, "outcome": outcome}.items()}
         took = {} if took_ms is None else {"took_ms": round(took_ms, 1)}
@@ -273,40 +273,55 @@ class TokenIssuer(Protocol):
     def find(self, token: str) -> StoredToken | Turned: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Who is admitted: the rules for a request's head, the tokens, and where it is noted what came of each request."""
+
+    rules: AccessRules
+    tokens: Tokens
+    audit: Audit
+    issuer: TokenIssuer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """``starting`` returns why the server is not ready yet, ``health`` why it currently fails, which may take a while; both return
+    an empty string otherwise.
+    """
+
+    starting: Callable[[], str] = lambda: ""
+    health: Callable[[], str] = lambda: ""
+
+
 class AuthMiddleware:
     """ASGI middleware that admits or refuses requests.
 
     A refusal reveals no more than its kind; which token failed goes to the log. A browser shows a page the answer only if it names
-    the page's origin, so answers to allowed pages do. ``starting`` returns why the server is not ready yet, ``health`` why it
-    currently fails, which may take a while; both return an empty string otherwise.
+    the page's origin, so answers to allowed pages do.
     """
 
     def __init__(
         self,
         app: App,
         *,
-        rules: AccessRules,
-        tokens: Tokens,
-        audit: Audit,
+        admission: Admission,
+        readiness: Readiness,
         per_token: Buckets,
         per_address: Buckets,
         failures: Buckets,
-        starting: Callable[[], str] = lambda: "",
-        health: Callable[[], str] = lambda: "",
         metrics: Metrics | None = None,
-        issuer: TokenIssuer | None = None,
     ) -> None:
         self._app = app
-        self._rules = rules
-        self._tokens = tokens
-        self._audit = audit
+        self._rules = admission.rules
+        self._tokens = admission.tokens
+        self._audit = admission.audit
+        self._issuer = admission.issuer
         self._per_token = per_token
         self._per_address = per_address
         self._failures = failures
-        self._starting = starting
-        self._health = health
+        self._starting = readiness.starting
+        self._health = readiness.health
         self._metrics = metrics
-        self._issuer = issuer
         self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

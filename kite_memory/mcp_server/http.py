@@ -21,17 +21,16 @@ from kite_memory.errors import KiteError
 from kite_memory.mcp_server.auth_middleware import (
     ADMITTED,
     LONGEST_BODY,
-    AccessRules,
+    Admission,
     Admitted,
     Audit,
     AuthMiddleware,
     Buckets,
     Metrics,
     MetricsMissing,
-    TokenIssuer,
+    Readiness,
 )
 from kite_memory.mcp_server.server import Report, client_of, server_over
-from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools import declarations
 from kite_memory.tools.declarations import Json, Perform
 from kite_memory.tools.store import Asker, NotAllowed
@@ -53,7 +52,7 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 
 
 def agent_of(client: str) -> str:
-    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty if none exists."""
+    """Return the agent's known name for a client, or the client's own name reduced to safe characters; empty without a name."""
     name = client[:200].strip().lower()
     for start, agent in _KNOWN:
         if name.startswith(start):
@@ -155,55 +154,54 @@ class _Impatient(H11Protocol):
             self._timer = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """``rate`` is the limit of requests per second and token. An address that was refused ``failures_at_once`` times gets only 429
+    for some time. A new connection has ``seconds_to_ask`` to send the head of a request.
+    """
+
+    rate: float = 20.0
+    failures_at_once: float = _FAILURES_AT_ONCE
+    seconds_to_ask: float = _SECONDS_TO_ASK
+
+
 async def serve(
     perform: Perform,
     *,
     listening: socket.socket,
-    rules: AccessRules,
-    tokens: Tokens,
-    audit: Audit,
+    admission: Admission,
     report: Report,
-    issuer: TokenIssuer | None = None,
     certificate: Certificate | None = None,
-    rate: float = 20.0,
-    failures_at_once: float = _FAILURES_AT_ONCE,
-    seconds_to_ask: float = _SECONDS_TO_ASK,
-    starting: Callable[[], str] = lambda: "",
-    health: Callable[[], str] = lambda: "",
+    limits: RequestLimits = RequestLimits(),
+    readiness: Readiness = Readiness(),  # noqa: B008 - frozen
     team: bool = False,
     everything: bool = False,
     started: Callable[[Callable[[], None]], None] = lambda stop: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, or until the function passed to ``started`` is called.
 
-    ``rate`` is the limit of requests per second and token. An address that was refused ``failures_at_once`` times gets only 429 for
-    some time. A new connection has ``seconds_to_ask`` to send the head of a request. For ``starting`` and ``health`` see
-    `AuthMiddleware`. With ``team``, the store is a team's, where a token without a person is a person of its own. For
-    ``everything`` see `server_over`.
+    With ``team``, the store is a team's, where a token without a person is a person of its own. For ``everything`` see
+    `server_over`.
     """
     waits = IdleConnections()
 
     class Impatient(_Impatient):
-        seconds = seconds_to_ask
+        seconds = limits.seconds_to_ask
         waiting = waits
 
-    metrics = _metrics(starting, waits)
+    metrics = _metrics(readiness.starting, waits)
     server = server_over(
-        audited(perform, audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE, everything=everything
+        audited(perform, admission.audit, metrics), partial(who, team=team), report, at_once=_CALLS_AT_ONCE, everything=everything
     )
     manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True, max_request_body_size=LONGEST_BODY)
     gate = AuthMiddleware(
         manager.handle_request,
-        rules=rules,
-        tokens=tokens,
-        audit=audit,
-        per_token=Buckets(rate=rate, burst=rate * _BURST_SECONDS),
-        per_address=Buckets(rate=rate * _ADDRESS_RATE, burst=rate * _ADDRESS_RATE * _BURST_SECONDS),
-        failures=Buckets(rate=_FAILURES_PER_SECOND, burst=failures_at_once),
-        starting=starting,
-        health=health,
+        admission=admission,
+        readiness=readiness,
+        per_token=Buckets(rate=limits.rate, burst=limits.rate * _BURST_SECONDS),
+        per_address=Buckets(rate=limits.rate * _ADDRESS_RATE, burst=limits.rate * _ADDRESS_RATE * _BURST_SECONDS),
+        failures=Buckets(rate=_FAILURES_PER_SECOND, burst=limits.failures_at_once),
         metrics=metrics,
-        issuer=issuer,
     )
     listens = uvicorn.Server(
         uvicorn.Config(

@@ -73,7 +73,7 @@ def refusal(error: KiteError) -> tuple[str, Json]:
         case Conflict(version=version):
             lines.append(f"version now: {version}; read it again, and write with expected_version {version}")
         case StoreUnavailable():
-            lines.append("nothing was written by halves; the same call may be made again")
+            lines.append("nothing was written; try again")
         case _:
             pass
     if error.hint:
@@ -83,7 +83,7 @@ def refusal(error: KiteError) -> tuple[str, Json]:
 
 Context = ServerRequestContext[Any, Any]
 WhoAsks = Callable[[Context], Asker]
-"""Returns the asker of a request. Raises `NotAllowed` if none exists."""
+"""Returns the asker of a request. Raises `NotAllowed` for an unauthenticated request."""
 Report = Callable[[BaseException], None]
 
 _AT_ONCE = 8
@@ -101,33 +101,32 @@ _NOT_FOUND = -32002
 """The protocol's code for an unknown resource until 2025; since then it is that for invalid parameters."""
 
 
-def server_over(
-    perform: Perform, who: WhoAsks, report: Report, *, at_once: int = _AT_ONCE, everything: bool = False
-) -> Server[Any]:
-    """Return the server.
+class _Handlers:
+    """Answers to the requests of clients."""
 
-    ``perform`` is called by up to ``at_once`` threads. ``report`` is called with any exception other than `KiteError`. With
-    ``everything``, all tools are listed; without it those of every day, and `MORE_TOOLS` for the others.
-    """
-    room = anyio.CapacityLimiter(at_once)
-    tools = types.ListToolsResult(tools=[_declared(tool) for tool in listed(everything=everything)])
+    def __init__(self, perform: Perform, who: WhoAsks, report: Report, *, at_once: int, everything: bool) -> None:
+        self._perform = perform
+        self._who = who
+        self._report = report
+        self._room = anyio.CapacityLimiter(at_once)
+        self._tools = types.ListToolsResult(tools=[_declared(tool) for tool in listed(everything=everything)])
 
-    async def performed(tool: str, arguments: Json, asker: Asker) -> Json:
+    async def _performed(self, tool: str, arguments: Json, asker: Asker) -> Json:
         try:
-            return await anyio.to_thread.run_sync(perform, tool, arguments, asker, limiter=room)
+            return await anyio.to_thread.run_sync(self._perform, tool, arguments, asker, limiter=self._room)
         except KiteError:
             raise
         except Exception as error:  # last resort of a thread: a bug in one call must not end the server
             error.add_note(f"while answering {tool!r}")
-            report(error)
+            self._report(error)
             raise KiteError(
-                f"{tool} failed: a bug of ours", hint="`kmem doctor` may know more; the same call will fail again"
+                f"{tool} failed: internal error; please report it", hint="the same call will fail again; see `kmem doctor`"
             ) from error
 
-    async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return tools
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return self._tools
 
-    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         name, arguments = params.name, params.arguments or {}
         try:
             if name == MORE_TOOLS.name:
@@ -138,20 +137,20 @@ def server_over(
             tool = called(name)
             if tool is None:
                 raise MCPError(types.INVALID_PARAMS, f"unknown tool {name!r:.80}; known ones are: {', '.join(TOOLS)}")
-            result = await performed(tool.name, arguments, who(context))
+            result = await self._performed(tool.name, arguments, self._who(context))
         except KiteError as error:
             words, details = refusal(error)
             return types.CallToolResult(content=[_text(words)], structured_content=details, is_error=True)
         return _answered(bounded(result, tool.longest))
 
-    async def list_resources(context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    async def list_resources(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         try:
-            recent = await performed(RECENT_NOTES.name, {"limit": _LISTED}, who(context))
+            recent = await self._performed(RECENT_NOTES.name, {"limit": _LISTED}, self._who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
         return types.ListResourcesResult(resources=[_resource(note) for note in recent["notes"][:_LISTED]])
 
-    async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
         note = types.ResourceTemplate(
             name="note",
             title="A note",
@@ -161,19 +160,19 @@ def server_over(
         )
         return types.ListResourceTemplatesResult(resource_templates=[note])
 
-    async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
         name = unquote(uri.removeprefix(_NOTE))
         if not uri.startswith(_NOTE) or not name or len(uri) > _LONGEST_URI:
             raise MCPError(types.INVALID_PARAMS, f"resources are called {_NOTE}<id>")
         try:
-            note = await performed("get_note", {"note": name}, who(context))
+            note = await self._performed("get_note", {"note": name}, self._who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
         words = text_of(bounded(note, TOOLS["get_note"].longest))
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="text/markdown", text=words)])
 
-    async def list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         session = types.PromptArgument(name="session_id", description="A session to resume; the last one where left out")
         prompt = types.Prompt(
             name=_RESUME,
@@ -183,30 +182,40 @@ def server_over(
         )
         return types.ListPromptsResult(prompts=[prompt])
 
-    async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != _RESUME:
             raise MCPError(types.INVALID_PARAMS, f"unknown prompt {params.name!r:.80}; there is {_RESUME}")
         session = (params.arguments or {}).get("session_id", "")
         try:
-            resumed = await performed("smart_resume", {"session_id": session} if session else {}, who(context))
+            resumed = await self._performed("smart_resume", {"session_id": session} if session else {}, self._who(context))
         except KiteError as error:
             raise _as_protocol(error, context) from error
         briefing = resumed.get("briefing") or "Nothing is known of earlier work here."
         words = "\n\n".join(filter(None, (_GO_ON, briefing, _kept_under_keys(resumed.get("context", {})))))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=_text(words))])
 
+
+def server_over(
+    perform: Perform, who: WhoAsks, report: Report, *, at_once: int = _AT_ONCE, everything: bool = False
+) -> Server[Any]:
+    """Return the server.
+
+    ``perform`` is called by up to ``at_once`` threads. ``report`` is called with any exception other than `KiteError`. With
+    ``everything``, all tools are listed; without it those of every day, and `MORE_TOOLS` for the others.
+    """
+    handlers = _Handlers(perform, who, report, at_once=at_once, everything=everything)
     return Server(
         "kite-memory",
         version=__version__,
         title="Kite Memory",
         instructions=INSTRUCTIONS,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )
 
 

@@ -163,13 +163,13 @@ class Session:
 
 
 def evidence_reference(provider: str, session: str, event: str) -> str:
-    """Return how notes refer to an event: ``claude-code:<session>#<first eight characters of the event's id>``."""
+    """Return a citation of an event: ``<provider>:<session>#<first eight characters of the event's id>``."""
     return f"{provider}:{session}#{event[:8]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReference:
-    """Parsed reference of a note to an event."""
+    """A parsed citation."""
 
     provider: str
     session: str

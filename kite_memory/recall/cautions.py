@@ -409,7 +409,7 @@ def heeded(caution: Caution, commands: Sequence[Invocation]) -> bool:
 
 
 def shows(symptom: Symptom, lines: Iterable[str]) -> bool:
-    """Return whether the note quotes one of these lines, which are in lower case as `model.signature.normal` returns them."""
+    """Return whether the note quotes one of these lines, which are in lower case as `text.error_signature.normal` returns them."""
     for line in lines:
         at = 0
         for piece in symptom.pieces:

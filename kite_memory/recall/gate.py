@@ -7,8 +7,12 @@ valid for one embedding space. The thresholds are chosen on prompts that need no
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.errors import StateDamaged
+from kite_memory.model.hit import Judged, Question
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.embedder import Space
-from kite_memory.recall.session_memory import Ruling
+from kite_memory.recall.uptake import storable
 
 Dial = Literal["quiet", "normal", "eager"]
 Figures = npt.NDArray[np.float64]
@@ -53,7 +58,7 @@ _FILE = Path(__file__).resolve().parent / "weights" / "gate.json"
 _CONSIDERED = 8
 """Number of candidates compared with one another; the margin is measured from the last of them."""
 _BYSTANDER = 0.26
-"""Average score of that last candidate in the labelled sessions."""
+"""Average score of the eighth candidate in the labelled sessions."""
 _ENOUGH = 20
 """Number of candidates in any vault that is not small. With fewer, every note is a candidate however unrelated, so the eighth is no
 reference (a vault's only note would have no margin), and the average is used instead.
@@ -182,7 +187,7 @@ class Gate:
     doubt: float
 
     def probabilities(self, rows: Figures, habits: Sequence[float] = ()) -> Figures:
-        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `tallies.habit` returns."""
+        """Return the probability that each candidate helps. ``habits`` are -1 to 1, as `uptake.habit` returns."""
         logits = rows @ np.array([self.weights.get(name, 0.0) for name in FEATURES]) + self.bias
         if len(habits):
             logits = logits + _HABIT * np.asarray(habits)
@@ -238,7 +243,7 @@ _FURTHEST = 1.5
 _STEPS = 20
 
 
-def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
+def personal(gate: Gate, rulings: "Sequence[Ruling]") -> Gate:
     """Return the gate with its bias moved, by at most 1.5 in the logit, to fit the verdicts on its first candidates.
 
     The weights stay: a person's verdicts are too few, and all of them from the gate's own doubtful cases, to fit more than one
@@ -260,3 +265,79 @@ def personal(gate: Gate, rulings: Sequence[Ruling]) -> Gate:
         if abs(step) < 1e-6:
             break
     return replace(gate, bias=gate.bias + math.copysign(min(abs(shift), _FURTHEST), shift))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruled:
+    """One candidate of a question: its score, and the judge's probability that it helps."""
+
+    note: str
+    score: float
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """A judge's logged verdict. ``anything`` is its probability that any of the notes helps."""
+
+    at: datetime
+    session: str
+    project: str
+    features: tuple[float, ...]
+    anything: float
+    notes: tuple[Ruled, ...]
+
+
+class VerdictLog:
+    """The verdicts of judges, for fitting the gate to this person. ``changing`` begins a transaction."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        changing: Callable[[], AbstractContextManager[sqlite3.Connection]],
+    ) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._changing = changing
+
+    def log(self, question: Question, judged: Judged, at: datetime) -> None:
+        """Log a judge's verdicts. The question's text is not kept."""
+        found = {verdict.note: verdict.probability for verdict in judged.verdicts}
+        names = [hit.note.id or hit.note.path for hit in question.candidates]
+        notes = [[name, hit.score, found.get(name, 0.0)] for name, hit in zip(names, question.candidates, strict=True)]
+        with self._changing() as connection:
+            connection.execute(
+                "INSERT INTO ruling(at, session, project, features, notes, anything, tokens_in, tokens_out, dollars)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    at.timestamp(),
+                    storable(question.session),
+                    storable(question.project),
+                    json.dumps(question.features),
+                    storable(json.dumps(notes)),
+                    judged.anything,
+                    judged.tokens_in,
+                    judged.tokens_out,
+                    judged.dollars,
+                ),
+            )
+
+    def since(self, start: datetime) -> tuple[Ruling, ...]:
+        """Return the verdicts logged since then, oldest first."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT at, session, project, features, anything, notes FROM ruling WHERE at >= ? ORDER BY number",
+                (start.timestamp(),),
+            ).fetchall()
+        return tuple(
+            Ruling(
+                at=datetime.fromtimestamp(at, UTC),
+                session=session,
+                project=project,
+                features=tuple(json.loads(features)),
+                anything=anything,
+                notes=tuple(Ruled(note=note, score=score, probability=probable) for note, score, probable in json.loads(notes)),
+            )
+            for at, session, project, features, anything, notes in rows
+        )

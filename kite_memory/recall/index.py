@@ -237,8 +237,8 @@ class Index:
 
         ``around`` is the text that surrounds it. In a very large vault, notes outside ``project`` are compared by meaning only if
         they share a word with the text or belong to no project; without ``project`` all are compared. ``beside`` prefers the second
-        space, if it exists and is complete; ``forgiving`` treats terms that no note contains as typing errors. If one signal fails,
-        the others are used and the problem is reported. ``whole``: the text is itself a note's, and all of it is compared.
+        space, if it exists and is complete; ``forgiving`` corrects typing errors in terms that no note contains. If one signal
+        fails, the others are used and the problem is reported. ``whole``: the text is itself a note's, and all of it is compared.
 
         With a bounded ``sight`` the columns are those of the notes in it, and no figure depends on any other note: word rarity and
         note length are computed over the visible notes alone, and typing errors are not corrected.
@@ -430,7 +430,7 @@ class Index:
         self._locate(self._spaces[0][1], self._current())
 
     def _leave_former(self) -> None:
-        """Delete the former space if the first one has every passage."""
+        """Delete the previous embedding spaces once the present one is complete."""
         if not self._locate(self._spaces[0][1], self._current()).missing:
             for _, sidecar in self._former:
                 if len(sidecar.rows()):

@@ -85,24 +85,25 @@ MOST_POINTERS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on.
-
-    ``opens`` is the least probability of the likeliest note: where it is lower, the prompt is pointed at no note. ``least`` is that
-    of the others. It is lower, since the frame of the block costs as much as a line. ``rise`` is the factor by which both grow with
-    each pointer that the session was given before: so a long session is not given many more than a short one, even in a project
-    whose probabilities are all too high. A note less likely than ``share`` of the likeliest is left out. ``listed`` is the score of
-    a line in the list at a session's start: it was chosen for no prompt, so a relevant prompt may point to it once more.
-
-    ``talk`` is the least probability of a conversation. One is pointed at only where no note is likely enough, since its line costs
-    twice as much and is right half as often.
-    """
+    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on."""
 
     opens: float = 0.05
+    """Probability that the likeliest note needs before any pointer to a note is shown."""
     least: float = 0.03
+    """Probability that each further note needs; lower, since the frame of the block costs as much as a line."""
     rise: float = 1.054
+    """Factor by which the thresholds grow with each pointer that the session was given for a prompt.
+
+    So a long session is not given many more than a short one, even in a project whose probabilities are all too high.
+    """
     share: float = 0.25
+    """Share of the likeliest note's probability that each further note needs."""
     listed: float = 0.04
+    """Score recorded for a line of the list at a session's start. It was chosen for no prompt, so one may point to it again."""
     talk: float = 0.08
+    """Probability that a conversation needs. One is shown only if no note is likely enough: its line costs twice as much and is
+    right half as often.
+    """
 
 
 BARS = Bars()
@@ -110,11 +111,11 @@ _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
 _FEW, MANY, _STANDS_OUT = 10, 25, 2.0
-"""With fewer notes than ``MANY`` the bars are lower, in proportion, for one that is twice as likely as the next: of few notes each
-is likelier to be the one, and the probability was fitted on vaults of about a hundred.
+"""With fewer notes than ``MANY`` the thresholds are lower, in proportion, for a note twice as likely as the next: of few notes each
+is likelier to be the right one, and the probability was fitted on vaults of about a hundred.
 """
 _ASKS = 0.5
-"""Factor of the bars for a plain question about the past."""
+"""Factor of the thresholds for a plain question about the past."""
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
@@ -310,8 +311,10 @@ _ROUTINE = 1.0
 _TAKEN_UP = 10.0
 """Bonus for a note opened or used in two sessions or more: it ranks before all others."""
 _RESTED = -0.25
-"""Penalty for a note that five starts listed in vain: it ranks after its equals. An agent that opens nothing rests every note in
-turn, so a greater penalty would replace the best notes by the next best. Measured: -5 loses 14 of 228 needs, -0.5 loses 4.
+"""Penalty for a note listed at five session starts without being opened; it only decides between equals.
+
+With an agent that opens nothing, every note gets it in turn, so a greater penalty would replace the best notes by the next best.
+Measured: -5 loses 14 of 228 needs, -0.5 loses 4.
 """
 _NEWER = 0.001
 """Penalty per week of age, so that of equal notes the newer one comes first."""

@@ -21,7 +21,7 @@ class Shelf(Protocol):
         ...
 
     def read(self, path: str) -> Note | None:
-        """Return the note at this path, or ``None`` if none exists or the file is not a note."""
+        """Return the note at this path, or ``None`` if the file is missing or not a note."""
         ...
 
 
@@ -102,7 +102,7 @@ def _redacted(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Divide at ends of sentences or lines if there are any, and anywhere if none exist."""
+    """Divide at the ends of sentences or lines, or anywhere in a text without them."""
     held: list[str] = []
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):

@@ -9,13 +9,12 @@ from functools import partial
 import numpy as np
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.event import Problem
 from kite_memory.model.hit import Cards, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.note import Note, NoteKind, Scope, Surroundings
-from kite_memory.recall import gate, pointing
+from kite_memory.recall import pointing
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.gate import Dial, Gate, personal
-from kite_memory.recall.index import Evidence, Index, IndexStatus, Refreshed, no_evidence
+from kite_memory.recall.gate import personal
+from kite_memory.recall.index import Evidence, Index, Refreshed, no_evidence
 from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run, recent
 from kite_memory.recall.prose import Shelf
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
@@ -67,8 +66,8 @@ def _unseen(done: int, total: int) -> None:
 class Recall:
     """Services of recall for one vault. Thread-safe.
 
-    ``dial`` sets how readily notes are shown; a ``threshold`` overrides it, and the gate. With ``judged``, only notes above the
-    "quiet" threshold are shown at once, and doubtful ones are passed on as a question for a judge.
+    Where the ``bar`` is ``judged``, only notes above the "quiet" threshold are shown at once, and doubtful ones are passed on as a
+    question for a judge.
     """
 
     def __init__(
@@ -76,10 +75,7 @@ class Recall:
         *,
         index: Index,
         memory: SessionMemory,
-        threshold: float | None = None,
-        dial: Dial = "normal",
-        judged: bool = False,
-        fitted: Gate | None = None,
+        bar: Requirement | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
         clock: Callable[[], datetime] = _now,
@@ -89,9 +85,9 @@ class Recall:
     ) -> None:
         self._index = index
         self._memory = memory
-        self._fitted = fitted or gate.shipped()
+        self._bar = bar or Requirement()
+        self._fitted = self._bar.gate
         self._learned: date | None = None
-        self._bar = Requirement(gate=self._fitted, dial=dial, threshold=threshold, judged=judged)
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
         self._clock = clock
@@ -107,9 +103,9 @@ class Recall:
     def memory(self) -> SessionMemory:
         return self._memory
 
-    def note(self, called: str) -> Note | None:
-        """Return the indexed note with this id, or with this path if it has no id."""
-        return self._index.called(called)
+    @property
+    def index(self) -> Index:
+        return self._index
 
     def close(self) -> None:
         self._index.close()
@@ -145,7 +141,7 @@ class Recall:
         now = self._clock()
         if self._learned != now.date():
             self._learned = now.date()
-            self._bar = replace(self._bar, gate=personal(self._fitted, self._memory.rulings(now - _LEARNED_FROM)))
+            self._bar = replace(self._bar, gate=personal(self._fitted, self._memory.verdicts.since(now - _LEARNED_FROM)))
 
     def rebuild(
         self,
@@ -192,7 +188,7 @@ class Recall:
         if not all(self._index.numbers(name(hit.note)) for hit in question.candidates):
             return
         try:
-            self._memory.log_verdicts(question, judged, self._clock())
+            self._memory.verdicts.log(question, judged, self._clock())
         except sqlite3.Error:
             pass  # one more example to learn from, lost
 
@@ -339,22 +335,6 @@ class Recall:
             return self._memory.purge() and purged
         except sqlite3.Error:
             return False
-
-    def occasions(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
-        """Return the last occasions, latest first: when, in which session, what was given, and why. Without ``silent``, only those
-        at which something was given.
-        """
-        return self._memory.last(count, silent=silent)
-
-    def silent_since(self, start: datetime | None) -> int:
-        """Return how many occasions since ``start`` gave nothing, counting only those still kept."""
-        return self._memory.silent_since(start)
-
-    def status(self) -> IndexStatus:
-        return self._index.status()
-
-    def verify(self) -> tuple[Problem, ...]:
-        return self._index.verify()
 
     def _weighed(self, prompt: Prompt, *, all_too: bool = False) -> Weighed:
         return weigh(

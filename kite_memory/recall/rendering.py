@@ -200,7 +200,7 @@ def in_brief(note: Note, tokens: int) -> str:
 
 
 def remarks(lines: Sequence[str], *, about: str, tokens: int) -> str:
-    """Render a block of plain lines that are not notes: as many as fit, each quoted. Empty if none exist."""
+    """Render a block of plain lines that are not notes: as many as fit, each quoted. Empty without lines, or if not one fits."""
     opening = f"<vault-context>\n[Relevant vault context: {about}]"
     left = tokens - likely_tokens(f"{opening}\n{_CLOSING}")
     kept: list[str] = []

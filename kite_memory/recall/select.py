@@ -210,9 +210,7 @@ hi hello stop wait one two first second third both option get make
 _FILLERS = frozenset(lexical.terms(_FILLER_WORDS))
 """Words that agree, urge or greet. A prompt of only these needs no recall."""
 _DRIFTED = -2.0
-"""Penalty for a note whose files have changed since, in units of the habit of never being used, twice its size: such a note is
-mostly outdated.
-"""
+"""Penalty for a note whose files have changed since: twice that of a note that is never used, since it is mostly outdated."""
 _NO_TALLIES: Mapping[str, Tally] = MappingProxyType({})
 
 
@@ -242,7 +240,7 @@ class Requirement:
     fitted for the embedder's space. ``judged`` leaves notes that are merely likely to a judge.
     """
 
-    gate: Gate
+    gate: Gate = field(default_factory=gate.shipped)
     dial: Dial = "normal"
     threshold: float | None = None
     judged: bool = False
@@ -260,7 +258,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` is the reason if none exist.
+    """Candidates for a prompt, best first; the first ``chosen`` are to be shown. ``silence`` says why nothing is shown.
 
     Scores and ``threshold`` are probabilities if the gate was used; ``figures`` are then its inputs for each candidate, and
     ``parts`` what each input added, as in `Gate.parts`. ``question`` is for a judge, if the gate is in doubt. ``near`` are the
@@ -277,6 +275,36 @@ class Weighed:
     parts: tuple[Mapping[str, float], ...] = ()
     near: tuple[Hit, ...] = ()
     notes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """A prompt, how near the notes are to it, and what is wanted of them.
+
+    ``inherited`` marks notes with the score of one they replace, ``project`` is the number of the prompt's project. Notes in
+    ``shown`` are left out; ``all_too`` also returns candidates that will not be shown.
+    """
+
+    index: Index
+    prompt: Prompt
+    signals: Signals
+    scores: search.Scores
+    inherited: search.Mask
+    project: int | None
+    shown: Collection[str]
+    limit: int
+    all_too: bool
+
+    def admits(self, note: Note) -> bool:
+        """Return whether a note may be shown in the prompt's project, branch and session."""
+        prompt = self.prompt
+        elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
+        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
+            return False
+        return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
+
+    def hits(self, scores: search.Scores, limit: int) -> tuple[Hit, ...]:
+        return hits(self.index, self.signals, scores, inherited=self.inherited, limit=limit, project=self.prompt.project)
 
 
 def weigh(
@@ -307,18 +335,23 @@ def weigh(
     scores, inherited = _scored(signals, number, now)
     if not (scores > -np.inf).any():
         return Weighed(candidates=(), threshold=0.0, silence="nothing in the vault that may be said")
-
-    def ours(note: Note) -> bool:
-        elsewhere = note.branch and prompt.branch and note.branch != prompt.branch
-        if prompt.project and note.project not in ("", prompt.project) and note.scope is Scope.PROJECT:
-            return False
-        return not elsewhere and (note.scope is not Scope.SESSION or note.session == prompt.session)
-
+    searched = _Search(
+        index=index,
+        prompt=prompt,
+        signals=signals,
+        scores=scores,
+        inherited=inherited,
+        project=number,
+        shown=shown,
+        limit=limit,
+        all_too=all_too,
+    )
     if bar.threshold is None and bar.gate.fits(signals.space):
-        weighed = _by_gate(index, prompt, bar, signals, scores, inherited, number, ours, shown, limit, tallies, all_too)
+        weighed = _by_gate(searched, bar, tallies)
     else:
-        threshold = search.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
-        weighed = _by_score(index, prompt, threshold, signals, scores, inherited, ours, shown, limit, all_too)
+        weighed = _by_score(
+            searched, search.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
+        )
     return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
 
 
@@ -335,25 +368,14 @@ def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.S
     return np.where(search.spoken(columns, now), scores, -np.inf), scores > own
 
 
-def _by_score(
-    index: Index,
-    prompt: Prompt,
-    threshold: float,
-    signals: Signals,
-    scores: search.Scores,
-    inherited: search.Mask,
-    ours: Callable[[Note], bool],
-    shown: Collection[str],
-    limit: int,
-    all_too: bool,
-) -> Weighed:
+def _by_score(searched: _Search, threshold: float) -> Weighed:
+    scores, all_too, limit = searched.scores, searched.all_too, searched.limit
     highest = float(scores.max())
     if not all_too:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
-    enough = (CANDIDATES if all_too else limit) + min(len(shown), _SEEN) + _SPARE
-    found = hits(index, signals, scores, inherited=inherited, limit=enough, project=prompt.project)
-    candidates = tuple(hit for hit in found if ours(hit.note))
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in shown)[: CANDIDATES if all_too else limit]
+    enough = (CANDIDATES if all_too else limit) + min(len(searched.shown), _SEEN) + _SPARE
+    candidates = tuple(hit for hit in searched.hits(scores, enough) if searched.admits(hit.note))
+    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if all_too else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
     if not chosen and candidates and candidates[0].score >= threshold:
@@ -365,92 +387,113 @@ def _by_score(
         for hit in fresh[:POINTED]
         if hit.score >= threshold - _NEAR
     )
-    notes = len(signals.columns)
+    notes = len(searched.signals.columns)
     return Weighed(candidates=fresh, threshold=threshold, chosen=chosen, silence=silence, near=near, notes=notes)
 
 
-def _by_gate(
-    index: Index,
-    prompt: Prompt,
-    bar: Requirement,
-    signals: Signals,
-    scores: search.Scores,
-    inherited: search.Mask,
-    project: int | None,
-    ours: Callable[[Note], bool],
-    shown: Collection[str],
-    limit: int,
-    tallies: Mapping[str, Tally],
-    all_too: bool,
-) -> Weighed:
-    columns = signals.columns
-    near = len(columns) if project is None else int(search.within(columns, project).sum())
-    rows = best(scores, columns.notes["created"], CANDIDATES + _SPARE + min(len(shown), _SEEN))
-    notes = index.notes(columns.notes["number"][rows].tolist())
-    names: dict[str, int] = {}
-    for row in rows.tolist():
-        note = notes.get(int(columns.notes["number"][row]))
-        if note is not None and ours(note):
-            names.setdefault(name(note), row)
-    rows = np.array(list(names.values())[: CANDIDATES + min(len(shown), _SEEN)], np.intp)
-    candidates = _candidates(index, signals, scores, rows, notes, near)
-    terms = len(lexical.terms(essence(prompt.text)))
-    figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
-    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
-    habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
-    probabilities = bar.gate.probabilities(figures, habits)
-    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in shown]
-    order = sorted(fresh, key=lambda place: (-probabilities[place], -columns.notes["created"][rows[place]]))
-    sure = [place for place in order[:limit] if probabilities[place] >= bar.probability]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimates:
+    """The gate's candidates in the order of their rows, with its inputs and its probability for each.
+
+    ``order`` are the places of those that the session has not been shown, likeliest first. ``terms`` is the number of the prompt's
+    terms, ``notes`` that of the notes of the project, or of all if it is unknown.
+    """
+
+    candidates: Sequence[gate.Candidate]
+    rows: search.Rows
+    figures: gate.Figures
+    habits: Sequence[float]
+    probabilities: gate.Figures
+    order: Sequence[int]
+    terms: int
+    notes: int
+
+
+def _by_gate(searched: _Search, bar: Requirement, tallies: Mapping[str, Tally]) -> Weighed:
+    estimates = _estimates(searched, bar.gate, tallies)
+    candidates, figures, probabilities, order = estimates.candidates, estimates.figures, estimates.probabilities, estimates.order
+    sure = [place for place in order[: searched.limit] if probabilities[place] >= bar.probability]
     if len(sure) > 1 and probabilities[sure[1]] < min(1.0, bar.probability * bar.gate.second):
         sure = sure[:1]
-    judged = order[:CANDIDATES] if all_too else sure
-    by_row = np.full(len(columns), -np.inf)
-    by_row[rows[judged]] = probabilities[judged]
-    found = hits(index, signals, by_row, inherited=inherited, limit=len(judged), project=prompt.project) if judged else ()
-    placed = {name(candidates[place].note): place for place in judged}
+    wanted = order[:CANDIDATES] if searched.all_too else sure
+    by_row = np.full(len(searched.signals.columns), -np.inf)
+    by_row[estimates.rows[wanted]] = probabilities[wanted]
+    found = searched.hits(by_row, len(wanted)) if wanted else ()
+    placed = {name(candidates[place].note): place for place in wanted}
     places = [placed[name(hit.note)] for hit in found]
-    highest = float(probabilities[order[0]]) if order else 0.0
     silence = ""
-    if not sure and (np.delete(probabilities, fresh) >= bar.probability).any():
+    if not sure and (np.delete(probabilities, order) >= bar.probability).any():
         silence = "already shown in this session"
     elif not sure:
         silence = f"below threshold: best {probabilities.max(initial=0.0):.2f} < {bar.probability:.2f}"
-    question = None
-    if bar.judged and not sure and highest >= bar.gate.doubt:
-        question = Question(
-            session=prompt.session,
-            project=prompt.project,
-            prompt=prompt.text,
-            exchange=prompt.situation.exchange,
-            candidates=tuple(
-                Hit(note=candidates[place].note, score=round(float(probabilities[place]), 4), why="")
-                for place in order[:CANDIDATES]
-            ),
-            head=prompt.head,
-            features=tuple(figures[order[0]].tolist()),
-        )
+    highest = float(probabilities[order[0]]) if order else 0.0
+    asks = bar.judged and not sure and highest >= bar.gate.doubt
     return Weighed(
         candidates=found,
         threshold=bar.probability,
         chosen=len(sure),
         silence=silence,
-        question=question,
+        question=_question(searched.prompt, estimates) if asks else None,
         figures=tuple(tuple(figures[place].tolist()) for place in places),
-        parts=tuple(bar.gate.parts(figures[place].tolist(), habits[place]) for place in places),
+        parts=tuple(bar.gate.parts(figures[place].tolist(), estimates.habits[place]) for place in places),
         near=tuple(
             Hit(note=candidates[place].note, score=float(probabilities[place]), why="")
             for place in order[:POINTED]
-            if candidates[place].words > 0 or (terms >= _TELLING_WORDS and candidates[place].meaning >= _FAINT)
+            if candidates[place].words > 0 or (estimates.terms >= _TELLING_WORDS and candidates[place].meaning >= _FAINT)
         ),
+        notes=estimates.notes,
+    )
+
+
+def _estimates(searched: _Search, fitted: Gate, tallies: Mapping[str, Tally]) -> _Estimates:
+    columns, project, prompt = searched.signals.columns, searched.project, searched.prompt
+    near = len(columns) if project is None else int(search.within(columns, project).sum())
+    seen = min(len(searched.shown), _SEEN)
+    rows = best(searched.scores, columns.notes["created"], CANDIDATES + _SPARE + seen)
+    notes = searched.index.notes(columns.notes["number"][rows].tolist())
+    names: dict[str, int] = {}
+    for row in rows.tolist():
+        note = notes.get(int(columns.notes["number"][row]))
+        if note is not None and searched.admits(note):
+            names.setdefault(name(note), row)
+    rows = np.array(list(names.values())[: CANDIDATES + seen], np.intp)
+    candidates = _candidates(searched, rows, notes, near)
+    terms = len(lexical.terms(essence(prompt.text)))
+    figures = gate.figures(prompt.text, terms, prompt.situation.position, candidates)
+    habits = [habit(tally) if (tally := tallies.get(name(each.note))) else 0.0 for each in candidates]
+    habits = [one + _DRIFTED * (each.note.drifted is not None) for one, each in zip(habits, candidates, strict=True)]
+    probabilities = fitted.probabilities(figures, habits)
+    fresh = [place for place, each in enumerate(candidates) if name(each.note) not in searched.shown]
+    return _Estimates(
+        candidates=candidates,
+        rows=rows,
+        figures=figures,
+        habits=habits,
+        probabilities=probabilities,
+        order=sorted(fresh, key=lambda place: (-probabilities[place], -columns.notes["created"][rows[place]])),
+        terms=terms,
         notes=near,
     )
 
 
-def _candidates(
-    index: Index, signals: Signals, scores: search.Scores, rows: search.Rows, notes: Mapping[int, Note], near: int
-) -> list[gate.Candidate]:
+def _question(prompt: Prompt, estimates: _Estimates) -> Question:
+    return Question(
+        session=prompt.session,
+        project=prompt.project,
+        prompt=prompt.text,
+        exchange=prompt.situation.exchange,
+        candidates=tuple(
+            Hit(note=estimates.candidates[place].note, score=round(float(estimates.probabilities[place]), 4), why="")
+            for place in estimates.order[:CANDIDATES]
+        ),
+        head=prompt.head,
+        features=tuple(estimates.figures[estimates.order[0]].tolist()),
+    )
+
+
+def _candidates(searched: _Search, rows: search.Rows, notes: Mapping[int, Note], near: int) -> list[gate.Candidate]:
     """Build the gate's candidates. Scores are adjusted for vault size, since a score means less in a larger vault."""
+    index, signals = searched.index, searched.signals
     columns = signals.columns
     numbers = columns.notes["number"][rows].tolist()
     fits = index.in_names(signals.terms, numbers)
@@ -463,7 +506,7 @@ def _candidates(
     return [
         gate.Candidate(
             note=notes[number],
-            score=float(scores[row]) - crowd,
+            score=float(searched.scores[row]) - crowd,
             meaning=max(0.0, float(signals.cosine[row])),
             words=float(words[place]),
             around=float(around[place]),

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.model.hit import Judged, Question
+from kite_memory.recall.gate import VerdictLog
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
 from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, storable, tally_of, week_of
 from kite_memory.system import sqlite
@@ -74,25 +74,94 @@ class Showing:
     note: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
-    """One candidate of a question: its score, and the judge's probability that it helps."""
+class ShownReport:
+    """What was shown in the past, and how often."""
 
-    note: str
-    score: float
-    probability: float
+    def __init__(self, connection: sqlite3.Connection, lock: threading.Lock) -> None:
+        self._connection = connection
+        self._lock = lock
 
+    def occasions(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
+        """Return the last occasions, latest first; without ``silent``, only those at which something was given."""
+        asked = (
+            "SELECT number, at, moment, session, project, head, reason FROM occasion"
+            " WHERE ? OR number IN (SELECT occasion FROM showing) ORDER BY number DESC LIMIT ?"
+        )
+        with self._lock:
+            rows = self._connection.execute(asked, (silent, count)).fetchall()
+            shown = self._connection.execute(
+                "SELECT occasion, note, score, standing, why, moment FROM showing WHERE occasion >= ? ORDER BY number",
+                (rows[-1][0] if rows else 0,),
+            ).fetchall()
+        given: defaultdict[int, list[tuple[ShownNote, Moment]]] = defaultdict(list)
+        for number, note, score, standing, why, voice in shown:
+            given[number].append((ShownNote(note=note, score=score, standing=standing, why=why), voice))
+        return tuple(
+            Occasion(
+                at=_moment(at),
+                moment=moment,
+                session=session,
+                project=project,
+                head=head,
+                reason=reason,
+                given=tuple(one if voice == moment else replace(one, voice=voice) for one, voice in given[number]),
+            )
+            for number, at, moment, session, project, head, reason in rows
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
-    """A judge's logged verdict. ``anything`` is its probability that any of the notes helps."""
+    def silent_since(self, start: datetime | None) -> int:
+        """Return how many occasions gave nothing since ``start`` (or ever), of those not pruned yet."""
+        with self._lock:
+            asked = "SELECT count(*) FROM occasion WHERE at >= ? AND number NOT IN (SELECT occasion FROM showing)"
+            return int(self._connection.execute(asked, (start.timestamp() if start else 0.0,)).fetchone()[0])
 
-    at: datetime
-    session: str
-    project: str
-    features: tuple[float, ...]
-    anything: float
-    notes: tuple[Ruled, ...]
+    def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
+        """Return when each note was shown last; with ``used``, counting only showings after which it was used."""
+        query = "SELECT note, MAX(at) FROM showing WHERE ? OR standing = 'used' GROUP BY note"
+        with self._lock:
+            rows = self._connection.execute(query, (not used,)).fetchall()
+        return {note: _moment(at) for note, at in rows}
+
+    def weekly(self, weeks: int, now: datetime) -> tuple[Week, ...]:
+        """Return figures for this week and the weeks before it, latest first, including weeks without any."""
+        days = mondays(now, weeks)
+        first = datetime(days[-1].year, days[-1].month, days[-1].day, tzinfo=UTC).timestamp()
+        with self._lock:
+            counted = self._connection.execute(
+                "SELECT CAST((at - ?) / ? AS INTEGER), moment, standing, COUNT(*) FROM showing WHERE at >= ? GROUP BY 1, 2, 3",
+                (first, _WEEK, first),
+            ).fetchall()
+            prompts = {
+                week: (asked, silent)
+                for week, asked, silent in self._connection.execute(
+                    "SELECT week, prompts, silent FROM week WHERE week >= ?", (week_of(days[-1]),)
+                )
+            }
+        moments: defaultdict[int, dict[Moment, Count]] = defaultdict(dict)
+        for number, moment, standing, count in counted:
+            moments[number][moment] = moments[number].get(moment, Count()) + Count(**{standing: count})
+        newest_last: list[Week] = []
+        for number, monday in enumerate(reversed(days)):
+            asked, silent = prompts.get(week_of(monday), (0, 0))
+            newest_last.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
+        return tuple(reversed(newest_last))
+
+    def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
+        """Return the notes ignored more often than used since then, the most ignored first, with their tallies since then."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
+                " WHERE at >= ? AND moment NOT IN ('start', 'pointer')"
+                " GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
+                (since.timestamp(), count),
+            ).fetchall()
+        return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)
+
+    def times(self, session: str, moment: Moment) -> int:
+        """Return how many occasions of this moment the session had."""
+        with self._lock:
+            asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
+            return int(self._connection.execute(asked, (storable(session), moment)).fetchone()[0])
 
 
 class SessionMemory:
@@ -121,6 +190,8 @@ class SessionMemory:
             raise StateDamaged(f"the memory of what was shown cannot be used: {error}", hint=f"look at {path}") from error
         except sqlite3.DatabaseError:
             self._connection = _begun_anew(path)
+        self.report = ShownReport(self._connection, self._lock)
+        self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
 
     def close(self) -> None:
         with self._lock:
@@ -235,40 +306,6 @@ class SessionMemory:
             _write(connection, occasion)
             self._count_again([given.note for given in occasion.given])
 
-    def last(self, count: int, *, silent: bool = True) -> tuple[Occasion, ...]:
-        """Return the last occasions, latest first; without ``silent``, only those at which something was given."""
-        asked = (
-            "SELECT number, at, moment, session, project, head, reason FROM occasion"
-            " WHERE ? OR number IN (SELECT occasion FROM showing) ORDER BY number DESC LIMIT ?"
-        )
-        with self._lock:
-            rows = self._connection.execute(asked, (silent, count)).fetchall()
-            shown = self._connection.execute(
-                "SELECT occasion, note, score, standing, why, moment FROM showing WHERE occasion >= ? ORDER BY number",
-                (rows[-1][0] if rows else 0,),
-            ).fetchall()
-        given: defaultdict[int, list[tuple[ShownNote, Moment]]] = defaultdict(list)
-        for number, note, score, standing, why, voice in shown:
-            given[number].append((ShownNote(note=note, score=score, standing=standing, why=why), voice))
-        return tuple(
-            Occasion(
-                at=_moment(at),
-                moment=moment,
-                session=session,
-                project=project,
-                head=head,
-                reason=reason,
-                given=tuple(one if voice == moment else replace(one, voice=voice) for one, voice in given[number]),
-            )
-            for number, at, moment, session, project, head, reason in rows
-        )
-
-    def silent_since(self, start: datetime | None) -> int:
-        """Return how many occasions gave nothing since ``start`` (or ever), of those not pruned yet."""
-        with self._lock:
-            asked = "SELECT count(*) FROM occasion WHERE at >= ? AND number NOT IN (SELECT occasion FROM showing)"
-            return int(self._connection.execute(asked, (start.timestamp() if start else 0.0,)).fetchone()[0])
-
     def is_worn_out(self, note: str, now: datetime) -> bool:
         """Return whether a note was shown too often as agents worked: ignored more often than used, or shown often in the last
         seven days.
@@ -282,7 +319,7 @@ class SessionMemory:
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
-        """Return what was shown before then and is not settled yet, oldest first. Cheap if none exists."""
+        """Return what was shown before then and is not settled yet, oldest first. Cheap if everything is settled."""
         with self._lock:
             rows = self._connection.execute(
                 "SELECT number, at, moment, session, note FROM showing WHERE standing = 'open' AND at < ? ORDER BY at, number",
@@ -309,12 +346,6 @@ class SessionMemory:
                 )
                 self._count_again([showing.note])
 
-    def times(self, session: str, moment: Moment) -> int:
-        """Return how many occasions of this moment the session had."""
-        with self._lock:
-            asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
-            return int(self._connection.execute(asked, (storable(session), moment)).fetchone()[0])
-
     def tallies(self) -> Mapping[str, Tally]:
         """Return the tally of every note that was ever shown. The mapping is the same object until something changes."""
         with self._lock:
@@ -336,13 +367,6 @@ class SessionMemory:
             connection.executemany("INSERT OR REPLACE INTO tally_elsewhere VALUES (?, ?, ?, ?, ?)", rows)
             self._tallies = None
 
-    def last_shown(self, *, used: bool = False) -> Mapping[str, datetime]:
-        """Return when each note was shown last; with ``used``, counting only showings after which it was used."""
-        query = "SELECT note, MAX(at) FROM showing WHERE ? OR standing = 'used' GROUP BY note"
-        with self._lock:
-            rows = self._connection.execute(query, (not used,)).fetchall()
-        return {note: _moment(at) for note, at in rows}
-
     def _count_again(self, notes: Sequence[str]) -> None:
         """Reread the tallies of these notes only: there may be thousands of others."""
         if self._tallies is not None and notes:
@@ -350,82 +374,6 @@ class SessionMemory:
             counted = "SELECT note, shown, used, ignored FROM counted WHERE note = ?"
             changed = dict(tally_of(row) for note in notes for row in self._connection.execute(counted, (storable(note),)))
             self._tallies = (others_changes, MappingProxyType({**known, **changed}))
-
-    def weekly(self, weeks: int, now: datetime) -> tuple[Week, ...]:
-        """Return figures for this week and the weeks before it, latest first, including weeks without any."""
-        days = mondays(now, weeks)
-        first = datetime(days[-1].year, days[-1].month, days[-1].day, tzinfo=UTC).timestamp()
-        with self._lock:
-            counted = self._connection.execute(
-                "SELECT CAST((at - ?) / ? AS INTEGER), moment, standing, COUNT(*) FROM showing WHERE at >= ? GROUP BY 1, 2, 3",
-                (first, _WEEK, first),
-            ).fetchall()
-            prompts = {
-                week: (asked, silent)
-                for week, asked, silent in self._connection.execute(
-                    "SELECT week, prompts, silent FROM week WHERE week >= ?", (week_of(days[-1]),)
-                )
-            }
-        moments: defaultdict[int, dict[Moment, Count]] = defaultdict(dict)
-        for number, moment, standing, count in counted:
-            moments[number][moment] = moments[number].get(moment, Count()) + Count(**{standing: count})
-        newest_last: list[Week] = []
-        for number, monday in enumerate(reversed(days)):
-            asked, silent = prompts.get(week_of(monday), (0, 0))
-            newest_last.append(Week(monday=monday, prompts=asked, silent=silent, moments=moments[number]))
-        return tuple(reversed(newest_last))
-
-    def most_ignored(self, since: datetime, count: int) -> tuple[tuple[str, Tally], ...]:
-        """Return the notes ignored more often than used since then, the most ignored first, with their tallies since then."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT note, COUNT(*), SUM(standing = 'used') AS used, SUM(standing = 'ignored') AS ignored FROM showing"
-                " WHERE at >= ? AND moment NOT IN ('start', 'pointer')"
-                " GROUP BY note HAVING ignored > used ORDER BY ignored - used DESC, note LIMIT ?",
-                (since.timestamp(), count),
-            ).fetchall()
-        return tuple((note, Tally(shown=shown, used=used, ignored=ignored)) for note, shown, used, ignored in rows)
-
-    def log_verdicts(self, question: Question, judged: Judged, at: datetime) -> None:
-        """Log a judge's verdicts, for fitting the gate to this person. The question's text is not kept."""
-        found = {verdict.note: verdict.probability for verdict in judged.verdicts}
-        names = [hit.note.id or hit.note.path for hit in question.candidates]
-        notes = [[name, hit.score, found.get(name, 0.0)] for name, hit in zip(names, question.candidates, strict=True)]
-        with self._changing() as connection:
-            connection.execute(
-                "INSERT INTO ruling(at, session, project, features, notes, anything, tokens_in, tokens_out, dollars)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    at.timestamp(),
-                    storable(question.session),
-                    storable(question.project),
-                    json.dumps(question.features),
-                    storable(json.dumps(notes)),
-                    judged.anything,
-                    judged.tokens_in,
-                    judged.tokens_out,
-                    judged.dollars,
-                ),
-            )
-
-    def rulings(self, since: datetime) -> tuple[Ruling, ...]:
-        """Return the logged verdicts since then, oldest first."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT at, session, project, features, anything, notes FROM ruling WHERE at >= ? ORDER BY number",
-                (since.timestamp(),),
-            ).fetchall()
-        return tuple(
-            Ruling(
-                at=_moment(at),
-                session=session,
-                project=project,
-                features=tuple(json.loads(features)),
-                anything=anything,
-                notes=tuple(Ruled(note=note, score=score, probability=probable) for note, score, probable in json.loads(notes)),
-            )
-            for at, session, project, features, anything, notes in rows
-        )
 
     def take_over(self, session: str, origin: str) -> None:
         """Count what ``origin`` was shown as shown to ``session``, which continues it."""

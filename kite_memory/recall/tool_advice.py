@@ -158,7 +158,7 @@ class ToolAdvice:
         remark = next((each for each in remarks if not (each.known and self._memory.is_worn_out(each.name, now))), None)
         if remark is None:
             return Selection(injection=silence("nothing is known of this action"))
-        if action.session and self._memory.times(action.session, "action") >= _MOST_REMARKS:
+        if action.session and self._memory.report.times(action.session, "action") >= _MOST_REMARKS:
             return Selection(injection=silence("enough was said in this session"))
         rendered = block([_as_line(remark.hit)])
         if not rendered.text:

@@ -29,7 +29,7 @@ from kite_memory.system.private_files import lock, make_folder, publish, write_a
 
 Keys = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
-"""Row numbers over all segments; the number of rows means that none exists."""
+"""Row numbers over all segments; the number of rows stands for a missing row."""
 Matrix = npt.NDArray[np.void]
 """Rows as `_row_type` has them: a vector is its codes times its scale."""
 

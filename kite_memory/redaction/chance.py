@@ -39,7 +39,7 @@ class PasswordLikeness(StrEnum):
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
-    """TextWords that do not form a sentence."""
+    """Words that do not form a sentence."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"
@@ -93,7 +93,7 @@ class TextWords(NamedTuple):
 _MOST_KNOWN = 1 << 16
 _asked_for: set[bytes] = set()
 _unasked: set[bytes] = set()
-"""TextWords met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+"""Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
 
 
 def words_of(small: bytes) -> TextWords:
@@ -144,7 +144,7 @@ def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
-    """Return the labels in Latin letters; those of other scripts are `OTHER_LABELS`."""
+    """Return the labels in Latin letters; those of other scripts are replaced by `cleaning`."""
     found: dict[bytes, Label] = {}
     for label in dict.fromkeys(label for labels in table.values() for label in labels):
         stem = bare(label.strip("*~?")).lower()
@@ -167,7 +167,7 @@ FORMS = tuple(
 )
 PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
-"""TextWords after which a value follows."""
+"""Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
 
 _SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
@@ -181,7 +181,7 @@ _NO_WORDS = TextWords(frozenset(), b"")
 
 
 def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this room asks if a text has the word, or a word with such a part."""
+    """Return whether any search of this package asks if a text has the word, or a word with such a part."""
     return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
 
 
@@ -350,7 +350,7 @@ _ORDINARY = re.compile(
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}"  # paths
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
-"""TextWords with a digit or a sign that are ordinary in a sentence and no password."""
+"""Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = re.compile(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
@@ -360,14 +360,14 @@ _LABELLED = re.compile(
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
     re.DOTALL,
 )
-"""TextWords that are no password even right behind a label."""
+"""Words that are no password even right behind a label."""
 _FUNCTION_WORDS = frozenset(
     b"""
     the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
     that it when which has have been required optional wrong empty set stored read only no you we password passphrase
     """.split()
 )
-"""TextWords of a sentence, which a passphrase made of words does not contain."""
+"""Words of a sentence, which a passphrase made of words does not contain."""
 _CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 

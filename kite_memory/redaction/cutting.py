@@ -132,7 +132,7 @@ def _padding_start(text: str, at: int) -> int:
 
 
 def _break_start(text: str, at: int) -> int:
-    """Return the start of the line break that ends at ``at``; ``at`` itself if none exists."""
+    """Return the start of the line break that ends at ``at``, or ``at`` itself if no line break ends there."""
     before = text[max(0, at - _LONGEST_BREAK) : at]
     line = before.rstrip(_FRAMES)
     if line.endswith("\n"):
@@ -147,7 +147,7 @@ def _break_start(text: str, at: int) -> int:
 
 
 def _start(text: str, at: int, gap: re.Pattern[str]) -> int:
-    """Return the start of the word before or around ``at``; ``at`` itself if none exists."""
+    """Return the start of the word before or around ``at``, or ``at`` itself if no word is there."""
     reach = _REACH
     while (found := gap.search(text[max(0, at - reach) : at][::-1])) is None and reach < at:
         reach *= 8

@@ -155,7 +155,7 @@ def decoded(text: bytes) -> bytes:
 
 
 def hexadecimal(text: bytes) -> bytes:
-    """Return the ASCII text that hexadecimal ``text`` encodes; empty if none exists."""
+    """Return the ASCII text that hexadecimal ``text`` encodes; empty if it encodes no such text."""
     if len(text) % 2 or text[0:32:2].translate(None, _TENS) or text.translate(None, _HEX):
         return b""
     plain = binascii.a2b_hex(text)
@@ -163,7 +163,7 @@ def hexadecimal(text: bytes) -> bytes:
 
 
 def base32(text: bytes) -> bytes:
-    """Return the ASCII text that base 32 ``text``, without its padding, encodes; empty if none exists."""
+    """Return the ASCII text that base 32 ``text``, without its padding, encodes; empty if it encodes no such text."""
     if len(text) % 8 in (1, 3, 6) or text.translate(None, _BASE32):
         return b""
     plain = base64.b32decode(text + b"=" * (-len(text) % 8))

@@ -50,9 +50,9 @@ class SyncKey:
         try:
             found = base64.b32decode(secret.upper() + "=" * (-len(secret) % 8))
         except ValueError as error:
-            raise UsageError("that is no key of `kmem sync`", hint=_MAY_BE) from error
+            raise UsageError("that is not a `kmem sync` key", hint=_MAY_BE) from error
         if len(found) != _SIZE or not text.strip().startswith(_PREFIX):
-            raise UsageError("that is no key of `kmem sync`", hint=_MAY_BE)
+            raise UsageError("that is not a `kmem sync` key", hint=_MAY_BE)
         if identity:
             _identity(identity)
         return cls(secret=found, identity=identity)
@@ -63,7 +63,7 @@ class SyncKey:
         return f"{_PREFIX}{secret}" + (f"+{self.identity}" if self.identity else "")
 
     def mark(self) -> str:
-        """Return by what a folder shows that it is of this key, which does not tell the key."""
+        """Return a fingerprint of the key that does not reveal it. The shared folder holds it."""
         return hmac.new(self.secret, b"folder", hashlib.sha256).hexdigest()[:32]
 
     def signature(self, head: bytes, body: bytes) -> str:
@@ -272,7 +272,7 @@ def unpack(content: bytes, *, key: SyncKey, machine: str, number: int) -> list[R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFolder:
-    """The segments of all machines below ``root``, a folder that a sync tool or git keeps alike on each."""
+    """The shared folder ``root`` with every machine's segments, which a sync tool or git copies between them."""
 
     root: Path
 

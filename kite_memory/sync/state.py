@@ -58,8 +58,29 @@ class HeldNote:
     sent: bool = False
 
 
+class PendingSegments:
+    """Segments of this machine that are not in the folder yet."""
+
+    def __init__(self, state: "SyncState") -> None:
+        self._state = state
+
+    def next_number(self) -> int:
+        return self._state.number("next") or 1
+
+    def add(self, number: int, content: bytes) -> None:
+        """Keep a segment until it is in the folder."""
+        self._state.set("next", str(number + 1))
+        self._state.run("INSERT INTO pending VALUES (?, ?)", number, content)
+
+    def all(self) -> list[tuple[int, bytes]]:
+        return self._state.run("SELECT number, content FROM pending ORDER BY number")
+
+    def published(self, number: int) -> None:
+        self._state.run("DELETE FROM pending WHERE number = ?", number)
+
+
 class SyncState:
-    """Position of this machine in the exchange. For one thread at a time."""
+    """This machine's sync position and settings. For one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,6 +93,7 @@ class SyncState:
                 raise self._not_written(error) from error
             hint = "move it away and sync again: what the folder holds is read anew, and nothing is doubled"
             raise StateDamaged(f"{path} cannot be read: {error}", hint=hint) from error
+        self.pending = PendingSegments(self)
 
     def close(self) -> None:
         self._database.close()
@@ -94,21 +116,21 @@ class SyncState:
     @contextmanager
     def trying(self) -> Iterator[None]:
         """Undo all changes of the block at its end."""
-        self._run("BEGIN")
+        self.run("BEGIN")
         try:
             yield
         finally:
-            self._run("ROLLBACK")
+            self.run("ROLLBACK")
 
-    def _run(self, statement: str, *values: object) -> list[Any]:
+    def run(self, statement: str, *values: object) -> list[Any]:
         return self._database.execute(statement, values).fetchall()
 
     def setting(self, name: str) -> str:
-        found = self._run("SELECT value FROM settings WHERE name = ?", name)
+        found = self.run("SELECT value FROM settings WHERE name = ?", name)
         return str(found[0][0]) if found else ""
 
     def set(self, name: str, value: str) -> None:
-        self._run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
+        self.run("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, value)
 
     def number(self, name: str) -> int:
         return int(self.setting(name) or 0)
@@ -130,27 +152,27 @@ class SyncState:
             for name in ("next", "events", "amended", "forgotten"):
                 self.set(name, "")
             for table in ("positions", "pending", "uptake", "forgotten"):
-                self._run(f"DELETE FROM {table}")  # noqa: S608 - ours
-            self._run("UPDATE notes SET sent = 0")
+                self.run(f"DELETE FROM {table}")  # noqa: S608 - ours
+            self.run("UPDATE notes SET sent = 0")
 
     def notes(self) -> dict[str, HeldNote]:
-        return {held.version.key: held for held in map(_held, self._run("SELECT here, size, mtime_ns, sent, version FROM notes"))}
+        return {held.version.key: held for held in map(_held, self.run("SELECT here, size, mtime_ns, sent, version FROM notes"))}
 
     def note(self, key: str) -> HeldNote | None:
-        rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE key = ?", key)
+        rows = self.run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE key = ?", key)
         return _held(rows[0]) if rows else None
 
     def to_send(self) -> list[HeldNote]:
-        rows = self._run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE NOT sent ORDER BY key")
+        rows = self.run("SELECT here, size, mtime_ns, sent, version FROM notes WHERE NOT sent ORDER BY key")
         return list(map(_held, rows))
 
     def gone(self) -> frozenset[str]:
         """Return the keys of the notes that are gone everywhere."""
-        return frozenset(key for (key,) in self._run("SELECT key FROM notes WHERE version ->> 'gone' <> ''"))
+        return frozenset(key for (key,) in self.run("SELECT key FROM notes WHERE version ->> 'gone' <> ''"))
 
     def keep(self, held: HeldNote) -> None:
         version = orjson.dumps(held.version).decode()
-        self._run(
+        self.run(
             "INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?, ?, ?)",
             *(held.version.key, held.here, held.size, held.mtime_ns, held.sent, version),
         )
@@ -161,47 +183,33 @@ class SyncState:
 
     def position(self, machine: str) -> int:
         """Return the number of the first segment of ``machine`` that was not read yet."""
-        found = self._run("SELECT next FROM positions WHERE machine = ?", machine)
+        found = self.run("SELECT next FROM positions WHERE machine = ?", machine)
         return int(found[0][0]) if found else 1
 
     def advance(self, machine: str, number: int) -> None:
-        self._run("INSERT OR REPLACE INTO positions VALUES (?, ?)", machine, number)
+        self.run("INSERT OR REPLACE INTO positions VALUES (?, ?)", machine, number)
 
     def reread(self) -> None:
         """Read everything that the others have sent again."""
-        self._run("DELETE FROM positions")
-
-    def next_number(self) -> int:
-        return self.number("next") or 1
-
-    def pend(self, number: int, content: bytes) -> None:
-        """Keep a segment until it is in the folder."""
-        self.set("next", str(number + 1))
-        self._run("INSERT INTO pending VALUES (?, ?)", number, content)
-
-    def pending(self) -> list[tuple[int, bytes]]:
-        return self._run("SELECT number, content FROM pending ORDER BY number")
-
-    def published(self, number: int) -> None:
-        self._run("DELETE FROM pending WHERE number = ?", number)
+        self.run("DELETE FROM positions")
 
     def sent_uptake(self) -> Mapping[str, tuple[int, int, int]]:
-        return {note: (shown, used, ignored) for note, shown, used, ignored in self._run("SELECT * FROM uptake")}
+        return {note: (shown, used, ignored) for note, shown, used, ignored in self.run("SELECT * FROM uptake")}
 
     def tell_uptake(self, note: str, shown: int, used: int, ignored: int) -> None:
-        self._run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
+        self.run("INSERT OR REPLACE INTO uptake VALUES (?, ?, ?, ?)", note, shown, used, ignored)
 
     def knows_forgotten(self, event: str, *, blank: bool) -> bool:
-        return bool(self._run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
+        return bool(self.run("SELECT 1 FROM forgotten WHERE event = ? AND blank >= ?", event, blank))
 
     def hear_forgotten(self, event: str, *, blank: bool) -> None:
-        self._run(
+        self.run(
             "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
         )
 
     def erased_lines(self) -> frozenset[str]:
         """Return the lines whose words are erased, as far as another machine knows of it."""
-        return frozenset(event for (event,) in self._run("SELECT event FROM forgotten WHERE blank"))
+        return frozenset(event for (event,) in self.run("SELECT event FROM forgotten WHERE blank"))
 
 
 def _held(row: tuple[Any, ...]) -> HeldNote:

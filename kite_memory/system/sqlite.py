@@ -61,7 +61,7 @@ def broken(folder: Path) -> list[str]:
 
 
 def _known(folder: Path) -> dict[str, list[Any]] | None:
-    """Return the recorded seals: ``None`` if they are damaged, empty if none exist yet."""
+    """Return the recorded seals: ``None`` if they are damaged, empty before the first."""
     try:
         whole = json.loads((folder / _NAME).read_bytes())
         files: dict[str, list[Any]] = whole["files"]

@@ -51,7 +51,7 @@ class Team:
 
     def __post_init__(self) -> None:
         """Raise `UsageError` for an invalid address or token, or one that would send the token unencrypted to another machine."""
-        not_one = UsageError("the team's address is not one", hint="set `bridge` in [team], as https://memory.example.org/mcp")
+        not_one = UsageError("invalid team address", hint="set `bridge` in [team], as https://memory.example.org/mcp")
         try:
             parts = urlsplit(self.address)
             host = parts.hostname or ""
@@ -63,7 +63,7 @@ class Team:
         if parts.scheme == "http" and host not in _HERE:
             raise UsageError("the team's address does not begin with https", hint="a token would be sent in the open")
         if not self.token.isascii() or not self.token.isprintable():
-            raise UsageError("the team's token is not one", hint="`kmem keys set team-token` keeps it")
+            raise UsageError("invalid team token", hint="`kmem keys set team-token` replaces it")
 
 
 class TeamConnection:
@@ -175,8 +175,8 @@ SCORE: Final = 0.60
 MARGIN: Final = 0.22
 """Least score of a note to show, and its least distance from the eighth best.
 
-Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `scoring.fused`. The margin stays valid
-as the team's notes grow, while the score of the best irrelevant note rises with their number.
+Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `recall.search.fused`. The margin stays
+valid as the team's notes grow, while the score of the best irrelevant note rises with their number.
 """
 COMPARED: Final = 8
 BYSTANDER: Final = 0.26
@@ -292,7 +292,7 @@ class TeamRecall:
 
 
 def _may_be_said(hit: Mapping[str, Any]) -> bool:
-    """Return whether a hit may be shown, by the rule of `scoring.spoken` for local notes."""
+    """Return whether a hit may be shown, by the rule of `recall.search.spoken` for local notes."""
     said = hit["kind"] in SPOKEN_KINDS and hit["scope"] in _SCOPES and hit["status"] == NoteStatus.ACCEPTED
     return said and bool(hit["id"])
 

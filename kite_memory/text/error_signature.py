@@ -169,7 +169,7 @@ def may_tell(line: str) -> bool:
 
 
 def failure_message(line: str, *, traced: bool = False, following: str = "") -> str:
-    """Return the failure message on a line; empty if none exists.
+    """Return the failure message on a line; empty for a line without one.
 
     ``traced`` means that the line is inside a traceback: there the bare name of an exception counts. ``following`` is the next
     line: a linter's rule counts if the next line names the place that violates it.

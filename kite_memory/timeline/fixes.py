@@ -11,6 +11,7 @@ from kite_memory.model.hit import Fix
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.shell import purposes
 from kite_memory.timeline.runs import PREPARES, needed, purposes_of, reaches, tests_went_well, went_well
+from kite_memory.timeline.schema import TimelineDatabase
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
@@ -80,24 +81,6 @@ def _raise(database: sqlite3.Connection, event: int, text: str, parent: str) -> 
             " WHERE g.text = ? AND e.seq = ?",
             (signature, event),
         )
-
-
-def find(rows: Rows, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
-    """See `model.fix.Fixes.fix`."""
-    wanted = purposes(command)
-    if not wanted or not project:
-        return None
-    tried: set[tuple[int, str]] = set()
-    for failure in _failures(rows, project, session, signatures):
-        if (failure.session, failure.call) in tried:
-            continue
-        tried.add((failure.session, failure.call))
-        failed = failure.command or _command_of(rows, failure)
-        if purposes(failed) & wanted and (fix := _after(rows, failure, failed)):
-            return fix
-        if len(tried) == _TRIED:
-            break
-    return None
 
 
 def fix_of(rows: Rows, event: int) -> Fix | None:
@@ -252,3 +235,32 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
         steps=tuple(between.steps)[-_STEPS:],
         files=tuple(between.files)[:_FILES],
     )
+
+
+class KnownFixes:
+    """What made failures go away, as far as the timeline has seen it."""
+
+    def __init__(self, database: TimelineDatabase) -> None:
+        self._database = database
+
+    def fix(self, *, project: str, session: str, signatures: Sequence[str], command: str) -> Fix | None:
+        """See `model.hit.Fixes.fix`."""
+        wanted = purposes(command)
+        if not wanted or not project:
+            return None
+        tried: set[tuple[int, str]] = set()
+        for failure in _failures(self._database.all, project, session, signatures):
+            if (failure.session, failure.call) in tried:
+                continue
+            tried.add((failure.session, failure.call))
+            failed = failure.command or _command_of(self._database.all, failure)
+            if purposes(failed) & wanted and (fix := _after(self._database.all, failure, failed)):
+                return fix
+            if len(tried) == _TRIED:
+                break
+        return None
+
+    def fix_of(self, event: Event) -> Fix | None:
+        """Return how this failure went away in its session, if it did so soon after."""
+        row = self._database.one("SELECT seq FROM events WHERE id = ?", (event.id,))
+        return fix_of(self._database.all, row[0]) if row is not None else None

@@ -71,7 +71,7 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
     words = tool.split()
     if not words:
         return []
-    hits = timeline.search(
+    hits = timeline.search.find(
         EventQuery(text=tool, types=frozenset({EventType.COMMAND}), project=project, limit=_LOOKED_AT, by_words=True)
     )
     by_command: dict[str, list[Event]] = {}
@@ -80,7 +80,7 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
             by_command.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
     if not by_command:
         called = EventQuery(tool=tool, types=frozenset({EventType.TOOL_CALL}), project=project, limit=_LOOKED_AT)
-        for hit in timeline.search(called):
+        for hit in timeline.search.find(called):
             by_command.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
     found = [_use(timeline, what, events) for what, events in by_command.items()]
     found.sort(key=lambda use: (use.outcome == "failed", -use.times, -use.at.timestamp()))
@@ -89,7 +89,7 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
 
 def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
     last = max(events, key=lambda event: event.at)
-    after = timeline.events(last.provider, last.session, after=last.ordinal - 1, limit=_FOLLOWING)
+    after = timeline.events.of_session(last.provider, last.session, after=last.ordinal - 1, limit=_FOLLOWING)
     ended = next((run for run in runs([event for event in after if event.call == last.call])), None) if last.call else None
     failed = ended is not None and ended.outcome == "failed"
     return ToolUse(
@@ -99,7 +99,7 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
         outcome=ended.outcome if ended is not None else "unknown",
         evidence=_reference(last),
         failure=cut(ended.failure, _SAID) if ended is not None and failed else "",
-        fix=timeline.fix_of(ended.event) if ended is not None and failed else None,
+        fix=timeline.fixes.fix_of(ended.event) if ended is not None and failed else None,
     )
 
 
@@ -110,7 +110,7 @@ def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) ->
     words = frozenset(_WORD.findall(error.casefold()))
     wording = " ".join(error.casefold().split())
     alike: dict[str, list[tuple[str, Event]]] = {}
-    for hit in timeline.search(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
+    for hit in timeline.search.find(EventQuery(text=error, types=types, project=project, limit=_LOOKED_AT)):
         line, share = _best_line(hit.event.text, words)
         if share >= _ALIKE and _failed(timeline, hit.event):
             alike.setdefault(next(iter(signatures(line)), "") or normal(line), []).append((line, hit.event))
@@ -126,7 +126,11 @@ def _failed(timeline: Timeline, event: Event) -> bool:
     """Return whether the event is a failure, including a success reported by a pipe whose call has a failed event."""
     if event.type is EventType.ERROR or event.status == "failed":
         return True
-    following = timeline.events(event.provider, event.session, after=event.ordinal - 1, limit=_EVENTS_OF_CALL) if event.call else ()
+    following = (
+        timeline.events.of_session(event.provider, event.session, after=event.ordinal - 1, limit=_EVENTS_OF_CALL)
+        if event.call
+        else ()
+    )
     return any(each.call == event.call and each.status == "failed" for each in following)
 
 
@@ -139,7 +143,7 @@ def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
 
 def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
     newest = sorted(its, key=lambda pair: pair[1].at, reverse=True)
-    fix = next((fix for _, event in newest if (fix := timeline.fix_of(event)) is not None), None)
+    fix = next((fix for _, event in newest if (fix := timeline.fixes.fix_of(event)) is not None), None)
     line, last = newest[0]
     command = next((event.command for _, event in newest if event.command), fix.failed if fix is not None else "")
     return Met(
@@ -158,7 +162,7 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
     by_change: dict[tuple[str, str, str], list[Event]] = {}
     sessions: dict[str, Session] = {}
     prompts: dict[tuple[str, str, str], Event | None] = {}
-    for hit in timeline.search(query):
+    for hit in timeline.search.find(query):
         event = hit.event
         if not is_change(event):
             continue
@@ -172,7 +176,7 @@ def changes(timeline: Timeline, path: str, *, project: str = "", limit: int = 12
 
 def _change(timeline: Timeline, session: Session, prompt: Event | None, events: Sequence[Event]) -> FileChange:
     last = max(events, key=lambda event: event.ordinal)
-    after = timeline.events(last.provider, last.session, after=last.ordinal, limit=_AFTER)
+    after = timeline.events.of_session(last.provider, last.session, after=last.ordinal, limit=_AFTER)
     return FileChange(
         session=session,
         path=last.path,
@@ -186,21 +190,21 @@ def _change(timeline: Timeline, session: Session, prompt: Event | None, events: 
 
 
 def _prompt_before(timeline: Timeline, event: Event) -> Event | None:
-    before = timeline.last_events(event.provider, event.session, _BEFORE, before=event.ordinal)
+    before = timeline.events.last(event.provider, event.session, _BEFORE, before=event.ordinal)
     return next((each for each in reversed(before) if each.type is EventType.USER_MESSAGE or opens_turn(each)), None)
 
 
 def became(timeline: Timeline, event: Event) -> Iterator[str]:
     """Yield a line for each thing that followed an event: how a failure went away, and that a file was changed again."""
     if event.type is EventType.ERROR or event.status == "failed":
-        if (fix := timeline.fix_of(event)) is not None:
+        if (fix := timeline.fixes.fix_of(event)) is not None:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
             yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
         else:
             yield "no fix is known in its session"
     elif is_change(event):
         query = EventQuery(file=event.path, types=frozenset({EventType.FILE_ACTION}), since=event.at, limit=_LOOKED_AT)
-        later = [hit.event for hit in timeline.search(query) if is_change(hit.event) and hit.event.at > event.at]
+        later = [hit.event for hit in timeline.search.find(query) if is_change(hit.event) and hit.event.at > event.at]
         if later:
             last = max(later, key=lambda each: each.at)
             times = "once" if len(later) == 1 else f"{len(later)} times"

@@ -14,7 +14,7 @@ from kite_memory.timeline.summaries import TOOLS, todos
 
 
 class BriefPart(StrEnum):
-    """BriefPart of a brief, in the order of the brief."""
+    """Part of a brief, in the order of the brief."""
 
     DOING = "doing"
     NEXT = "next"

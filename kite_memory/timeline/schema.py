@@ -1,7 +1,11 @@
 """The timeline's tables and their migrations."""
 
 import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
@@ -375,3 +379,42 @@ def not_written(error: sqlite3.DatabaseError, path: Path) -> StateNotWritten:
 
 def file_of(database: sqlite3.Connection) -> Path:
     return Path(database.execute("PRAGMA database_list").fetchone()[2])
+
+
+class TimelineDatabase:
+    """The connections to the timeline's file: one that writes, under a lock, and one that all readers share.
+
+    Readers never wait for the writer. Opening raises `StateDamaged` or `StateNewer`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.writer = connect(path)
+        self.lock = threading.RLock()
+        """Held while the writing connection is used."""
+        self._reader = connect(path)
+        self._reader.execute("PRAGMA query_only = ON")
+        self._read_lock = threading.Lock()
+
+    def close(self) -> None:
+        with self.lock, self._read_lock:
+            self._reader.close()
+            self.writer.close()
+
+    def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._read_lock:
+            return self._reader.execute(query, values).fetchall()
+
+    def one(self, query: str, values: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        with self._read_lock:
+            row = self._reader.execute(query, values).fetchone()
+        return None if row is None else tuple(row)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Hold the lock, and commit what is written on exit, or nothing. Raises `StateNotWritten`."""
+        with self.lock:
+            try:
+                with sqlite.transaction(self.writer):
+                    yield self.writer
+            except sqlite3.OperationalError as error:
+                raise not_written(error, file_of(self.writer)) from error

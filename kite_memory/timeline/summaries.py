@@ -1,13 +1,16 @@
 """Overviews of many sessions: the outcome of each, what it worked with, and its open todo items."""
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from kite_memory.model.event import Event, EventType, Session
+from kite_memory.timeline.rows import SELECT_LAST_ORDINALS, SELECT_STATE, SELECT_STATE_PAGE, SessionState, session_of, state_of
+from kite_memory.timeline.schema import TimelineDatabase
 
 if TYPE_CHECKING:
     from kite_memory.timeline.store import Timeline
@@ -64,7 +67,7 @@ class Listed:
 
 
 def todos(events: Iterable[Event]) -> Listed | None:
-    """Return the todo list as it stands after these events of one session, given in order; ``None`` if none exists."""
+    """Return the todo list after these events of one session, given in order; ``None`` if they hold none."""
     numbered: dict[str, TodoItem] = {}
     written: tuple[TodoItem, ...] | None = None
     created: dict[str, str] = {}
@@ -142,19 +145,16 @@ def left(timeline: "Timeline", *, project: str = "", session: str = "", projects
 
     With ``projects``, no event of a session of another project is read.
     """
-    chosen = timeline.sessions_named(session) if session else timeline.last_sessions(project, _TODO_SESSIONS)
+    chosen = timeline.sessions.named(session) if session else timeline.sessions.latest(project, _TODO_SESSIONS)
     for each in chosen:
         if session and each.id != session:  # only a prefix match
             continue
         if projects is not None and each.project not in projects:
             continue
-        listed = todos(timeline.offered(timeline.of_tools(each.provider, each.id, TOOLS, among=_TODO_EVENTS)))
+        listed = todos(timeline.events.offered(timeline.events.of_tools(each.provider, each.id, TOOLS, among=_TODO_EVENTS)))
         if listed is not None:
             yield Left(session=each, listed=listed)
 
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
 
 _TEXT = 400
 _FEATURES = 400
@@ -237,77 +237,155 @@ _RAISED = _of_recent(
 )
 
 
-def overviews(rows: Rows, *, project: str = "", limit: int = 50) -> list[Overview]:
-    """Return overviews of the latest sessions, newest first."""
-    found = rows(_OVERVIEWS, (project, "", limit))
-    return [
-        Overview(
-            session=_session(row[1:9]),
-            last=datetime.fromisoformat(row[9]),
-            events=row[10],
-            prompts=int(row[11]),
-            errors=int(row[12]),
-            tests=int(row[13]),
-            failed_tests=int(row[14]),
-            opening=row[15] or "",
+class Sessions:
+    """The sessions that the timeline holds, how far each was read, and overviews of many."""
+
+    def __init__(self, database: TimelineDatabase) -> None:
+        self._database = database
+
+    def folders(self, project: str | None = None) -> list[str]:
+        """Return every folder that a session ran in, of one project if ``project`` is given."""
+        wanted, values = ("", ()) if project is None else (" AND project = ?", (project,))
+        query = f"SELECT DISTINCT cwd FROM sessions WHERE cwd != ''{wanted} ORDER BY cwd"  # noqa: S608 - ours
+        return [cwd for (cwd,) in self._database.all(query, values)]
+
+    def states(self) -> list[SessionState]:
+        return [state for page in self.pages() for state in page]
+
+    def pages(self, size: int = 1_000) -> Iterator[list[SessionState]]:
+        """Yield all session states in pages of at most ``size``, in the order in which the sessions were first seen."""
+        last = 0
+        while rows := self._database.all(SELECT_STATE_PAGE, (last, size)):
+            last = rows[-1][-1]
+            yield [state_of(row) for row in rows]
+
+    def state(self, provider: str, session: str) -> SessionState | None:
+        row = self._database.one(SELECT_STATE + " WHERE provider = ? AND id = ?", (provider, session))
+        return None if row is None else state_of(row)
+
+    def states_of(self, sessions: Sequence[tuple[str, str]]) -> list[SessionState]:
+        """Return the states of the sessions that exist, with one query. ``sessions`` are pairs of provider and session id."""
+        return [
+            state_of(row)
+            for row in self._database.all(
+                "SELECT s.provider, s.id, project, cwd, branch, started, s.parent, title, last_ordinal, last_at, committed_at"
+                " FROM json_each(?) AS wanted CROSS JOIN sessions AS s"
+                " WHERE s.provider = wanted.value ->> 0 AND s.id = wanted.value ->> 1 ORDER BY wanted.key",
+                (json.dumps(sessions),),
+            )
+        ]
+
+    def last_ordinals(self) -> dict[tuple[str, str], int]:
+        """Return ``{(provider, session): ordinal}``: the last event of each session, -1 for one without events."""
+        return {(provider, id): last for provider, id, last in self._database.all(SELECT_LAST_ORDINALS)}
+
+    def get(self, provider: str, session: str) -> Session | None:
+        row = self._database.one(
+            "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions WHERE provider = ? AND id = ?",
+            (provider, session),
         )
-        for row in found
-    ]
+        return None if row is None else session_of(row)
 
+    def last(self, project: str | None, *, besides: str = "", among: Collection[str] | None = None) -> Session | None:
+        """Return the most recently active session with a user message that was not forgotten, or ``None``.
 
-def works(rows: Rows, *, project: str = "", limit: int = 500) -> list[Work]:
-    """Return the works of the latest sessions, newest first, without commits, which are no agent's sessions."""
-    recent = rows(_SESSIONS, (project, "git", limit))
-    touched: dict[tuple[int, str], dict[str, None]] = defaultdict(dict)
-    prompts: dict[int, int] = defaultdict(int)
-    for key, type, said, count in rows(_TOUCHED, (project, "git", limit, _TEXT, _TEXT)):
-        if type == "user_message":
-            prompts[key] += count
-        if len(touched[key, type]) < _FEATURES:
-            touched[key, type][said] = None
-    for key, said in rows(_RAISED, (project, "git", limit)):
-        if len(touched[key, "error"]) < _FEATURES:
-            touched[key, "error"][said] = None
-    return [
-        Work(
-            session=_session(row[1:9]),
-            last=datetime.fromisoformat(row[9]),
-            prompts=prompts[row[0]],
-            files=frozenset(touched[row[0], "file_action"]),
-            commands=frozenset(touched[row[0], "command"]),
-            signatures=frozenset(touched[row[0], "error"]),
-            decisions=frozenset(touched[row[0], "decision"]),
-            asked=frozenset(touched[row[0], "user_message"]),
-            committed=frozenset(touched[row[0], "tool_result"]),
-            read=frozenset(touched[row[0], "read"]),
-            opening=row[10] or "",
-            closing=row[11] or "",
+        Without ``project``, sessions of any project count, or of those in ``among``. ``besides`` is the id of a session to leave
+        out.
+        """
+        of_one = "project = ?" if project is not None else "? IS NULL"
+        allowed = None if among is None else json.dumps(sorted(among))
+        row = self._database.one(
+            f"SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions AS s WHERE {of_one} AND id != ?"  # noqa: S608 - ours
+            " AND (? IS NULL OR project IN (SELECT value FROM json_each(?)))"
+            " AND EXISTS (SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message'"
+            " AND e.id NOT IN (SELECT event FROM let_go)) ORDER BY last_at DESC LIMIT 1",
+            (project, besides, allowed, allowed),
         )
-        for row in recent
-    ]
+        return None if row is None else session_of(row)
 
+    def latest(self, project: str, limit: int) -> list[Session]:
+        """Return the project's latest sessions, newest first.
 
-def sub_sessions(rows: Rows, provider: str, session: str, limit: int) -> list[Session]:
-    """Return the sub-agents and forks of this session, newest first."""
-    return [
-        _session(row)
-        for row in rows(
-            "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
-            " WHERE provider = ? AND parent = ? ORDER BY last_at DESC LIMIT ?",
-            (provider, session, limit),
+        Commits are left out, and so are sub-agents: child sessions without a user message.
+        """
+        rows = self._database.all(
+            f"{SELECT_STATE} AS s WHERE project = ? AND provider != 'git' AND (parent = '' OR EXISTS ("  # noqa: S608 - ours
+            " SELECT 1 FROM events AS e WHERE e.session = s.key AND e.type = 'user_message')) ORDER BY last_at DESC LIMIT ?",
+            (project, limit),
         )
-    ]
+        return [state_of(row).session for row in rows]
 
+    def named(self, prefix: str, limit: int = 10) -> list[Session]:
+        """Return sessions whose id begins with ``prefix``: an exact match first, then the newest."""
+        return [
+            session_of(row)
+            for row in self._database.all(
+                "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
+                " WHERE substr(id, 1, ?) = ? ORDER BY id = ? DESC, last_at DESC LIMIT ?",
+                (len(prefix), prefix, prefix, limit),
+            )
+        ]
 
-def _session(row: Sequence[Any]) -> Session:
-    provider, session, project, cwd, branch, started, parent, title = row
-    return Session(
-        provider=provider,
-        id=session,
-        project=project,
-        cwd=cwd,
-        branch=branch,
-        started=datetime.fromisoformat(started),
-        parent=parent,
-        title=title,
-    )
+    def count(self, *, project: str = "") -> int:
+        """Return the number of sessions without commits, of one project if ``project`` is given."""
+        ((count,),) = self._database.all("SELECT COUNT(*) FROM sessions WHERE ? IN ('', project) AND provider != 'git'", (project,))
+        return int(count)
+
+    def overviews(self, *, project: str = "", limit: int = 50) -> list[Overview]:
+        """Return overviews of the latest sessions, newest first."""
+        found = self._database.all(_OVERVIEWS, (project, "", limit))
+        return [
+            Overview(
+                session=session_of(row[1:9]),
+                last=datetime.fromisoformat(row[9]),
+                events=row[10],
+                prompts=int(row[11]),
+                errors=int(row[12]),
+                tests=int(row[13]),
+                failed_tests=int(row[14]),
+                opening=row[15] or "",
+            )
+            for row in found
+        ]
+
+    def works(self, *, project: str = "", limit: int = 500) -> list[Work]:
+        """Return the works of the latest sessions, newest first, without commits, which are no agent's sessions."""
+        recent = self._database.all(_SESSIONS, (project, "git", limit))
+        touched: dict[tuple[int, str], dict[str, None]] = defaultdict(dict)
+        prompts: dict[int, int] = defaultdict(int)
+        for key, type, said, count in self._database.all(_TOUCHED, (project, "git", limit, _TEXT, _TEXT)):
+            if type == "user_message":
+                prompts[key] += count
+            if len(touched[key, type]) < _FEATURES:
+                touched[key, type][said] = None
+        for key, said in self._database.all(_RAISED, (project, "git", limit)):
+            if len(touched[key, "error"]) < _FEATURES:
+                touched[key, "error"][said] = None
+        return [
+            Work(
+                session=session_of(row[1:9]),
+                last=datetime.fromisoformat(row[9]),
+                prompts=prompts[row[0]],
+                files=frozenset(touched[row[0], "file_action"]),
+                commands=frozenset(touched[row[0], "command"]),
+                signatures=frozenset(touched[row[0], "error"]),
+                decisions=frozenset(touched[row[0], "decision"]),
+                asked=frozenset(touched[row[0], "user_message"]),
+                committed=frozenset(touched[row[0], "tool_result"]),
+                read=frozenset(touched[row[0], "read"]),
+                opening=row[10] or "",
+                closing=row[11] or "",
+            )
+            for row in recent
+        ]
+
+    def sub_sessions(self, provider: str, session: str, limit: int = 100) -> list[Session]:
+        """Return the sub-agents and forks of this session, newest first."""
+        return [
+            session_of(row)
+            for row in self._database.all(
+                "SELECT provider, id, project, cwd, branch, started, parent, title FROM sessions"
+                " WHERE provider = ? AND parent = ? ORDER BY last_at DESC LIMIT ?",
+                (provider, session, limit),
+            )
+        ]

@@ -7,14 +7,14 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 
@@ -22,14 +22,12 @@ from kite_memory.model.event import Event, Passage, ReadResult, Session
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
-from kite_memory.timeline.schema import file_of, not_written
-
-Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a query with its values and returns all rows."""
+from kite_memory.timeline.rows import line_of
+from kite_memory.timeline.schema import TimelineDatabase, file_of, not_written
 
 
 class LineRef(Protocol):
-    """What names a line of a transcript: any of its events does."""
+    """Names a transcript line by any of its events."""
 
     @property
     def id(self) -> str: ...
@@ -53,12 +51,6 @@ BLANK = "(forgotten)"
 
 _LINE = "SELECT seq, id, session FROM events WHERE id = ? OR id >= ? || ':' AND id < ? || ';'"
 _GONE = "INSERT INTO let_go VALUES (?, ?, ?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)"
-
-
-def line_of(event: str) -> str:
-    """Return the id that all events of one transcript line share: ``<line>``, ``<line>:1``, ``<line>:2``."""
-    line, colon, number = event.rpartition(":")
-    return line if colon and number.isdecimal() else event
 
 
 def forget_events(database: sqlite3.Connection, events: Iterable[LineRef], *, blank: bool) -> None:
@@ -124,11 +116,6 @@ def without_forgotten_passages(passages: Sequence[Passage], events: Sequence[Eve
     return [passage for passage in passages if passage.start not in gone] if gone else passages
 
 
-def offered(rows: Rows, events: Sequence[Event]) -> list[Event]:
-    gone = {name for (name,) in rows("SELECT event FROM let_go", ())} if events else set()
-    return [event for event in events if not gone or gone.isdisjoint((event.id, line_of(event.id)))]
-
-
 def write_down(path: Path, events: Iterable[LineRef], *, blank: bool) -> None:
     """Append the forgotten lines to a file beside the timeline before it changes, so that a rebuilt timeline knows them."""
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
@@ -160,18 +147,6 @@ def written_down(path: Path) -> list[tuple[str, str, str, int]]:
         except orjson.JSONDecodeError:
             continue
     return found
-
-
-def out_of_step(rows: Rows, path: Path) -> list[str]:
-    """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""
-    lines = {line_of(event) for (event,) in rows("SELECT event FROM let_go", ())}
-    written = {line_of(event) for event, *_ in written_down(path)}
-    differences = []
-    if unwritten := len(lines - written):
-        differences.append(f"{unwritten} events that were let go are not in {path.name}")
-    if ungone := len(written - lines):
-        differences.append(f"{ungone} events in {path.name} were not let go")
-    return differences
 
 
 LATEST_MTIME = 2**63 - 1
@@ -370,3 +345,52 @@ def _distinct(database: sqlite3.Connection, file: int, events: Sequence[Event]) 
         return event if name is None else replace(event, id=name + event.id.removeprefix(line))
 
     return [renamed(event) for event in events]
+
+
+class ForgottenEvents:
+    """The events that are no longer offered. They are recorded in a file beside the timeline, too."""
+
+    def __init__(self, database: TimelineDatabase, path: Path) -> None:
+        self._database = database
+        self._gone = path.with_suffix(".let-go")
+        reload_forgotten(database.writer, self._gone)
+
+    def add(self, events: Sequence[LineRef], *, blank: bool = False) -> None:
+        """Mark events as forgotten, as `forget_events` does.
+
+        With ``blank``, their words are also erased from the file, which takes seconds for a large one.
+        """
+        write_down(self._gone, events, blank=blank)
+        if not blank:
+            with self._database.writing() as database:
+                forget_events(database, events, blank=False)
+            return
+        with self._database.lock, purging(self._database.writer), self._database.writing() as database:
+            forget_events(database, events, blank=True)
+
+    def lines(self) -> list[tuple[ForgottenLine, bool]]:
+        """Return the forgotten lines, each with whether its words are erased."""
+        found: dict[str, tuple[ForgottenLine, bool]] = {}
+        for id, provider, session, blank in written_down(self._gone):
+            erased = bool(blank) or (id in found and found[id][1])
+            found[id] = (ForgottenLine(id=id, provider=provider, session=session), erased)
+        return list(found.values())
+
+    def purge(self) -> bool:
+        """Do what `sqlite.purge` does on the write connection. Raises `StateNotWritten`."""
+        with self._database.lock:
+            try:
+                return sqlite.purge(self._database.writer)
+            except sqlite3.OperationalError as error:
+                raise not_written(error, file_of(self._database.writer)) from error
+
+    def out_of_step(self) -> list[str]:
+        """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""
+        lines = {line_of(event) for (event,) in self._database.all("SELECT event FROM let_go")}
+        written = {line_of(event) for event, *_ in written_down(self._gone)}
+        differences = []
+        if unwritten := len(lines - written):
+            differences.append(f"{unwritten} events that were let go are not in {self._gone.name}")
+        if ungone := len(written - lines):
+            differences.append(f"{ungone} events in {self._gone.name} were not let go")
+        return differences

@@ -1,4 +1,4 @@
-"""What this machine knows beside the store: callables, or ``None`` where it is unknown, as for a team's store."""
+"""Optional lookups that only this machine can answer; ``None`` for a team's store."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def _nothing(project: str) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalContext:
-    """Lookups on this machine.
+    """Lookups that only this machine can answer.
 
     ``project_of`` returns the project of a folder, ``known_project`` that of a given name or folder. ``timeline`` and ``resume``
     answer like the commands of these names and take the same arguments. ``passages`` returns what was said and done on a search's
@@ -57,7 +57,8 @@ class LocalContext:
 
 
 def within(grant: Grant, scope: Scope) -> dict[str, list[str]]:
-    """Return the argument ``projects`` for `Near.resume`, `Near.passages` and `Near.working`; empty if the grant sees all."""
+    """Return the argument ``projects`` for `LocalContext.resume`, `LocalContext.passages` and
+    `LocalContext.working`; empty if the grant sees all."""
     if grant.scopes is not None and scope not in grant.scopes:
         return {"projects": []}
     return {} if grant.projects is None else {"projects": sorted(grant.projects)}

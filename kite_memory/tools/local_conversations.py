@@ -214,9 +214,9 @@ class LocalConversations:
     def _write_notes(self, grant: Grant, conversation: SavedConversation) -> tuple[list[str], list[tuple[str, str]], set[str]]:
         """Write the notes of all items. Return their ids, the refused items with reasons, and the paths of all changed files."""
         drafts = drafts_of(conversation, everywhere=grant.sees(Scope.GLOBAL, ""))
-        planned = self._vault.plan(drafts, sees=grant.reads)
+        planned = self._vault.planner.plan(drafts, sees=grant.reads)
         actions: list[Action] = [*self._changes_of_mind(conversation, planned), *self._said_anew(drafts)]
-        outcomes = self._vault.carry_out(actions)
+        outcomes = self._vault.planner.carry_out(actions)
         skipped = {outcome.title: outcome.because for outcome in outcomes if isinstance(outcome, Skipped)}
         notes: list[str] = []
         refused: list[tuple[str, str]] = []
@@ -252,7 +252,7 @@ class LocalConversations:
                 continue
             if draft.note.status is NoteStatus.PROPOSED and known.status != NoteStatus.PROPOSED.value:
                 continue  # an unreviewed item adds nothing to an accepted note
-            note = self._vault.read(known.path)
+            note = self._vault.notes.read(known.path)
             if note is not None and (text := addition(draft, note)):
                 yield Amend(id=known.id, path=known.path, evidence=(), addition=text, because="said anew")
 
@@ -262,15 +262,15 @@ class LocalConversations:
         if self._vault.known.by_id(journal.id) is None:
             if self._vault.known.is_buried("", journal.title, journal.project):  # the title of another, deleted conversation
                 journal = replace(journal, title=f"{journal.title} ({conversation.uuid[:8]})")
-            (outcome,) = self._vault.carry_out([Create(note=journal, because="saved by an agent")])
+            (outcome,) = self._vault.planner.carry_out([Create(note=journal, because="saved by an agent")])
             if not isinstance(outcome, AlreadyWritten):  # otherwise another process wrote it first
                 return _path_of(outcome)
         known = self._vault.known.by_id(journal.id)
         linked = self._linked_from(known.path) if known is not None else ()
-        return _path_of(self._vault.restate(journal, addition=related([stem for stem in stems if stem not in linked])))
+        return _path_of(self._vault.edits.restate(journal, addition=related([stem for stem in stems if stem not in linked])))
 
     def _linked_from(self, path: str) -> tuple[str, ...]:
-        note = self._vault.read(path)
+        note = self._vault.notes.read(path)
         return note.links if note is not None else ()
 
     def conversation(self, grant: Grant, uuid: str) -> SavedConversation | None:
@@ -281,8 +281,8 @@ class LocalConversations:
         for kept in self._kept(grant, uuid):
             if (known := self._vault.known.by_id(journal_id(kept))) is None:
                 continue
-            note = self._vault.called(known.id)
-            if note is not None and note.status.value in _STANDING and self._vault.is_ours(note):
+            note = self._vault.notes.called(known.id)
+            if note is not None and note.status.value in _STANDING and self._vault.notes.is_ours(note):
                 return replace(kept, record=self._standing(kept))
         return None
 
@@ -339,7 +339,7 @@ class LocalConversations:
                     continue
                 known = [self._vault.known.by_id(item_id(lessened, item)) for item in lessened.record.items()]
                 stems = dict.fromkeys(PurePosixPath(each.path).stem for each in known if each is not None)
-                outcome = self._vault.restate(journal_of(lessened, list(stems)), addition="")
+                outcome = self._vault.edits.restate(journal_of(lessened, list(stems)), addition="")
                 try:
                     self._keep(lessened, _RECORD, to_json(lessened))
                 except OSError as error:

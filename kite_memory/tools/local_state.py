@@ -170,7 +170,7 @@ def joined(saved: Sequence[State], shown: Sequence[State]) -> list[State]:
     """Combine saved states with those seen in transcripts.
 
     Within a session, a transcript's todos replace the saved ones if they are newer. They are matched with the state saved under the
-    same name, or if none exists, under another name of the same AI.
+    same name, or else under another name of the same AI.
     """
     left = {(state.session, state.project): state for state in shown}
     own = {(state.session, state.ai.casefold()) for state in saved}
@@ -211,7 +211,7 @@ def _agent(name: str) -> str | None:
 
 
 def _of(states: Iterable[State], ai: str) -> list[State]:
-    """Return this AI's states in order: those saved under this name, or if none exist, under its other names."""
+    """Return this AI's states in order: those saved under this name, or else under its other names."""
     states = list(states)
     return [state for state in states if _called(state, ai)] or [state for state in states if same_ai(state.ai, ai)]
 
@@ -327,8 +327,8 @@ def working(timeline: Timeline, project: str, session: str, *, projects: Collect
 def heard(timeline: Timeline, project: str) -> Sequence[Event]:
     """Return the events of a project's last sessions, each in order, as far as transcripts have been read."""
     try:
-        sessions = timeline.last_sessions(project, _HEARD_SESSIONS)
-        return [event for each in sessions for event in timeline.last_events(each.provider, each.id, _HEARD_EVENTS)]
+        sessions = timeline.sessions.latest(project, _HEARD_SESSIONS)
+        return [event for each in sessions for event in timeline.events.last(each.provider, each.id, _HEARD_EVENTS)]
     except sqlite3.Error:
         return ()
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Protocol
@@ -35,6 +35,7 @@ from kite_memory.tools.store import (
     State,
 )
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Keyed
 
@@ -67,6 +68,20 @@ class TakeUp(Protocol):
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A memory to be written under a key, and who writes it."""
+
+    key: str
+    value: JsonValue
+    place: MemoryPlace
+    kind: NoteKind
+    origin: Origin
+    by: str
+    tags: Sequence[str]
+    expires: datetime | None
 
 
 class LocalStore:
@@ -119,19 +134,8 @@ class LocalStore:
         expected: int | None = None,
         context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
-        return self._written(
-            grant,
-            key,
-            value,
-            place,
-            kind=NoteKind.FACT,
-            origin="assistant",
-            by=by,
-            tags=tags,
-            expires=expires,
-            expected=expected,
-            context=context,
-        )
+        entry = _Entry(key=key, value=value, place=place, kind=NoteKind.FACT, origin="assistant", by=by, tags=tags, expires=expires)
+        return self._written(grant, entry, expected=expected, context=context)
 
     def keep(
         self,
@@ -144,40 +148,32 @@ class LocalStore:
         expires: datetime | None = None,
     ) -> Note:
         """Write a memory as the vault's owner in person, overriding an existing value, and return its note."""
-        memory = self._written(
-            OWNER, key, text, place, kind=kind, origin="user", by="you", tags=tags, expires=expires, overrule=True
-        )
-        return self._vault.find(memory.id)
+        entry = _Entry(key=key, value=text, place=place, kind=kind, origin="user", by="you", tags=tags, expires=expires)
+        memory = self._written(OWNER, entry, overrule=True)
+        return self._vault.notes.find(memory.id)
 
     def _written(
         self,
         grant: Grant,
-        key: str,
-        value: JsonValue,
-        place: MemoryPlace,
+        entry: _Entry,
         *,
-        kind: NoteKind,
-        origin: Origin,
-        by: str,
-        tags: Sequence[str],
-        expires: datetime | None,
         expected: int | None = None,
         overrule: bool = False,
         context: Mapping[str, JsonValue] | None = None,
     ) -> Memory:
         grant = grant.in_a_vault
-        grant.demand(place.scope, place.project)
-        by = mended(by or grant.name)
+        grant.demand(entry.place.scope, entry.place.project)
+        by = mended(entry.by or grant.name)
         with self._lock:
             try:
                 kept = self._vault.keys.keep(
-                    _key_place(key, place),
-                    lambda before: body_of(value, before, tamed=origin != "user"),
-                    kind=kind,
-                    tags=mended(tuple(tags)),
-                    origin=origin,
+                    _key_place(entry.key, entry.place),
+                    lambda before: body_of(entry.value, before, tamed=entry.origin != "user"),
+                    kind=entry.kind,
+                    tags=mended(tuple(entry.tags)),
+                    origin=entry.origin,
                     by=by,
-                    expires=expires,
+                    expires=entry.expires,
                     expected=expected,
                     overrule=overrule,
                 )
@@ -204,7 +200,7 @@ class LocalStore:
                     found.append(kept)
         if not all_there:
             with self._lock:
-                self._vault.must_be_whole()
+                self._vault.scanner.must_be_whole()
         if touch and found:
             self._state.touch([name(kept.note) for kept in found], self._clock())
         return self._memories(found)
@@ -235,7 +231,7 @@ class LocalStore:
         found = list(map(wanted, self._vault.keys.called(key)))
         if any(keyed is not None and not self._is_there(keyed) for keyed in found):
             with self._lock:
-                self._vault.must_be_whole()
+                self._vault.scanner.must_be_whole()
             found = list(map(wanted, self._vault.keys.called(key)))
         return found
 
@@ -317,12 +313,14 @@ class LocalStore:
 
     def note(self, grant: Grant, name: str) -> Note | None:
         grant = grant.in_a_vault
-        found = self._vault.called(mended(name)) or self._vault.ending(mended(name))
+        found = self._vault.notes.called(mended(name)) or self._vault.notes.ending(mended(name))
         return found if found is not None and grant.reads(found) and not found.has_expired(self._clock()) else None
 
     def titled(self, grant: Grant, title: str) -> list[Note]:
         grant = grant.in_a_vault
-        found = (note for note in self._vault.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock()))
+        found = (
+            note for note in self._vault.notes.titled(mended(title)) if grant.reads(note) and not note.has_expired(self._clock())
+        )
         return list(islice(found, MOST_TITLED))
 
     def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
@@ -343,18 +341,20 @@ class LocalStore:
         grant.in_a_vault.demand(place.scope, place.project)
         place = mended(place)
         with self._lock:
-            note = self._vault.remember(
-                mended(text),
-                kind=kind,
-                title=mended(title),
-                project=place.project,
-                scope=place.scope,
-                session=place.session,
-                tags=mended(tuple(tags)),
-                origin=origin,
+            note = self._vault.edits.remember(
+                Memo(
+                    text=mended(text),
+                    kind=kind,
+                    title=mended(title),
+                    project=place.project,
+                    scope=place.scope,
+                    session=place.session,
+                    tags=mended(tuple(tags)),
+                    origin=origin,
+                ),
             )
             self._take_up({note.path}, meaning=True)
-            if self._vault.relate(note, self._recall.nearest):
+            if self._vault.relations.relate(note, self._recall.nearest):
                 self._take_up({note.path}, meaning=True)
         return note
 
@@ -389,7 +389,7 @@ class LocalStore:
             self._recall.forget_notes([name(note)])
             changed = {note.path}
             try:
-                changed.update(self._vault.forget(name(note)).relinked)
+                changed.update(self._vault.edits.forget(name(note)).relinked)
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:

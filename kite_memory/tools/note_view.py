@@ -288,7 +288,7 @@ def bounded(entries: Sequence[Json], room: int = LONGEST_TEXT) -> tuple[list[Jso
 
 
 def unframed(text: str) -> str:
-    """Return the text of a note from the frame of an answer; empty if none exists."""
+    """Return the text of a note from the frame of an answer; empty if there is no such frame."""
     frame, _, rest = text.partition("\n--- ")
     _, _, body = rest.partition(" ---\n")
     whole = frame.startswith("<vault-context>") and body.endswith("</vault-context>")

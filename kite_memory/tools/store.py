@@ -102,7 +102,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 
 class Conflict(KiteError):
-    """Another writer has changed the memory since. ``version`` is the current version, 0 if none exists."""
+    """Another writer has changed the memory since. ``version`` is the current version, 0 if it does not exist."""
 
     def __init__(self, message: str, *, version: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)

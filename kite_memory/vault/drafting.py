@@ -176,51 +176,57 @@ def _draft(
     )
 
 
-def remembered(
-    text: str,
-    *,
-    at: datetime,
-    kind: NoteKind,
-    title: str,
-    project: str,
-    scope: Scope | None,
-    session: str,
-    tags: Sequence[str],
-    origin: Origin,
-    evidence: Sequence[str],
-    importance: int,
-    expires: datetime | None,
-) -> Note:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """What is to be kept as a note, because someone asked for it.
+
+    Without ``scope`` the note gets the project's scope if a project is given, else the global one.
+    """
+
+    text: str
+    kind: NoteKind = NoteKind.FACT
+    title: str = ""
+    project: str = ""
+    scope: Scope | None = None
+    session: str = ""
+    tags: Sequence[str] = ()
+    origin: Origin = "user"
+    evidence: Sequence[str] = ()
+    importance: int = 2
+    expires: datetime | None = None
+
+
+def remembered(memo: Memo, at: datetime) -> Note:
     """Return a note that was asked for explicitly.
 
     A person's own words stay as they are; all others are made harmless as markdown. Raises `UsageError` for an empty or too long
     text.
     """
-    body = text_block(text) if origin == "user" else tame(text)
+    body = text_block(memo.text) if memo.origin == "user" else tame(memo.text)
     if not body:
         raise UsageError("there is nothing to remember", hint="give the text of the note")
     if len(body) > _MAX_REMEMBERED:
         raise UsageError("this is too long for a note", hint="put it into a file, and remember where it is")
-    title = title_of(title, body)
-    scope = scope or (Scope.PROJECT if project else Scope.GLOBAL)
+    title = title_of(memo.title, body)
+    scope = memo.scope or (Scope.PROJECT if memo.project else Scope.GLOBAL)
     return Note(
-        id=note_id(at, "remembered", scope.value, project, kind.value, "", body),
-        path=f"{FOLDERS[kind]}/{note_stem(title, at)}.md",
-        kind=kind,
+        id=note_id(at, "remembered", scope.value, memo.project, memo.kind.value, "", body),
+        path=f"{FOLDERS[memo.kind]}/{note_stem(title, at)}.md",
+        kind=memo.kind,
         title=title,
         body=body,
         created=at,
         updated=at,
         aliases=(title,),
-        tags=tags_of(tags),
+        tags=tags_of(memo.tags),
         scope=scope,
-        project="" if scope is Scope.GLOBAL else one_line(project),
-        session=one_line(session),
-        expires=expires,
-        status=NoteStatus.PROPOSED if _waits(origin, everywhere=scope is Scope.GLOBAL) else NoteStatus.ACCEPTED,
-        evidence=tuple(map(one_line, evidence))[:_MAX_EVIDENCE],
-        origin=origin,
-        importance=min(max(importance, 1), 3),
+        project="" if scope is Scope.GLOBAL else one_line(memo.project),
+        session=one_line(memo.session),
+        expires=memo.expires,
+        status=NoteStatus.PROPOSED if _waits(memo.origin, everywhere=scope is Scope.GLOBAL) else NoteStatus.ACCEPTED,
+        evidence=tuple(map(one_line, memo.evidence))[:_MAX_EVIDENCE],
+        origin=memo.origin,
+        importance=min(max(memo.importance, 1), 3),
     )
 
 
@@ -246,7 +252,7 @@ def kind_of(item: RecordItem) -> NoteKind:
 
 
 def title_of(title: str, body: str) -> str:
-    """Return a title of one line; the beginning of the text where none exists."""
+    """Return the title in one line, or the first line of the text if the title is empty."""
     first = next((line for line in body.splitlines() if line.strip()), "")
     return tame_name(title, _MAX_TITLE) or tame_name(first.lstrip("#>*- "), _MAX_TITLE) or "Untitled"
 

@@ -1,6 +1,6 @@
 """All access to the vault's files: never outside the vault, never half-written, never over another program's changes.
 
-Other programs write to a vault as well: its owner's editor, a sync tool, another process of ours. So a new file appears under its
+Other programs write to a vault as well: its owner's editor, a sync tool, another kmem process. So a new file appears under its
 name complete, and a file is replaced by exchange: what was there is checked afterwards, and put back if it is not what we meant to
 replace.
 """
@@ -247,7 +247,7 @@ class Files:
             source.sync()
 
     def discard(self, path: str) -> None:
-        """Remove a temporary file of ours, if it exists."""
+        """Remove one of our temporary files, if it exists."""
         parent, name = _split(path)
         if not name.startswith(OWN_PREFIX):
             raise OutsideVault(path)
@@ -370,7 +370,7 @@ class Files:
         self._renames.no_clobber(folder.at(old), trash.at(new))
 
     def sweep(self, leftovers: tuple[str, ...]) -> tuple[str, ...]:
-        """Remove temporary files of ours that a crash left.
+        """Remove our temporary files that a crash left.
 
         Those that hold text we did not write are moved to the trash; returns their paths there.
         """

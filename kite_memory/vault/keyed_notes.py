@@ -177,7 +177,7 @@ class KeyedNotes:
                 )
             if known is None or before is None:
                 if known is not None:
-                    raise KiteError(f"{known.path} cannot be read", hint="mend it in an editor, and try again")
+                    raise KiteError(f"{known.path} cannot be read", hint="repair it in an editor, and try again")
                 created = self._created(writer, place, body(""), kind=kind, tags=tags, origin=origin, by=by, expires=expires)
                 return replace(created, is_new=True)
             if standing is None:
@@ -302,7 +302,7 @@ class KeyedNotes:
 
         outcome = writer.edit(known, rewritten, by=by, ours=True)
         if isinstance(outcome, LeftAlone):
-            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
+            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
         return self._written(known.path)
 
     def _written(self, path: str) -> KeptNote:

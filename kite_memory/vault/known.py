@@ -11,24 +11,26 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from kite_memory.errors import NoteNotFound
-from kite_memory.model.note import Note, NoteKind, NoteStatus, SimilarNote, Surround, Surroundings
+from kite_memory.model.event import Problem
+from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, SimilarNote, Surround, Surroundings
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
-from kite_memory.vault.files import OWN_PREFIX
+from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.ledger.ledger import NoteRows
 from kite_memory.vault.lifecycle import Rulings
-from kite_memory.vault.listing import GENERATED
-from kite_memory.vault.notefile import body_of, with_addition, with_properties
+from kite_memory.vault.listing import COPY_REASON, GENERATED, listing
+from kite_memory.vault.notefile import FOLDERS, body_of, with_addition, with_properties
 from kite_memory.vault.planning import EntityMention, PlanContext, plain_body, sessions_of
-from kite_memory.vault.scanning import Scanner
+from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import body_key, one_line, page_stem, text_block, title_key, words
+from kite_memory.vault.writing import Writer
 
 _HANDLE = re.compile(r"[0-9A-HJKMNP-TV-Z]{6,25}")
 """The end of an id, as lines that point at notes give it."""
 _FEWEST_WORDS = 2
 _COMPARING = frozenset({"over", "instead", "of", "not", "vs", "versus", "rather", "than", "to"})
-"""Words that join what was chosen to what was not. Which of them a title has is not remembered."""
+"""Words between the chosen option and the rejected one in a title. A search by title ignores them."""
 
 
 def is_handle(name: str) -> bool:
@@ -309,7 +311,7 @@ class KnownNotes:
         return [known.path for known in self._ledger.notes.on_branches() if known.id]
 
     def to_review(self) -> list[KnownFile]:
-        """Return the notes that a person is asked about, one by one; see `Ledger.to_review`.
+        """Return the notes that a person is asked about, one by one; see `NoteRows.to_review`.
 
         Raises `VaultMissing` as `waiting` does.
         """
@@ -370,11 +372,11 @@ class KnownNotes:
 
     def linked_by(self, path: str) -> list[KnownFile]:
         """Return the notes that this one links to, unread."""
-        return [known for known in self._ledger.notes.linked_by(path) if known.path != path]
+        return [known for known in self._ledger.links.linked_by(path) if known.path != path]
 
     def most_linked(self, limit: int) -> list[tuple[KnownFile, int]]:
         """Return the notes that most others link to, unread, and how many do."""
-        found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.notes.most_linked(limit)]
+        found = [(self._ledger.notes.by_stem(name), links) for name, links in self._ledger.links.most_linked(limit)]
         return [(known, links) for known, links in found if known is not None]
 
     def is_buried(self, id: str, title: str = "", project: str = "") -> bool:
@@ -389,3 +391,140 @@ class KnownNotes:
     def ruled(self, newer: str, older: str, ruling: Literal["replaces", "neither"]) -> None:
         """Record a ruling on a pair. The notes themselves are not changed: they already agree with it."""
         self._ledger.relations.rule(newer, older, ruling)
+
+
+class StoredNotes:
+    """The notes on disk, read as they are now."""
+
+    def __init__(self, root: Path, *, files: Files, ledger: Ledger, reader: NoteReader, scanner: Scanner, writer: Writer) -> None:
+        self._root = root
+        self._files = files
+        self._ledger = ledger
+        self._reader = reader
+        self._scanner = scanner
+        self._writer = writer
+
+    def take_lapsed(self) -> set[str]:
+        """See `Writer.take_lapsed`."""
+        return self._writer.take_lapsed()
+
+    def problems(self) -> list[Problem]:
+        """See `NoteReader.problems`."""
+        return self._reader.problems()
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every note there is now, in the order of their paths.
+
+        Raises `VaultMissing` rather than report that all are gone.
+        """
+        if frozen := self._scanner.frozen:
+            raise self._scanner.missing(frozen)
+        self._scanner.must_be_there()
+        apart = {problem.file for problem in self._ledger.problems.all() if problem.reason == COPY_REASON}
+        yield from (entry for entry in listing(self._files).entries if entry.path not in apart)
+
+    def others(self) -> Iterator[str]:
+        """Yield the files that are not notes but that notes may link to."""
+        yield from listing(self._files).others
+
+    def wrong_folders(self) -> list[str]:
+        """Return the folders for notes of one kind that are files or links. Notes of such a kind wait."""
+        places = (self._root / folder for folder in dict.fromkeys(FOLDERS.values()))
+        return [place.name for place in places if place.is_symlink() or (place.exists() and not place.is_dir())]
+
+    def raw(self, path: str) -> bytes | None:
+        """See `NoteReader.raw`."""
+        return self._reader.raw(path)
+
+    def read(self, path: str) -> Note | None:
+        """See `NoteReader.read`."""
+        return self._reader.read(path)
+
+    def text(self, path: str) -> str:
+        """Return the whole file as it is. Raises `NoteNotFound` where it cannot be read."""
+        return self._reader.text(path)
+
+    def of_session(self, provider: str, session: str) -> Iterator[Note]:
+        """Read the notes whose evidence is in a session."""
+        paths = sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
+        return (note for note in map(self.read, paths) if note is not None)
+
+    def called(self, name: str) -> Note | None:
+        """Return the note of this id or path, where the ledger knows it.
+
+        Raises `VaultMissing` rather than report that it is gone.
+        """
+        name = as_text(name)
+        known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
+        return self.read_where_it_is(known.path) if known is not None else None
+
+    def ending(self, ends: str) -> Note | None:
+        """Return the only note whose id ends with ``ends``, as lines that point at notes name it."""
+        known = self._ledger.notes.ending_with(as_text(ends).upper()) if is_handle(ends) else []
+        return self.read_where_it_is(known[0].path) if len(known) == 1 else None
+
+    def titled(self, title: str) -> Iterator[Note]:
+        """Yield the notes of this title, or of one that differs only in case and punctuation."""
+        for known in self._ledger.notes.by_title(as_text(title)):
+            if (note := self.read_where_it_is(known.path)) is not None:
+                yield note
+
+    def find(self, name: str) -> Note:
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
+
+        Raises `NoteNotFound`.
+        """
+        known = self.known_as(name)
+        note = self.read(known.path)
+        if note is None:
+            reason = self._reader.why_unread(known.path) or "it is gone"
+            raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="mend it in an editor; we leave it as it is")
+        return note
+
+    def known_as(self, name: str) -> KnownFile:
+        name = as_text(name)
+        try:
+            known = self._ledger.notes.at(inside(self._root, name)) or find_note(self._ledger.notes, name)
+        except NoteNotFound:
+            known = None
+        if known is None or not self._files.exists(known.path):  # the ledger is out of date
+            self._scanner.compare()
+            known = self._ledger.notes.at(inside(self._root, name)) or find_note(self._ledger.notes, name)
+        return known
+
+    def read_where_it_is(self, path: str) -> Note | None:
+        """Read a note, also where its owner has moved it since the last comparison. Otherwise it would be written twice."""
+        known = self._ledger.notes.at(path)
+        if known is not None and not self._files.exists(path):
+            self._scanner.follow_path(path)
+            known = self._ledger.notes.by_id(known.id) if known.id else None
+            return self.read(known.path) if known is not None else None
+        return self.read(path)
+
+    def get(self, path: str) -> Note:
+        note = self.read(path)
+        if note is None:
+            raise NoteNotFound(f"{path} is gone", hint="it has just been moved or deleted")
+        return note
+
+    def is_ours(self, note: Note) -> bool:
+        """Return whether its body is as we wrote it."""
+        try:
+            text = self._files.read(note.path).data.decode()
+        except (OSError, CannotRead, UnicodeDecodeError):
+            return False
+        return self._writer.is_ours(note.id, text)
+
+    def unresolved_links(self) -> list[links.Unresolved]:
+        """Return every link, in bodies and properties, that leads to no file; for ``kmem verify``. Reads every note."""
+        read = {entry.path: self.read(entry.path) for entry in self.entries()}
+        notes = [note for note in read.values() if note is not None]
+        resolver = links.Resolver(
+            notes, (*(path.removesuffix(".md") for path, note in read.items() if note is None), *self.others())
+        )
+        return [
+            links.Unresolved(path=note.path, target=target, ours=self.is_ours(note))
+            for note in notes
+            for target in dict.fromkeys((*note.links, *note.supersedes, note.superseded_by))
+            if target and resolver.follow(target, by_file_only=True) is None
+        ]

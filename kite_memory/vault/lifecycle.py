@@ -115,9 +115,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: a note's subject is
-    near its beginning.
-    """
+    """How strongly two assertions differ, each figure from 0 to 1."""
 
     shared: float
     value: float
@@ -544,7 +542,7 @@ def _is_later(one: Note, other: Note) -> bool:
 
 
 def sessions_of(evidence: Sequence[str]) -> int:
-    """Return how many sessions these references come from."""
+    """Return the number of sessions that these citations name."""
     return len(_sessions(evidence))
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Protocol
 
-from kite_memory.model.note import Entry, Note
+from kite_memory.model.note import Note
 from kite_memory.vault.wording import entity_key, one_line, shortened, stem_key, text_block, title_key, without_hidden
 
 _WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]+)\]\]")
@@ -253,28 +252,6 @@ class Unresolved:
     ours: bool
 
 
-class Linked(Protocol):
-    """What `unresolved` needs of a vault."""
-
-    def entries(self) -> Iterator[Entry]: ...
-    def read(self, path: str) -> Note | None: ...
-    def others(self) -> Iterator[str]: ...
-    def is_ours(self, note: Note) -> bool: ...
-
-
-def unresolved(vault: Linked) -> list[Unresolved]:
-    """Return every link in the vault, in bodies and properties, that leads to no file; for ``kmem verify``. Reads every note."""
-    read = {entry.path: vault.read(entry.path) for entry in vault.entries()}
-    notes = [note for note in read.values() if note is not None]
-    resolver = Resolver(notes, (*(path.removesuffix(".md") for path, note in read.items() if note is None), *vault.others()))
-    return [
-        Unresolved(path=note.path, target=target, ours=vault.is_ours(note))
-        for note in notes
-        for target in dict.fromkeys((*note.links, *note.supersedes, note.superseded_by))
-        if target and resolver.follow(target, by_file_only=True) is None
-    ]
-
-
 _MAX_LINE = 400
 
 _LANGUAGES = frozenset(
@@ -345,7 +322,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def titled(stem: str, title: str) -> str:
-    """A link that shows a note's title. Without backticks, which would pair with those in the text around it."""
+    """Return a link labelled with the note's title. Backticks are replaced, since they could pair with others."""
     return write(stem, tame_line(title.replace("`", "'")))
 
 

@@ -31,7 +31,7 @@ _SAYS_SO = re.compile(
     re.IGNORECASE,
 )
 _OF_KMEM_SYNC = re.compile(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
-"""What `sync.versions.copy_path` puts behind a note's name. It is written once the note itself is there."""
+"""What `sync.rows.copy_path` puts behind a note's name. It is written once the note itself is there."""
 _MAY_SAY_SO = re.compile(
     r" (?:[2-9]|[1-9]\d)"  # iCloud
     r"| ?\((?:[1-9]|[1-9]\d)\)"  # Google Drive, MEGA

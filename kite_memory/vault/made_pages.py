@@ -78,7 +78,7 @@ class SharedFiles:
             return None
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """Return size and modification time of a file; -1 where none exists."""
+        """Return size and modification time of a file; -1 for a missing one."""
         try:
             found = self._files.root.joinpath(path).lstat()
         except OSError:
@@ -206,13 +206,15 @@ class MadePages:
         self._writing = writing
 
     def read(self, name: str) -> str:
-        """Return the text of a generated page; empty where none exists. Raises `KiteError` where it is not text."""
+        """Return the text of a generated page; empty for a missing one. Raises `KiteError` if it is not text."""
         try:
             return self._files.read(name).data.decode()
         except FileNotFoundError:
             return ""
         except (CannotRead, UnicodeDecodeError) as error:
-            raise KiteError(f"{self._root / name} cannot be read: {error}", hint="mend it in an editor, or move it away") from error
+            raise KiteError(
+                f"{self._root / name} cannot be read: {error}", hint="repair it in an editor, or move it away"
+            ) from error
 
     def put(self, name: str, text: str, *, before: str) -> bool:
         """Write a page, and return whether it was written: not where the page is no longer what it was ``before``."""

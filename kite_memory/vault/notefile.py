@@ -53,7 +53,7 @@ class Raw:
 class Sheet:
     """Where the frontmatter of a text is.
 
-    ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty where none exist.
+    ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty without them.
     """
 
     text: str

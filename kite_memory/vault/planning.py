@@ -34,7 +34,7 @@ _WORTH = ((4, 3), (2, 2))
 """Pairs of a number of sessions and the importance that a note has from that number on."""
 _MAX_MENTIONS = 8
 _MAX_TRIGGERS = 8
-_LEAST_SPEAKING, _OF_A_PLACE = 3, 6
+_LEAST_SPEAKING, _OF_A_PLACE = 3, 8
 """Notes that name a thing which has a page; a file or function, which the code itself shows, needs more."""
 """Number of notes that must name an entity before it gets a page."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
@@ -51,7 +51,7 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanContext:
-    """What the vault holds that concerns some drafts; `plan_context.gather` makes it.
+    """What the vault holds that concerns some drafts; `known.gather` makes it.
 
     ``written`` maps ids to paths, ``absorbed`` drafts to the notes they were merged into, ``pages`` entity keys to link targets,
     ``mentions`` entity keys to the notes that name them; ``elsewhere`` are the entity keys that a note of another session than a
@@ -175,7 +175,10 @@ class _Plan:
         No page is made for a rejected alternative, nor where the page would be empty.
         """
         for entity in draft.entities:
-            if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
+            if (
+                self._pages.keys() & {entity.key, f"{entity.key}s", entity.key.removesuffix("s")}
+                or (title_key(entity.name), "") in self._known.buried_titles
+            ):
                 continue
             if not (entity.person or deserves_a_page(entity.name)) or entity.key == entity_key(draft.note.branch):
                 continue

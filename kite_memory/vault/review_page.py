@@ -64,7 +64,7 @@ class WaitingNote:
     """A note that waits for a verdict.
 
     ``nearest`` is the note it could be merged into, ``contested`` the one it may contradict. ``quotes`` are its evidence, a line
-    for each of the first references. ``parts`` are the headings at which it could be divided, where a person is asked about that;
+    for each of the first citations. ``parts`` are the headings at which it could be divided, where a person is asked about that;
     empty where it has none, or is not asked about.
     """
 
@@ -180,7 +180,7 @@ def renewed(before: str, made: str, ours: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Segment:
-    """The part of the page where a block of ours was, with the lines in it that the person wrote."""
+    """The part of the page where one of our blocks was, with the lines in it that the person wrote."""
 
     rows: list[str]
     ours: list[str]
@@ -196,7 +196,7 @@ def _segments(
 ) -> tuple[dict[str, _Segment], list[str]]:
     """Split the page at our blocks; return them and what stands above all of them.
 
-    Headings, boxes and marks each belong to one block, and identify it; other lines of ours are recognised by their order.
+    Headings, boxes and marks each belong to one block, and identify it; our other lines are recognised by their order.
     """
     segments = {key: _Segment(rows=[], ours=[], theirs=[]) for key in (*known, *new)}
     both = (*new.items(), *known.items())

@@ -17,7 +17,7 @@ from kite_memory.system.private_files import WriterLock
 from kite_memory.vault.files import CannotRead, Content, Files, Stamp, no_vault
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import KnownFile, Ledger, OpenedFile, link_key
-from kite_memory.vault.ledger.ledger import NoteRows
+from kite_memory.vault.ledger.ledger import NoteRows, ProblemRows
 from kite_memory.vault.listing import COPY_REASON, Listing, is_copy_of, listing, may_be_of, trashed_notes
 from kite_memory.vault.notefile import UnreadableNote, parse
 from kite_memory.vault.writing import Writer
@@ -194,9 +194,10 @@ def _identities(
 class NoteReader:
     """Reads notes with the ids that the ledger has for them, and records which could not be read."""
 
-    def __init__(self, files: Files, notes: NoteRows) -> None:
+    def __init__(self, files: Files, notes: NoteRows, problems: ProblemRows) -> None:
         self._files = files
         self._notes = notes
+        self._problems = problems
         self._unread: dict[str, str] = {}
 
     def why_unread(self, path: str) -> str:
@@ -204,7 +205,7 @@ class NoteReader:
         return self._unread.get(path, "")
 
     def forget(self, path: str) -> None:
-        """Drop what is recorded of a file that is gone or no note: that it could not be read is no problem."""
+        """Drop the read error of a file that is gone or is no note."""
         self._unread.pop(path, None)
 
     def raw(self, path: str) -> bytes | None:
@@ -250,7 +251,7 @@ class NoteReader:
             raise NoteNotFound(f"{path} cannot be read", hint="it has just been moved or changed") from error
 
     def open(self, path: str, reading: Callable[[str], Content] | None = None) -> tuple[Note | UnreadableNote, Stamp] | None:
-        """Read and parse a file; ``None`` where none exists.
+        """Read and parse a file; ``None`` for a missing one.
 
         A file that cannot be opened gets a stamp that will not match the next time.
         """
@@ -275,7 +276,7 @@ class NoteReader:
 
     def problems(self) -> list[Problem]:
         """Return what could not be read or was left alone, as of the last comparison and the reads since."""
-        found = {(problem.file, problem.reason) for problem in self._notes.problems()} | set(self._unread.copy().items())
+        found = {(problem.file, problem.reason) for problem in self._problems.all()} | set(self._unread.copy().items())
         return [Problem(file=path, position=0, reason=reason) for path, reason in sorted(found)]
 
 
@@ -309,7 +310,7 @@ class Scanner:
 
     @property
     def frozen(self) -> str:
-        """Why nothing is written or concluded at the moment; empty when all is well."""
+        """Why writing is suspended and missing notes do not count as deleted; empty in normal operation."""
         return self._ledger.setting("frozen")
 
     @property
@@ -378,7 +379,7 @@ class Scanner:
                 self._ledger.forget_layout()
             if self._moved_away(comparison.renamed) or comparison.deleted or comparison.returned:
                 self._ledger.set("unmended", "yes")
-            self._ledger.notes.set_problems(comparison.problems)
+            self._ledger.problems.replace(comparison.problems)
             self._ledger.set("frozen", "")
         return comparison
 
@@ -495,7 +496,7 @@ class Scanner:
         with self.writing() as writer:
             moved = self._moved()
             changed = sorted(
-                {path for key in self._ledger.notes.broken_link_targets() for path in writer.relink(key, moved.get(key, ""))}
+                {path for key in self._ledger.links.broken_targets() for path in writer.relink(key, moved.get(key, ""))}
             )
             self._ledger.set("moved", "")
             self._ledger.set("unmended", "")

@@ -19,8 +19,12 @@ from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block, words
 
-PASSING, UNSHOWN, WAITING = timedelta(weeks=6), timedelta(days=90), timedelta(days=30)
-"""How long a passing finding is recalled, any other without being shown, and how long a person is asked about one."""
+PASSING = timedelta(weeks=6)
+"""How long a passing finding is recalled after its last use."""
+UNSHOWN = timedelta(days=90)
+"""How long any other note is recalled after it was last shown or used."""
+WAITING = timedelta(days=30)
+"""How long a person is asked about a note."""
 
 _PASSING = re.compile(
     r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash\w*|fix(?:ed|es|ing)?|broke|broken|flaky|regress\w*|lint\w*|warnings?|panic\w*"
@@ -111,10 +115,16 @@ _FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]
 _PLANNED = "From an approved plan:"
 _SHORT, _LONG = 4, 26
 _MOST_WORDS, _MOST_SENTENCES = 45, 30
-_LONGEST, _READ = 240, 6_000
-"""Characters of a sentence that is shown, and of a body that is read."""
-_SOURCE, _NEAR, _GOAL = 0.8, 0.5, 0.2
-"""Share of a title's words in the sentence that it was taken from, and in one that is about the same."""
+_LONGEST = 240
+"""Most characters of a sentence that is shown."""
+_READ = 6_000
+"""Characters of a body that are read."""
+_SOURCE = 0.8
+"""Least share of a title's words in the sentence that the title was taken from."""
+_NEAR = 0.5
+"""Least share of a title's words in a sentence about the same."""
+_GOAL = 0.2
+"""Least share of a title's words in a sentence of an approved plan."""
 _NORM = re.compile(
     r"\b(?:because|since(?! \w+ v?\d)|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer"
     r"|unless|until|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except"
@@ -398,7 +408,7 @@ class Division:
 
 
 def division(body: str) -> Division | None:
-    """Split a body at the highest level with several headings; ``None`` where none exists, or too many.
+    """Split a body at the highest level with several headings; ``None`` without such a level, or with too many headings.
 
     A heading with nothing below it begins no note: it stays with what stands before it.
     """

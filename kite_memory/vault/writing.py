@@ -90,8 +90,7 @@ class Writer:
         self._ledger = ledger
         self._clock = clock
         self._others: links.Resolver | None = None
-        self.lapsed: set[str] = set()
-        """Paths of the notes that lapsed to make room and were not taken yet."""
+        self._lapsed: set[str] = set()
 
     def recover(self) -> bool:
         """Finish or undo what an interrupted writer had begun. Returns whether there was anything."""
@@ -152,8 +151,13 @@ class Writer:
             known = self._ledger.notes.at(least.path)
             if known is None or not isinstance(self.set_properties(known, lapsed(least)), Amended):
                 break  # a file that cannot be changed keeps its place
-            self.lapsed.add(least.path)
+            self._lapsed.add(least.path)
         return note
+
+    def take_lapsed(self) -> set[str]:
+        """Return the paths of notes that have left the review since the last call, to make room for others."""
+        taken, self._lapsed = self._lapsed, set()
+        return taken
 
     def _publish(self, note: Note, by: str) -> bool:
         """Write a new note; return whether its name was free."""
@@ -212,7 +216,8 @@ class Writer:
         """Create a note and link it with the one it replaces. The old note keeps its text. Without an old one, the new is just
         created.
 
-        A note of one branch does not replace one that holds on others: both stay until it is merged, which `Vault.heed` detects.
+        A note of one branch does not replace one that holds on others: both stay until it is merged, which
+        `NoteRelations.bring_in_line` detects.
         """
         old = self._ledger.notes.by_id(action.old_id)
         there = self._note_at(old.path) if old else None

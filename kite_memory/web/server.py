@@ -198,7 +198,7 @@ def application(ask: Ask, access: Access, *, report: Report) -> App:
                 return renderer.failure("there is no such page" if status == 404 else error.detail, "", status)
             case _:
                 report(error)
-                return renderer.failure("something went wrong here", "this is a bug of ours; the terminal says more", 500)
+                return renderer.failure("internal error; please report it", "the terminal has the details", 500)
 
     routes = [
         *(Route(path, handler) for path, handler in pages.routes().items()),

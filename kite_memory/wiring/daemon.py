@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from kite_memory import __version__, endpoint, paths
-from kite_memory.app.agent_hooks import HookHandler
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation
-from kite_memory.app.operations import Operations
 from kite_memory.app.session_context import session_of
 from kite_memory.app.usage_report import segment
 from kite_memory.config import Config, LogLevel
@@ -29,7 +27,7 @@ from kite_memory.redaction import redact
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.system.sqlite import broken
 from kite_memory.wiring.launch import daemon_command, daemon_environment
-from kite_memory.wiring.services import open_services, report_error
+from kite_memory.wiring.services import Services, open_services, report_error
 
 if TYPE_CHECKING:
     from kite_memory.daemon.daemon import Daemon
@@ -76,14 +74,14 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
             warm=partial(_warm, services.embedder),
-            embed_bundles=lambda: services.timeline.make_cards() or services.timeline.embed_bundles(services.meaning),
+            embed_bundles=lambda: services.timeline.cards.make() or services.timeline.vectors.embed(services.meaning),
             review=lambda: services.operations.perform("review_page", {}),
             maintain=partial(_maintain, services.consolidating, services.anchors),
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
         _store_patience(config.state, services.hooks.patience)
-        handle = partial(_handle, services.operations, services.hooks, daemon)
+        handle = partial(_handle, services, daemon)
         with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
             code = daemon.run()
@@ -118,17 +116,17 @@ def _store_patience(state: Path, seconds: float) -> None:
         file.unlink(missing_ok=True)
 
 
-def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
+def _handle(services: Services, daemon: "Daemon", request: "Request") -> "Reply | HeldReply":
     from kite_memory.daemon.protocol import HeldReply, Ok
 
     match request.name:
         case "hook":
-            said, delivery = hooks.prepare(request.body, request.variant)
+            said, delivery = services.hooks.prepare(request.body, request.variant)
             reply = Ok(body=said.encode("utf-8", "replace"))
             return HeldReply(reply=reply, arrived=delivery.arrived, lost=delivery.lost) if delivery else reply
         case "statusline":
             session = session_of(request.body)
-            figures = replace(operations.figures(session), took_ms=hooks.took_ms(session))
+            figures = replace(services.status.figures(session), took_ms=services.hooks.took_ms(session))
             return Ok(body=segment(figures).encode())
         case "ping":
             return Ok(body=__version__.encode("ascii"))
@@ -139,7 +137,7 @@ def _handle(operations: Operations, hooks: HookHandler, daemon: "Daemon", reques
             daemon.look_again()
             return Ok()
         case op:
-            return Ok(body=_json(operations.perform(op, _arguments(request.body))))
+            return Ok(body=_json(services.operations.perform(op, _arguments(request.body))))
 
 
 def _arguments(body: bytes) -> dict[str, Any]:

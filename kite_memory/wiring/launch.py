@@ -89,7 +89,9 @@ def _own(name: str) -> Path:
 
 
 def unlink_commands(home: Path) -> tuple[Path, ...]:
-    """Remove the links of `link_commands`, and return what was removed."""
+    """Remove the links of `link_commands`, and return what was removed. Those of `uv tool` and `pipx` look alike and stay."""
+    if any((Path(sys.prefix) / name).exists() for name in _INSTALLERS):
+        return ()
     found = [(home / ".local" / "bin" / name, _own(name)) for name in _COMMANDS]
     ours = tuple(link for link, own in found if link.is_symlink() and link.readlink() == own)
     for link in ours:
@@ -98,6 +100,8 @@ def unlink_commands(home: Path) -> tuple[Path, ...]:
 
 
 _COMMANDS = ("kmem", "kmem-hook")
+_INSTALLERS = ("uv-receipt.toml", "pipx_metadata.json")
+"""What an installer that makes the links itself leaves in the environment."""
 _OWN_VARIABLES = (
     "KMEM_EXTRACTOR",
     "KMEM_EMBEDDER",

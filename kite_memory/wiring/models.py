@@ -6,9 +6,11 @@ What is sent to a service is redacted once more, just before it leaves.
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,7 @@ from kite_memory.distill.saving import Saving
 from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import ConfigInvalid
 from kite_memory.extensions import installed
-from kite_memory.keys import Keys
+from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Chunk
@@ -49,9 +51,11 @@ from kite_memory.team.search import Team, TeamRecall
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
+    from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
     from kite_memory.distill.extractor import Backend, Batches
     from kite_memory.distill.offline import OfflineExtractor
+    from kite_memory.wiring.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,3 +359,39 @@ def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
     """Return the part of a day's budget for everything besides extraction."""
     share = config.extractor.judge_share
     return Allowance(outbox=outbox, budget=budget_of(config), share=share, clock=time.time, purpose=purpose)
+
+
+@contextmanager
+def requests_of(services: "Services", tracer: "Tracer") -> "Iterator[Requests]":
+    """Return a dry run of the configured models' requests; without a model, of those that one would get."""
+    from tempfile import TemporaryDirectory
+
+    from kite_memory.app.trace import Askers, Recorder, Requests
+    from kite_memory.distill.answering import Answerer, Polisher
+    from kite_memory.distill.judge import ModelJudge
+    from kite_memory.distill.model_extractor import ModelExtractor
+
+    config = services.config
+    real = backend_of(config, keys_beside(config.file))
+    recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
+    backend = RedactingBackend(recorder)
+    prompt = partial(load_prompt, prompt_folders(config))
+    with TemporaryDirectory() as folder, closing(Outbox(Path(folder) / "outbox.sqlite")) as outbox:
+        free = Allowance(outbox=outbox, budget=Budget(dollars=1.0, calls=1_000_000), share=1.0, clock=time.time)
+        yield Requests(
+            askers=Askers(
+                recorder=recorder,
+                extractor=replace(services.extractor, backend=backend)
+                if isinstance(services.extractor, ModelExtractor)
+                else ModelExtractor(backend=backend, prompt=prompt()),
+                judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
+                answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
+                polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
+            ),
+            tracer=tracer,
+            timeline=services.timeline,
+            vault=services.vault,
+            recall=services.recall,
+            remembered=services.pipeline.remembered,
+            clock=lambda: datetime.now(UTC),
+        )

@@ -3,39 +3,43 @@
 import logging
 import os
 import platform
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from contextlib import closing as closed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
-from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
-from kite_memory.app.forgetting import Forgetting
+from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
 from kite_memory.app.note_view import NoteView
-from kite_memory.app.operations import Operations
+from kite_memory.app.operations import (
+    ExtractorState,
+    NoteChanges,
+    Operations,
+    ShownNotes,
+    StatusReport,
+    bridge_operations,
+)
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import ConversationVoices, Searching, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
 from kite_memory.daemon.protocol import holder
-from kite_memory.distill.batch_ledger import Budget
-from kite_memory.distill.extractor import Extractor, Keyless, Sharing, load_prompt
+from kite_memory.distill.extractor import Extractor, Keyless, Sharing
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance, Idle, Scheduler, Steps
+from kite_memory.distill.scheduler import Idle, Scheduler, Steps
 from kite_memory.extensions import installed
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
@@ -47,6 +51,7 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
+from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
 from kite_memory.sources.aider.source import HISTORY, Aider
@@ -76,9 +81,9 @@ from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.resuming import left_to_do
 from kite_memory.vault import Vault
+from kite_memory.vault.upkeep import NoteUse
 from kite_memory.wiring.models import (
     answerer_of,
-    backend_of,
     batches_of,
     budget_of,
     chunk_policy,
@@ -86,14 +91,13 @@ from kite_memory.wiring.models import (
     first_embedders,
     judge_of,
     polisher_of,
-    prompt_folders,
     saving_of,
     second_embedder,
     team_recall_of,
 )
 
 if TYPE_CHECKING:
-    from kite_memory.app.trace import Requests
+    from kite_memory.distill.answering import Polisher
 
 PROVIDERS = (
     "claude-code", "codex", "gemini-cli", "copilot-cli", "cline", "roo-code", "aider", "opencode", "cursor", "antigravity", "git",
@@ -162,6 +166,7 @@ class Services:
     costs: bool
     pipeline: Pipeline
     operations: Operations
+    status: StatusReport
     bridge: Bridge
     hooks: HookHandler
     consolidating: Consolidation
@@ -192,117 +197,37 @@ def open_services(
     Several processes may do this at once; only the daemon and a backfill write events. A missing vault raises no error here, but in
     the operations that need it.
     """
+    in_background = running is not None  # a thread of the daemon computes embeddings
     with ExitStack() as closing:
         stores = _open_stores(config, closing, clock)
-        timeline, outbox, vault, keys = stores.timeline, stores.outbox, stores.vault, stores.keys
-        judge = judge_of(config, keys, outbox)
-        embedder, former = first_embedders(config)
-        meaning = meaning_of(embedder)
-        recall = _open_recall(stores, embedder, former, meaning, closing, judged=judge is not None)
-        indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
-        extractor = extractor_of(config, keys)
-        costs = extractor.name != "offline"
-        pipeline = _pipeline(stores, recall, indexer, extractor, costs=costs)
-        polisher = partial(polisher_of, config, keys, outbox)
-        history = QuestionAnswering(
-            timeline=timeline,
-            vault=vault,
-            recall=recall,
-            answerer=partial(answerer_of, config, keys, outbox),
-            polisher=polisher,
-            clock=clock,
-            meaning=meaning,
-        )
-        in_background = running is not None  # a thread of the daemon computes embeddings
-        pages = VaultPages(vault=vault, clock=clock, polisher=polisher)
-        forgetting = Forgetting(timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer)
-        store = _local_store(config.state, vault, recall, indexer, forgetting, pages, in_background=in_background)
-        closing.callback(store.close)
-        pipeline.after_deletions(store.tidy)
-        near = _local_context(stores, history, recall, meaning)
-        bridge = Bridge(tools_of(store, near, saving=saving_of(config, extractor, outbox), age=age))
-        used = partial(use_of_notes, timeline, recall.memory)
-        consolidating = Consolidation(
-            vault=vault,
-            refresh=indexer.refresh,
-            pages=pages,
-            folder=config.state,
-            clock=clock,
-            committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
-            used=used,
-            worked_on=partial(worked_on, timeline),
-            daily=config.vault_journal,
-        )
-        erase = partial(_erase, consolidating, store)
-        syncing = Syncing(
-            vault=vault,
-            timeline=timeline,
-            outbox=outbox,
-            memory=recall.memory,
-            indexer=indexer,
-            forgetting=forgetting,
-            erase=partial(erase, forgetting),
-            state=config.state,
-            name=platform.node(),
-            environment=os.environ,
-            clock=clock,
-        )
-        operations = Operations(
-            pipeline=pipeline,
-            timeline=timeline,
-            outbox=outbox,
-            vault=vault,
-            recall=recall,
-            indexer=indexer,
-            forgetting=forgetting,
-            bridge=bridge,
-            keep=store.keep,
-            saved=store.evidence,
-            forgot=store.forgot,
-            erase=erase,
-            pages=pages,
-            more={
-                **history.operations(),
-                **Importer(vault=vault, indexer=indexer).operations(),
-                **Review(
-                    vault=vault,
-                    recall=recall,
-                    indexer=indexer,
-                    timeline=timeline,
-                    dividing=consolidating,
-                    used=used,
-                    clock=clock,
-                ).operations(),
-                **consolidating.operations(),
-                **syncing.operations(),
-            },
-            extractor=extractor.name,
-            lack=extractor.lack if isinstance(extractor, Keyless) else None,
-            meaning=meaning,
-            budget_dollars=config.extractor.dollars_per_day if costs else 0.0,
-            daemon=running or partial(_absent, config.state),
-            idle=idle or (lambda: Idle(until=None, reason="")),
-            clock=clock,
-        )
+        recalling = _open_recall(stores, closing)
+        distilling = _open_distilling(stores, recalling)
+        upkeep = _open_upkeep(stores, recalling, closing, in_background=in_background)
+        distilling.pipeline.after_deletions(upkeep.store.tidy)
+        tools = _open_tools(stores, recalling, distilling, upkeep)
+        status = _status(stores, recalling, distilling, running or partial(_absent, config.state), idle or _never_idle)
         yield Services(
             config=config,
-            sources=pipeline.sources,
-            timeline=timeline,
-            outbox=outbox,
-            vault=vault,
-            recall=recall,
-            indexer=indexer,
-            embedder=embedder,
-            meaning=meaning,
-            extractor=extractor,
-            costs=costs,
-            pipeline=pipeline,
-            operations=operations,
-            bridge=bridge,
-            hooks=_open_hooks(stores, recall, indexer, judge, store, near, closing, in_background=in_background),
-            consolidating=consolidating,
-            saved=store.evidence,
-            anchors=CodeAnchors(vault=vault, sessions=timeline, refresh=indexer.refresh, clock=clock),
+            sources=distilling.pipeline.sources,
+            timeline=stores.timeline,
+            outbox=stores.outbox,
+            vault=stores.vault,
+            recall=recalling.recall,
+            indexer=recalling.indexer,
+            embedder=recalling.embedder,
+            meaning=recalling.meaning,
+            extractor=distilling.extractor,
+            costs=distilling.costs,
+            pipeline=distilling.pipeline,
+            operations=_operations(stores, recalling, upkeep, tools, status),
+            status=status,
+            bridge=tools.bridge,
+            hooks=_open_hooks(stores, recalling, upkeep, tools, closing, in_background=in_background),
+            consolidating=upkeep.consolidating,
+            saved=upkeep.store.evidence,
+            anchors=CodeAnchors(
+                vault=stores.vault, sessions=stores.timeline.sessions, refresh=recalling.indexer.refresh, clock=clock
+            ),
         )
 
 
@@ -320,6 +245,9 @@ class _Stores:
     def seconds(self) -> float:
         return self.clock().timestamp()
 
+    def polisher(self) -> "Polisher | None":
+        return polisher_of(self.config, self.keys, self.outbox)
+
 
 def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetime]) -> _Stores:
     protect(protected_literals(config.file))
@@ -332,42 +260,60 @@ def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetim
     return _Stores(config=config, keys=keys_beside(config.file), timeline=timeline, outbox=outbox, vault=vault, clock=clock)
 
 
-def _open_recall(
-    stores: _Stores, embedder: Embedder, former: Embedder, meaning: Meaning, closing: ExitStack, *, judged: bool
-) -> Recall:
-    config = stores.config
-    beside = second_embedder(config, stores.keys)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recalling:
+    embedder: Embedder
+    meaning: Meaning
+    judge: Judge | None
+    recall: Recall
+    indexer: NoteIndexer
+
+
+def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
+    config, timeline = stores.config, stores.timeline
+    embedder, former = first_embedders(config)
+    meaning = meaning_of(embedder)
+    judge = judge_of(config, stores.keys, stores.outbox)
     recall = Recall(
-        index=Index(config.state / "index", embedder=embedder, beside=beside, former=former),
+        index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys), former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
-        threshold=config.recall.threshold,
-        dial=config.recall.dial,
-        judged=judged,
+        bar=Requirement(dial=config.recall.dial, threshold=config.recall.threshold, judged=judge is not None),
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
-        fixes=stores.timeline,
-        commands=partial(commands_run, stores.timeline),
-        cards=ConversationVoices(timeline=stores.timeline, meaning=meaning),
+        fixes=timeline.fixes,
+        commands=partial(commands_run, timeline),
+        cards=ConversationVoices(cards=timeline.cards, meaning=meaning),
         clock=stores.clock,
     )
     closing.callback(recall.close)
-    return recall
+    indexer = NoteIndexer(notes=stores.vault.notes, events=timeline.events, recall=recall)
+    return _Recalling(embedder=embedder, meaning=meaning, judge=judge, recall=recall, indexer=indexer)
 
 
-def _pipeline(stores: _Stores, recall: Recall, indexer: NoteIndexer, extractor: Extractor, *, costs: bool) -> Pipeline:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Distilling:
+    extractor: Extractor
+    costs: bool
+    pipeline: Pipeline
+
+
+def _open_distilling(stores: _Stores, recalling: _Recalling) -> _Distilling:
     config = stores.config
-    return Pipeline(
-        sources=sources_of(config, projects=stores.timeline.folders),
+    extractor = extractor_of(config, stores.keys)
+    costs = extractor.name != "offline"
+    pipeline = Pipeline(
+        sources=sources_of(config, projects=stores.timeline.sessions.folders),
         timeline=stores.timeline,
         outbox=stores.outbox,
         scheduler=_scheduler(stores, extractor),
         vault=stores.vault,
-        recall=recall,
-        indexer=indexer,
+        recall=recalling.recall,
+        indexer=recalling.indexer,
         policy=chunk_policy(config, costs=costs),
         remembers=isinstance(extractor, Sharing),
         clock=stores.seconds,
     )
+    return _Distilling(extractor=extractor, costs=costs, pipeline=pipeline)
 
 
 def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
@@ -378,9 +324,11 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     from kite_memory.distill.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):
-        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget)
-    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True)
-    return BatchScheduler(live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget)
+        return Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, clock=stores.seconds)
+    live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True, clock=stores.seconds)
+    return BatchScheduler(
+        live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget, clock=stores.seconds
+    )
 
 
 def meaning_of(embedder: Embedder) -> Meaning:
@@ -392,50 +340,207 @@ def meaning_of(embedder: Embedder) -> Meaning:
     )
 
 
-def _local_context(stores: _Stores, history: QuestionAnswering, recall: Recall, meaning: Meaning) -> LocalContext:
-    searching = Searching(
-        timeline=stores.timeline,
-        vault=stores.vault,
-        recall=recall,
-        meaning=meaning,
-        note_view=NoteView(vault=stores.vault, clock=stores.clock),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Upkeep:
+    pages: VaultPages
+    forgetting: Forgetting
+    store: LocalStore
+    consolidating: Consolidation
+
+    def erase(self, forgetting: Forgetting) -> list[str]:
+        """Delete all other copies of forgotten text, and return which databases may still hold it."""
+        self.consolidating.erase_copies()
+        return forgetting.purge_files({"bridge.sqlite": self.store.purge})
+
+
+def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, in_background: bool) -> _Upkeep:
+    config, timeline, vault = stores.config, stores.timeline, stores.vault
+    recall, indexer = recalling.recall, recalling.indexer
+    pages = VaultPages(vault=vault, clock=stores.clock, polisher=stores.polisher)
+    forgetting = Forgetting(timeline=timeline, outbox=stores.outbox, vault=vault, recall=recall, indexer=indexer)
+    store = _local_store(stores, recalling, forgetting, pages, in_background=in_background)
+    closing.callback(store.close)
+    consolidating = Consolidation(
+        vault=vault,
+        refresh=indexer.refresh,
+        pages=pages,
+        folder=config.state,
         clock=stores.clock,
+        committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
+        used=_uses(stores, recalling),
+        worked_on=partial(worked_on, timeline),
+        daily=config.vault_journal,
     )
-    return LocalContext(
+    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating)
+
+
+def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:
+    return partial(use_of_notes, stores.timeline.sessions, recalling.recall.memory)
+
+
+def _local_store(
+    stores: _Stores, recalling: _Recalling, forgetting: Forgetting, pages: VaultPages, *, in_background: bool
+) -> LocalStore:
+    state = stores.config.state
+
+    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
+        recalling.indexer.refresh(paths, meaning=meaning or not in_background)
+
+    def forget_events(note: Note) -> None:
+        forgetting.forget_events(forgetting.grounds([note]), blank=False)
+
+    return LocalStore(
+        vault=stores.vault,
+        recall=recalling.recall,
+        state=LocalState(state / "bridge.sqlite"),
+        conversations=LocalConversations(vault=stores.vault, folder=state / "conversations", take_up=take_up),
+        take_up=take_up,
+        let_go=forget_events,
+        forgotten=lambda note: _remarked(pages.remove_notes([note], wording=False)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tools:
+    history: QuestionAnswering
+    near: LocalContext
+    bridge: Bridge
+
+
+def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling, upkeep: _Upkeep) -> _Tools:
+    history = QuestionAnswering(
+        timeline=stores.timeline,
+        notes=stores.vault.notes,
+        recall=recalling.recall,
+        answerer=partial(answerer_of, stores.config, stores.keys, stores.outbox),
+        polisher=stores.polisher,
+        clock=stores.clock,
+        meaning=recalling.meaning,
+    )
+    near = LocalContext(
         project_of=project_of,
-        known_project=partial(known_project, stores.vault),
+        known_project=partial(known_project, stores.vault.known),
         timeline=history.timeline,
         resume=history.resume,
-        passages=searching.beside,
+        passages=_searching(stores, recalling, NoteView(vault=stores.vault, clock=stores.clock)).beside,
         conversation=partial(conversation, stores.timeline),
         working=partial(working, stores.timeline),
         heard=partial(heard, stores.timeline),
         known_of=stores.timeline.provenance,
     )
+    saving = saving_of(stores.config, distilling.extractor, stores.outbox)
+    return _Tools(history=history, near=near, bridge=Bridge(tools_of(upkeep.store, near, saving=saving, age=age)))
+
+
+def _searching(stores: _Stores, recalling: _Recalling, note_view: NoteView) -> Searching:
+    return Searching(
+        timeline=stores.timeline,
+        known=stores.vault.known,
+        recall=recalling.recall,
+        meaning=recalling.meaning,
+        note_view=note_view,
+        clock=stores.clock,
+    )
+
+
+def _status(
+    stores: _Stores,
+    recalling: _Recalling,
+    distilling: _Distilling,
+    daemon: Callable[[], dict[str, Any]],
+    idle: Callable[[], Idle],
+) -> StatusReport:
+    extractor = distilling.extractor
+    return StatusReport(
+        pipeline=distilling.pipeline,
+        files=stores.timeline.files,
+        outbox=stores.outbox,
+        vault=stores.vault,
+        recall=recalling.recall,
+        extractor=ExtractorState(
+            name=extractor.name,
+            lack=extractor.lack if isinstance(extractor, Keyless) else None,
+            budget_dollars=stores.config.extractor.dollars_per_day if distilling.costs else 0.0,
+            idle=idle,
+        ),
+        daemon=daemon,
+        clock=stores.clock,
+    )
+
+
+def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport) -> Operations:
+    timeline, vault, clock = stores.timeline, stores.vault, stores.clock
+    recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
+    note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
+    shown = ShownNotes(timeline=timeline, known=vault.known, recall=recall, note_view=note_view, saved=store.evidence, clock=clock)
+    changes = NoteChanges(vault=vault, recall=recall, indexer=indexer, note_view=note_view, keep=store.keep, clock=clock)
+    forgetting = NoteForgetting(
+        forgetting=upkeep.forgetting,
+        timeline=timeline,
+        vault=vault,
+        note_view=note_view,
+        pages=upkeep.pages,
+        forgot=store.forgot,
+        erase=upkeep.erase,
+        clock=clock,
+    )
+    review = Review(
+        vault=vault,
+        recall=recall,
+        indexer=indexer,
+        events=timeline.events,
+        dividing=upkeep.consolidating,
+        used=_uses(stores, recalling),
+        clock=clock,
+    )
+    return Operations(
+        _searching(stores, recalling, note_view).operations(),
+        shown.operations(),
+        changes.operations(),
+        forgetting.operations(),
+        status.operations(),
+        bridge_operations(tools.bridge),
+        note_view.operations(),
+        upkeep.pages.operations(),
+        tools.history.operations(),
+        Importer(vault=vault, indexer=indexer).operations(),
+        review.operations(),
+        upkeep.consolidating.operations(),
+        _syncing(stores, recalling, upkeep).operations(),
+    )
+
+
+def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep) -> Syncing:
+    return Syncing(
+        vault=stores.vault,
+        timeline=stores.timeline,
+        outbox=stores.outbox,
+        memory=recalling.recall.memory,
+        indexer=recalling.indexer,
+        forgetting=upkeep.forgetting,
+        erase=partial(upkeep.erase, upkeep.forgetting),
+        machine=Machine(name=platform.node(), state=stores.config.state, environment=os.environ),
+        clock=stores.clock,
+    )
 
 
 def _open_hooks(
-    stores: _Stores,
-    recall: Recall,
-    indexer: NoteIndexer,
-    judge: Judge | None,
-    store: LocalStore,
-    near: LocalContext,
-    closing: ExitStack,
-    *,
-    in_background: bool,
+    stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, closing: ExitStack, *, in_background: bool
 ) -> HookHandler:
     capture = PromptCapture(
-        vault=stores.vault, recall=recall, indexer=indexer, report=report_error, provenance=stores.timeline.provenance
+        vault=stores.vault,
+        recall=recalling.recall,
+        indexer=recalling.indexer,
+        report=report_error,
+        provenance=stores.timeline.provenance,
     )
     closing.callback(capture.close)
     hooks = HookHandler(
-        recall=recall,
+        recall=recalling.recall,
         timeline=stores.timeline,
-        judge=judge,
-        mode=stores.config.judge,
+        judging=Judging(judge=recalling.judge, mode=stores.config.judge) if recalling.judge is not None else None,
         report=report_error,
-        left_to_do=partial(left_to_do, store, near),
+        left_to_do=partial(left_to_do, upkeep.store, tools.near),
         capture=capture.capture,
         clock=stores.clock,
         team=team_recall_of(stores.config, stores.keys) if in_background else None,
@@ -444,42 +549,12 @@ def _open_hooks(
     return hooks
 
 
-def _erase(consolidating: Consolidation, store: LocalStore, forgetting: Forgetting) -> list[str]:
-    """Delete all other copies of forgotten text, and return which databases may still hold it."""
-    consolidating.erase_copies()
-    return forgetting.purge_files({"bridge.sqlite": store.purge})
-
-
 def _not_committed(message: str) -> str:
     return ""
 
 
-def _local_store(
-    state: Path,
-    vault: Vault,
-    recall: Recall,
-    indexer: NoteIndexer,
-    forgetting: Forgetting,
-    pages: VaultPages,
-    *,
-    in_background: bool,
-) -> LocalStore:
-    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        indexer.refresh(paths, meaning=meaning or not in_background)
-
-    def forget_events(note: Note) -> None:
-        forgetting.forget_events(forgetting.grounds([note]), blank=False)
-
-    conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
-    return LocalStore(
-        vault=vault,
-        recall=recall,
-        state=LocalState(state / "bridge.sqlite"),
-        conversations=conversations,
-        take_up=take_up,
-        let_go=forget_events,
-        forgotten=lambda note: _remarked(pages.remove_notes([note], wording=False)),
-    )
+def _never_idle() -> Idle:
+    return Idle(until=None, reason="")
 
 
 def _remarked(remark: str) -> None:
@@ -494,43 +569,6 @@ def _absent(state: Path) -> dict[str, Any]:
 
 def report_error(error: BaseException) -> None:
     log.error("a request failed", exc_info=error)
-
-
-@contextmanager
-def requests_of(services: Services, tracer: Tracer) -> "Iterator[Requests]":
-    """Return a dry run of the configured models' requests; without a model, of those that one would get."""
-    from tempfile import TemporaryDirectory
-
-    from kite_memory.app.trace import Askers, Recorder, Requests
-    from kite_memory.distill.answering import Answerer, Polisher
-    from kite_memory.distill.judge import ModelJudge
-    from kite_memory.distill.model_extractor import ModelExtractor
-    from kite_memory.wiring.models import RedactingBackend
-
-    config = services.config
-    real = backend_of(config, keys_beside(config.file))
-    recorder = Recorder(name=real.name if real else "no model is set up", model=real.model if real else "")
-    backend = RedactingBackend(recorder)
-    prompt = partial(load_prompt, prompt_folders(config))
-    with TemporaryDirectory() as folder, closed(Outbox(Path(folder) / "outbox.sqlite")) as outbox:
-        free = Allowance(outbox=outbox, budget=Budget(dollars=1.0, calls=1_000_000), share=1.0, clock=time.time)
-        yield Requests(
-            askers=Askers(
-                recorder=recorder,
-                extractor=replace(services.extractor, backend=backend)
-                if isinstance(services.extractor, ModelExtractor)
-                else ModelExtractor(backend=backend, prompt=prompt()),
-                judge=ModelJudge(backend=backend, prompt=prompt("judge"), allowance=free),
-                answerer=Answerer(backend=backend, prompt=prompt("ask"), allowance=free),
-                polisher=Polisher(backend=backend, prompt=prompt("polish"), allowance=free),
-            ),
-            tracer=tracer,
-            timeline=services.timeline,
-            vault=services.vault,
-            recall=services.recall,
-            remembered=services.pipeline.remembered,
-            clock=lambda: datetime.now(UTC),
-        )
 
 
 def tracer_of(services: Services) -> Tracer:

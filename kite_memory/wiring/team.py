@@ -51,7 +51,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     postgres = _postgres()
     store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
-    trail: AuditTrail = postgres.AuditTrail(store.record)
+    trail: AuditTrail = postgres.AuditTrail(store.audit.record)
     bridge = Bridge(tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age))
 
     def close() -> None:

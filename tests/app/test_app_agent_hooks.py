@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kite_memory.app import session_context
-from kite_memory.app.agent_hooks import HookHandler, LeftToDo, Mode
+from kite_memory.app.agent_hooks import HookHandler, Judging, LeftToDo, Mode
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.hit import Injection, Judged, Question, Unjudged, Verdict
@@ -104,10 +104,8 @@ class Rooms:
             HookHandler(
                 recall=self.recall,
                 timeline=self.timeline,
-                judge=self.judge,
-                mode=mode,
+                judging=Judging(judge=self.judge, mode=mode, patience=patience),
                 report=print,
-                patience=patience,
                 left_to_do=left_to_do,
                 clock=lambda: NOW,
                 monotonic_clock=ticking,

@@ -20,7 +20,7 @@ from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Chunk, Decision, Fact, Insight, Note, Record, RecordItem, Topic
 from kite_memory.projects import branch_of, merged
 from kite_memory.vault import Vault
-from kite_memory.vault.drafting import draft
+from kite_memory.vault.drafting import Memo, draft
 
 NOW = datetime(2026, 4, 1, 12, tzinfo=UTC)
 
@@ -126,7 +126,7 @@ class Known:
         self.others: list[Path] = []
         self.branch = ""
 
-    def session(self, provider: str, id: str) -> Session | None:
+    def get(self, provider: str, id: str) -> Session | None:
         return Session(id=id, provider=provider, started=NOW, cwd=str(self._cwd), branch=self.branch)
 
     def folders(self, project: str | None = None) -> list[str]:
@@ -160,7 +160,7 @@ class Rounds:
     def write(self, note: Note) -> str:
         from kite_memory.model.note import Create
 
-        self.vault.carry_out([Create(note=note, because="")])
+        self.vault.planner.carry_out([Create(note=note, because="")])
         return note.id
 
     def look(self, *, quiet_for: float = 3_600) -> list[str]:
@@ -183,12 +183,12 @@ def rounds(tmp_path: Path, work: Path) -> Iterator[Rounds]:
 
 def test_a_note_is_marked_when_its_code_changes_and_not_when_it_is_as_it_was(rounds: Rounds, work: Path) -> None:
     id = rounds.write(made(work, event(path=str(work / "other.py"))))
-    body = rounds.vault.find(id).body
+    body = rounds.vault.notes.find(id).body
     before = rounds.look()
     (work / "other.py").write_text("y\n")
 
     marked = rounds.look()
-    drifted = rounds.vault.find(id)
+    drifted = rounds.vault.notes.find(id)
     again = rounds.look()
     (work / "other.py").write_text("x\n")
     rounds.look()
@@ -197,7 +197,7 @@ def test_a_note_is_marked_when_its_code_changes_and_not_when_it_is_as_it_was(rou
     assert drifted.drifted == NOW.replace(hour=0)
     assert drifted.body == body
     assert rounds.refreshed[0] == {drifted.path}
-    assert rounds.vault.find(id).drifted is None
+    assert rounds.vault.notes.find(id).drifted is None
 
 
 def test_a_checkout_rewrites_no_note_and_marks_none(rounds: Rounds, work: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_checkout_rewrites_no_note_and_marks_none(rounds: Rounds, work: Path) 
     rounds.branch = "queue"
     touched = event(path=str(work / "other.py"))
     ids = [rounds.write(made(work, touched, branch="queue", kind=kind, body=f"A {kind.__name__}.")) for kind in (Fact, Insight)]
-    files = [rounds.vault.root / rounds.vault.find(id).path for id in ids]
+    files = [rounds.vault.root / rounds.vault.notes.find(id).path for id in ids]
     before = [file.read_bytes() for file in files]
 
     marked = []
@@ -221,7 +221,7 @@ def test_a_checkout_rewrites_no_note_and_marks_none(rounds: Rounds, work: Path) 
 
     (work / "other.py").write_text("another\n")
     rounds.look()
-    drifted = [rounds.vault.find(id).drifted for id in ids]
+    drifted = [rounds.vault.notes.find(id).drifted for id in ids]
     assert (drifted, [file.read_bytes() for file in files]) == ([NOW.replace(hour=0)] * 2, before)
 
 
@@ -237,19 +237,19 @@ def test_a_note_is_compared_with_the_trunk_once_its_branch_is_merged(rounds: Rou
     git(work, "merge", "--no-ff", "--no-edit", "queue")
     (work / "other.py").write_text("another\n")
 
-    assert rounds.look() == [rounds.vault.find(id).path]
-    assert rounds.vault.find(id).drifted is not None
+    assert rounds.look() == [rounds.vault.notes.find(id).path]
+    assert rounds.vault.notes.find(id).drifted is not None
 
 
 def test_a_note_that_an_earlier_version_called_drifted_is_put_right(rounds: Rounds, work: Path) -> None:
     note = made(work, event(path=str(work / "other.py")))
     id = rounds.write(replace(note, drifted=NOW))
-    assert rounds.vault.find(id).drifted is not None
+    assert rounds.vault.notes.find(id).drifted is not None
 
-    assert rounds.look() == [rounds.vault.find(id).path]
+    assert rounds.look() == [rounds.vault.notes.find(id).path]
 
-    assert rounds.vault.find(id).drifted is None
-    assert 'drifted: ""' in (rounds.vault.root / rounds.vault.find(id).path).read_text()
+    assert rounds.vault.notes.find(id).drifted is None
+    assert 'drifted: ""' in (rounds.vault.root / rounds.vault.notes.find(id).path).read_text()
 
 
 def test_no_one_looks_while_agents_work_or_twice_in_ten_minutes(rounds: Rounds, work: Path) -> None:
@@ -327,13 +327,13 @@ def test_a_branch_that_has_only_just_begun_is_not_merged(repository: Path) -> No
 def test_a_note_leaves_its_branch_when_it_is_merged_or_a_month_old(rounds: Rounds, repository: Path) -> None:
     id = rounds.write(made(repository, event(), branch="fix/press"))
     still = rounds.look()
-    kept = rounds.vault.find(id).branch
+    kept = rounds.vault.notes.find(id).branch
     git(repository, "checkout", "main")
     git(repository, "merge", "fix/press")
 
     rounds.look()
 
-    assert (still, kept, rounds.vault.find(id).branch) == ([], "fix/press", "")
+    assert (still, kept, rounds.vault.notes.find(id).branch) == ([], "fix/press", "")
 
 
 def merge(repository: Path, branch: str) -> None:
@@ -359,14 +359,14 @@ def test_a_branch_whose_worktree_is_gone_is_asked_of_a_living_folder_of_its_repo
         rounds.sessions.others = [] if place.startswith("work") else [tmp_path / "gone", repository / "press"]
         id = rounds.write(replace(made(repository, event(), branch="fix/cider"), project="work", anchors=()))
         rounds.look()
-        before = rounds.vault.find(id).branch
+        before = rounds.vault.notes.find(id).branch
         merge(repository, "fix/cider")
         if deleted:
             git(repository, "branch", "-d", "fix/cider")
 
         rounds.look()
 
-        assert (before, rounds.vault.find(id).branch) == ("fix/cider", "")
+        assert (before, rounds.vault.notes.find(id).branch) == ("fix/cider", "")
 
 
 def test_a_repository_of_another_project_says_nothing_about_a_branch(tmp_path: Path, repository: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_repository_of_another_project_says_nothing_about_a_branch(tmp_path: P
 
         rounds.look()
 
-        assert rounds.vault.find(id).branch == "fix/cider"
+        assert rounds.vault.notes.find(id).branch == "fix/cider"
 
 
 def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_are(
@@ -390,10 +390,10 @@ def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_ar
     monkeypatch.setattr(code_anchors, "_LOOKED_AT", 2)
     id = rounds.write(made(repository, event(), branch="fix/press"))
     for number in range(8):
-        rounds.vault.remember(f"Nothing waits for number {number}, it is a fact.", project="orchard")
-    rounds.vault.compare()
+        rounds.vault.edits.remember(Memo(text=f"Nothing waits for number {number}, it is a fact.", project="orchard"))
+    rounds.vault.scanner.compare()
     rounds.look()
-    merged_now = rounds.vault.find(id)
+    merged_now = rounds.vault.notes.find(id)
     git(repository, "checkout", "main")
     merge(repository, "fix/press")
 
@@ -401,5 +401,5 @@ def test_a_merged_branch_is_noticed_at_the_next_look_however_many_notes_there_ar
 
     assert merged_now.branch == "fix/press"
     assert merged_now.path in marked
-    assert rounds.vault.find(id).branch == ""
+    assert rounds.vault.notes.find(id).branch == ""
     assert rounds.vault.known.on_branches() == []

@@ -40,7 +40,7 @@ def pipeline_of(home: Path, *sources: Source, timeline: Timeline) -> Iterator[Pi
             scheduler=Scheduler(outbox=outbox, extractor=ScriptedExtractor(), budget=ROOMY),
             vault=vault,
             recall=recall,
-            indexer=NoteIndexer(vault=vault, timeline=timeline, recall=recall),
+            indexer=NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall),
             policy=ChunkPolicy(idle=0.0),
         )
     finally:
@@ -60,7 +60,9 @@ def test_a_change_that_stands_only_in_the_log_is_found_and_followed(tmp_path: Pa
             noticed = pipeline.sources_of([path.with_name("opencode.db-wal"), path, tmp_path / "elsewhere"])
             pipeline.ingest_many(noticed)
 
-        said = [event.text for event in timeline.events("opencode", "ses_orchard") if event.type is EventType.USER_MESSAGE]
+        said = [
+            event.text for event in timeline.events.of_session("opencode", "ses_orchard") if event.type is EventType.USER_MESSAGE
+        ]
     assert (rested, woken, [found for _, found in noticed]) == ([], [path], [path])
     assert said == ["Why does the pump test fail?", "And now?"]
 
@@ -77,7 +79,7 @@ def test_a_reading_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
 
             pipeline.ingest_many([(source, found) for source, found, _ in pipeline.unread()])
 
-        assert sorted(state.session.id for state in timeline.session_states()) == ["ses_0", "ses_1", "ses_2"]
+        assert sorted(state.session.id for state in timeline.sessions.states()) == ["ses_0", "ses_1", "ses_2"]
 
 
 def test_the_history_of_a_repository_is_found_once_an_agent_worked_in_it(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_the_history_of_a_repository_is_found_once_an_agent_worked_in_it(tmp_pat
     with closing(Timeline(tmp_path / "t.sqlite")) as timeline:
         sources = (
             OpenCode(tmp_path / "agent"),
-            GitLog(timeline.folders, environment=environment(tmp_path), home=tmp_path),
+            GitLog(timeline.sessions.folders, environment=environment(tmp_path), home=tmp_path),
         )
         with closing(OpenCodeStore(tmp_path / "agent" / "opencode.db")) as store:
             store.prompt(store.session("ses_1", directory=str(orchard.folder)), "Which valve?")
@@ -97,8 +99,8 @@ def test_the_history_of_a_repository_is_found_once_an_agent_worked_in_it(tmp_pat
             pipeline.open_sessions()
             pipeline.form_chunks()
 
-        found = {state.session.provider: state.session for state in timeline.session_states()}
-        commits = timeline.events("git", found["git"].id)
+        found = {state.session.provider: state.session for state in timeline.sessions.states()}
+        commits = timeline.events.of_session("git", found["git"].id)
     assert left == []
     assert commits[0].id == name
     assert found["git"].project == found["opencode"].project == "orchard"

@@ -50,7 +50,7 @@ class Home:
         self.committed: list[str] = []
         self.consolidating = Consolidation(
             vault=self.vault,
-            refresh=lambda paths: self.recall.refresh(self.vault, hint=paths),
+            refresh=lambda paths: self.recall.refresh(self.vault.notes, hint=paths),
             pages=VaultPages(vault=self.vault, clock=self.clock),
             folder=folder / "state",
             clock=self.clock,
@@ -75,8 +75,8 @@ class Home:
             project="orchard",
             **given,
         )
-        self.vault.carry_out([Create(note=note, because="")])
-        return self.vault.find(note.id)
+        self.vault.planner.carry_out([Create(note=note, because="")])
+        return self.vault.notes.find(note.id)
 
     def files(self) -> dict[str, bytes]:
         root = self.vault.root
@@ -148,7 +148,7 @@ def test_a_second_time_there_is_nothing_to_do_and_the_first_can_still_be_taken_b
     everything(home)
     before = home.files()
     home.consolidating.consolidate()
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     again = home.consolidating.consolidate()
 
@@ -162,7 +162,7 @@ def test_of_two_that_say_the_same_one_stays_with_what_both_rest_on(home: Home) -
 
     home.consolidating.consolidate()
 
-    kept, gone = home.vault.find(older.id), home.vault.find(newer.id)
+    kept, gone = home.vault.notes.find(older.id), home.vault.notes.find(newer.id)
     assert (kept.evidence, kept.importance, kept.supersedes) == (("claude-code:a#1", "claude-code:b#1"), 3, ("quince-stock",))
     assert "Quince stock" in kept.aliases
     assert (gone.status, gone.superseded_by, gone.body) == (NoteStatus.SUPERSEDED, "pears-on-quince", newer.body)
@@ -173,9 +173,9 @@ def test_what_was_taken_back_is_not_merged_again(home: Home) -> None:
     home.consolidating.consolidate()
 
     home.consolidating.undo()
-    home.vault.compare()
+    home.vault.scanner.compare()
 
-    assert home.vault.heed() == []
+    assert home.vault.relations.bring_in_line() == []
     assert home.consolidating.consolidate(dry_run=True)["steps"] == []
 
 
@@ -183,20 +183,20 @@ def test_a_note_that_its_owner_edited_is_never_the_one_that_goes(home: Home) -> 
     older, newer = doubled(home)
     file = home.vault.root / newer.path
     file.write_text(file.read_text() + "\nGrandfather said so.\n")
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     home.consolidating.consolidate()
 
-    assert home.vault.find(newer.id).status is NoteStatus.ACCEPTED
-    assert "Grandfather said so." in home.vault.find(newer.id).body
-    assert home.vault.find(older.id).superseded_by == "quince-stock"
+    assert home.vault.notes.find(newer.id).status is NoteStatus.ACCEPTED
+    assert "Grandfather said so." in home.vault.notes.find(newer.id).body
+    assert home.vault.notes.find(older.id).superseded_by == "quince-stock"
 
 
 def test_two_that_their_owner_edited_are_both_left(home: Home) -> None:
     for note in doubled(home):
         file = home.vault.root / note.path
         file.write_text(file.read_text() + "\nGrandfather said so.\n")
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     assert [step["doing"] for step in home.consolidating.consolidate(dry_run=True)["steps"]] == []
 
@@ -223,7 +223,7 @@ def test_what_holds_for_a_while_or_in_one_place_takes_in_nothing_that_holds_on(h
 
 def test_a_step_whose_note_was_edited_since_is_not_taken_back(home: Home) -> None:
     everything(home)
-    older = home.vault.find("Pears on quince")
+    older = home.vault.notes.find("Pears on quince")
     home.consolidating.consolidate()
     file = home.vault.root / older.path
     file.write_text(file.read_text() + "\nMine.\n")
@@ -233,7 +233,7 @@ def test_a_step_whose_note_was_edited_since_is_not_taken_back(home: Home) -> Non
     assert report["undone"] == 4
     assert sorted(report["left_alone"]) == ["projects/pears-on-quince.md", "projects/quince-stock.md"]
     assert file.read_text().endswith("\nMine.\n")
-    assert home.vault.find("projects/quince-stock.md").status is NoteStatus.SUPERSEDED
+    assert home.vault.notes.find("projects/quince-stock.md").status is NoteStatus.SUPERSEDED
 
 
 def test_old_journals_keep_their_beginning_and_their_words_are_found_in_the_archive(home: Home) -> None:
@@ -241,21 +241,21 @@ def test_old_journals_keep_their_beginning_and_their_words_are_found_in_the_arch
 
     home.consolidating.consolidate()
 
-    talk = home.vault.find("A long talk")
+    talk = home.vault.notes.find("A long talk")
     archives = [path for path in home.files() if "archive" in path]
     assert talk.body == f"We spoke of hail.\n\n**Archived:** [[{Path(archives[0]).stem}]]"
-    archive = home.vault.find(archives[0])
+    archive = home.vault.notes.find(archives[0])
     assert len(archives) == 1
     assert "### Part 3" in archive.body
     assert "And of frost." in archive.body
     assert (archive.kind, archive.project) == (NoteKind.JOURNAL, "orchard")
-    assert home.vault.unresolved_links() == []
+    assert home.vault.notes.unresolved_links() == []
 
 
 def test_a_persons_own_journal_is_never_folded(home: Home) -> None:
     file = home.vault.root / "journals" / "2025-01-01.md"
     file.write_text("---\nid: 01ARZ3NDEKTSV4RRFFQ69G5FAV\ncreated: 2025-01-01\n---\n" + "Hail again. " * 400)
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     assert home.consolidating.consolidate(dry_run=True)["steps"] == []
 
@@ -265,15 +265,15 @@ def test_a_page_learns_who_speaks_of_it(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert home.vault.find("Marcheweg").body == "**Related:** [[the-gate|The gate]]"
+    assert home.vault.notes.find("Marcheweg").body == "**Related:** [[the-gate|The gate]]"
 
 
 def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
     everything(home)
-    page = home.vault.root / home.vault.find("Marcheweg").path
+    page = home.vault.root / home.vault.notes.find("Marcheweg").path
     theirs = page.read_text() + "My road.\n\n**Related:** [[A long talk]]\n"
     page.write_text(theirs)
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     home.consolidating.consolidate()
 
@@ -283,10 +283,10 @@ def test_a_page_that_its_owner_wrote_on_is_only_added_to(home: Home) -> None:
 def test_a_split_is_proposed_once(home: Home) -> None:
     everything(home)
     home.consolidating.consolidate()
-    file = home.vault.root / home.vault.find("Long").path
+    file = home.vault.root / home.vault.notes.find("Long").path
     assert "review: split\n" in file.read_text()
     file.write_text(file.read_text().replace("review: split\n", ""))
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     assert home.consolidating.consolidate(dry_run=True)["steps"] == []
 
@@ -345,12 +345,12 @@ def test_what_has_had_its_time_is_archived_beside_its_month_and_comes_back_by_un
     bug = home.write("The press fails on line 12", "It hangs.", origin="assistant", created=NOW - timedelta(days=50))
 
     home.consolidating.consolidate()
-    archived = home.vault.find(bug.id).status
-    archive = next(home.vault.find(known.id) for known in home.vault.known.all() if known.title.startswith("Archive of"))
+    archived = home.vault.notes.find(bug.id).status
+    archive = next(home.vault.notes.find(known.id) for known in home.vault.known.all() if known.title.startswith("Archive of"))
     home.consolidating.undo()
 
     assert (archived, archive.links) == (NoteStatus.ARCHIVED, ("the-press-fails-on-line-12",))
-    assert home.vault.find(bug.id).status is NoteStatus.ACCEPTED
+    assert home.vault.notes.find(bug.id).status is NoteStatus.ACCEPTED
     assert home.vault.known.by_id(archive.id) is None
 
 
@@ -364,10 +364,10 @@ def test_what_was_archived_and_is_wanted_back_is_not_archived_again(home: Home) 
     home.consolidating.undo()
     taken_back = home.consolidating.consolidate(dry_run=True)["steps"]
     for note in (bug, leak):
-        home.vault.annotate(note.id, {"status": "archived"})
-        home.vault.annotate(note.id, {"status": "accepted"})
+        home.vault.edits.annotate(note.id, {"status": "archived"})
+        home.vault.edits.annotate(note.id, {"status": "accepted"})
     by_hand = home.consolidating.consolidate(dry_run=True)["steps"]
-    home.vault.annotate(leak.id, {"evidence": ["claude-code:a#1", "claude-code:b#1"]})
+    home.vault.edits.annotate(leak.id, {"evidence": ["claude-code:a#1", "claude-code:b#1"]})
     said_again = home.consolidating.consolidate(dry_run=True)["steps"]
 
     assert (taken_back, by_hand) == ([], [])
@@ -407,7 +407,7 @@ def test_no_more_wait_than_a_person_goes_through_and_the_weightiest_stay(home: H
     for number in range(34):
         heavy = {"importance": 3} if number < 2 else {}
         doubted = home.write(f"Perhaps row {number}", f"Nothing grows in {number}.", **heavy)
-        home.vault.mark(doubted.id, NoteStatus.PROPOSED)  # as a person does it, who may exceed the number
+        home.vault.edits.mark(doubted.id, NoteStatus.PROPOSED)  # as a person does it, who may exceed the number
 
     steps = home.consolidating.consolidate()["steps"]
 
@@ -423,10 +423,10 @@ def test_what_waits_for_a_month_is_asked_about_no_more_however_old_it_was_when_i
     differs = home.write("The press runs at 55 bar", "It does.", conflicts=("the-press",), created=late)
 
     home.consolidating.consolidate()
-    asked = [home.vault.find(each.id) for each in (waiting, differs)]
+    asked = [home.vault.notes.find(each.id) for each in (waiting, differs)]
     home.clock.now += timedelta(days=31)
     home.consolidating.consolidate()
-    after = [home.vault.find(each.id) for each in (waiting, differs)]
+    after = [home.vault.notes.find(each.id) for each in (waiting, differs)]
 
     assert [(note.status, note.review) for note in asked] == [(NoteStatus.PROPOSED, ""), (NoteStatus.ACCEPTED, "")]
     assert [(note.status, note.review) for note in after] == [(NoteStatus.ARCHIVED, ""), (NoteStatus.ACCEPTED, "lapsed")]
@@ -441,7 +441,7 @@ class TestGit:
 
     def test_a_vault_becomes_a_repository_with_one_commit_and_no_trash(self, home: Home) -> None:
         home.write("Frost", "It comes late.")
-        home.vault.forget(home.write("Gone", "Away with it.").id)
+        home.vault.edits.forget(home.write("Gone", "Away with it.").id)
 
         first = commit(home.vault.root, "One", os.environ)
         second = commit(home.vault.root, "Two", os.environ)
@@ -478,8 +478,8 @@ def test_a_note_is_its_own_after_a_merge_too(home: Home) -> None:
 
     home.consolidating.consolidate()
 
-    assert home.vault.is_ours(home.vault.find(older.id))
-    assert not home.vault.is_ours(replace(older, path="projects/nowhere.md"))
+    assert home.vault.notes.is_ours(home.vault.notes.find(older.id))
+    assert not home.vault.notes.is_ours(replace(older, path="projects/nowhere.md"))
 
 
 PARTS = "Rows.\n\n" + "\n\n".join(f"## What row {row} holds\n\n" + f"Trees of row {row}. " * 200 for row in range(3))
@@ -495,7 +495,7 @@ def test_a_division_is_taken_back_to_the_byte(home: Home) -> None:
 
     assert len(changed) == 4 and divided != before
     assert undone["undone"] == 1 and home.files() == before
-    assert home.consolidating.divide(home.vault.find(note.id)) == changed
+    assert home.consolidating.divide(home.vault.notes.find(note.id)) == changed
 
 
 def test_a_division_of_which_a_part_was_edited_since_is_not_taken_back(home: Home) -> None:
@@ -503,7 +503,7 @@ def test_a_division_of_which_a_part_was_edited_since_is_not_taken_back(home: Hom
     part = next(path for path in home.consolidating.divide(note) if path != note.path)
     with (home.vault.root / part).open("a") as file:
         file.write("And mine.\n")
-    home.vault.compare()
+    home.vault.scanner.compare()
     divided = home.files()
 
     undone = home.consolidating.undo()
@@ -515,13 +515,13 @@ def test_a_division_of_which_a_part_was_edited_since_is_not_taken_back(home: Hom
 def test_what_was_a_persons_stays_theirs_in_every_part(home: Home) -> None:
     file = home.vault.root / "projects" / "mine.md"
     file.write_text(PARTS)
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     home.consolidating.consolidate()
-    changed = home.consolidating.divide(home.vault.find("projects/mine.md"))
+    changed = home.consolidating.divide(home.vault.notes.find("projects/mine.md"))
 
     assert len(changed) == 4
-    assert not any(home.vault.is_ours(home.vault.find(path)) for path in changed)
+    assert not any(home.vault.notes.is_ours(home.vault.notes.find(path)) for path in changed)
 
 
 def test_a_persons_links_and_pictures_are_in_the_parts_to_the_letter(home: Home) -> None:
@@ -530,21 +530,21 @@ def test_a_persons_links_and_pictures_are_in_the_parts_to_the_letter(home: Home)
     (home.vault.root / "arch.png").write_bytes(b"\x89PNG")
     note = home.write("Rows of old", "It leads nowhere by this name.")
     (home.vault.root / "projects" / "mine.md").write_text(f"---\ntitle: {'The long tale of all rows, ' * 4}\n---\n{body}")
-    home.vault.compare()
+    home.vault.scanner.compare()
     home.consolidating.consolidate()
 
-    changed = home.consolidating.divide(home.vault.find("projects/mine.md"))
+    changed = home.consolidating.divide(home.vault.notes.find("projects/mine.md"))
 
-    parts = [home.vault.find(path) for path in changed if path != "projects/mine.md"]
+    parts = [home.vault.notes.find(path) for path in changed if path != "projects/mine.md"]
     assert sorted(part.title[-7:] for part in parts) == [": Row 0", ": Row 1", ": Row 2"]
     for part, each in zip(sorted(parts, key=lambda part: part.title[-1]), said, strict=True):
         assert part.body == f"{each}\n\n{('Trees. ' * 600).strip()}\n\n**Related:** [[mine]]"
-    assert home.vault.find(note.id).path not in changed
+    assert home.vault.notes.find(note.id).path not in changed
 
 
 def test_where_a_part_cannot_be_written_nothing_is_divided(home: Home) -> None:
     gone = home.write("What row 1 holds", "Nothing.")
-    home.vault.forget(gone.id)
+    home.vault.edits.forget(gone.id)
     note = home.write("Long", PARTS)
     before = home.files()
 
@@ -559,7 +559,7 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
     home.consolidating.consolidate()
     with (home.vault.root / note.path).open("a") as file:
         file.write("And mine.\n")
-    home.vault.compare()
+    home.vault.scanner.compare()
 
     report = home.consolidating.consolidate()
 
@@ -569,7 +569,7 @@ def test_a_note_that_its_owner_has_gone_on_writing_is_asked_about_no_second_time
 def journal_of(home: Home, *worked: Worked, daily: bool = True) -> Consolidation:
     return Consolidation(
         vault=home.vault,
-        refresh=lambda paths: home.recall.refresh(home.vault, hint=paths),
+        refresh=lambda paths: home.recall.refresh(home.vault.notes, hint=paths),
         pages=VaultPages(vault=home.vault, clock=home.clock),
         folder=home.folder / "state",
         clock=home.clock,
@@ -594,14 +594,14 @@ def test_a_day_on_which_something_was_kept_has_a_page_if_the_person_wants_it(hom
     journal = journal_of(home, GRAFTING)
     done = journal.consolidate()
 
-    page = home.vault.find("journals/2026-08-29.md")
+    page = home.vault.notes.find("journals/2026-08-29.md")
     assert [(step["doing"], step["path"]) for step in done["steps"]] == [("journal", page.path)]
     assert page.body == "**orchard**\n\n- Why do pears drown? Say.\n\n**Related:** [[pears-on-quince|Pears on quince]]"
-    assert home.vault.unresolved_links() == []
+    assert home.vault.notes.unresolved_links() == []
     assert journal.consolidate(dry_run=True)["steps"] == []
     journal.undo()
     assert home.files() == before
-    assert home.vault.find(note.id)
+    assert home.vault.notes.find(note.id)
 
 
 def test_a_page_of_a_day_follows_its_notes_unless_the_person_wrote_on_it_or_deleted_it(home: Home) -> None:
@@ -611,25 +611,25 @@ def test_a_page_of_a_day_follows_its_notes_unless_the_person_wrote_on_it_or_dele
     home.write("Quince stock", "It is cut in May.")
 
     assert [step["doing"] for step in journal.consolidate()["steps"]] == ["journal"]
-    assert "[[quince-stock|Quince stock]]" in home.vault.find("journals/2026-08-29.md").body
+    assert "[[quince-stock|Quince stock]]" in home.vault.notes.find("journals/2026-08-29.md").body
 
     file = home.vault.root / "journals" / "2026-08-29.md"
     file.write_text(file.read_text() + "\nA good day.\n")
     home.write("Third", "The gate sticks.")
-    home.vault.compare()
+    home.vault.scanner.compare()
     assert journal.consolidate()["steps"] == []
-    home.vault.forget(home.vault.find("journals/2026-08-29.md").id)
+    home.vault.edits.forget(home.vault.notes.find("journals/2026-08-29.md").id)
     assert journal.consolidate()["steps"] == []
 
 
 def test_what_is_forgotten_is_gone_from_the_journal_even_where_that_is_kept_no_more(home: Home) -> None:
     note = home.write("Pears on quince", FLOODS)
     journal_of(home, GRAFTING).consolidate()
-    home.vault.forget(note.id)
+    home.vault.edits.forget(note.id)
 
     journal_of(home, daily=False).erase_copies()
 
-    assert home.vault.find("journals/2026-08-29.md").body == ""
+    assert home.vault.notes.find("journals/2026-08-29.md").body == ""
 
 
 def said_in(session: str, text: str, at: datetime) -> RedactedResult:

@@ -28,7 +28,7 @@ from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.recall.rendering import voices as rendered
 from kite_memory.timeline.conversations import Meaning
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault import Vault
+from kite_memory.vault.known import StoredNotes
 from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked
 
 SETTLED = "an hour and not a minute less, the smith sleeps badly"
@@ -44,12 +44,17 @@ REPORT = "The smith was paged at night because the sluice was in a jam for some 
 
 
 @pytest.fixture
-def voices(tmp_path: Path) -> Iterator[ConversationVoices]:
+def timeline(tmp_path: Path) -> Iterator[Timeline]:
     store = Timeline(tmp_path / "timeline.sqlite", clock=lambda: MONDAY.timestamp() + 90 * 86_400)
     for number, said in enumerate(CHATS):
         talked(store, f"s{number}", *said, days=number)
-    yield ConversationVoices(timeline=store, meaning=None)
+    yield store
     store.close()
+
+
+@pytest.fixture
+def voices(timeline: Timeline) -> ConversationVoices:
+    return ConversationVoices(cards=timeline.cards, meaning=None)
 
 
 def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: ConversationVoices) -> None:
@@ -84,10 +89,10 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     asked, answered = chat("s0", CHATS[0][0], SETTLED)
     asked = replace(asked, id="77aa01bc-1111-4222-8333-444455556666")
     keep(store, [asked, answered])
-    while store.make_cards():
+    while store.cards.make():
         pass
     citation = evidence_reference(asked.provider, asked.session, asked.id)
-    _, (pointer,) = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+    _, (pointer,) = ConversationVoices(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     opened = conversation(store, citation)
 
@@ -103,9 +108,9 @@ def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path)
     for number in range(2):
         asked, answered = chat(f"s{number}", CHATS[number][0], SETTLED, days=number)
         keep(store, [replace(asked, id=f"77aa01bc-{number}"), answered], days=number)
-    while store.make_cards():
+    while store.cards.make():
         pass
-    _, pointers = ConversationVoices(timeline=store, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+    _, pointers = ConversationVoices(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     assert pointers and not pointers[0].handle
     assert conversation(store, "77aa01bc") == ""
@@ -177,7 +182,7 @@ class NoNotes:
 
 
 @pytest.fixture
-def asking(voices: ConversationVoices) -> QuestionAnswering:
+def asking(timeline: Timeline) -> QuestionAnswering:
     meaning = Meaning(
         space="test",
         of_texts=lambda texts: np.array([toward(text) for text in texts], np.float32),
@@ -185,8 +190,8 @@ def asking(voices: ConversationVoices) -> QuestionAnswering:
     )
     nothing = NoNotes()
     asking = QuestionAnswering(
-        timeline=voices.timeline,
-        vault=cast(Vault, nothing),
+        timeline=timeline,
+        notes=cast(StoredNotes, nothing),
         recall=cast(Recall, nothing),
         answerer=lambda: None,
         clock=lambda: MONDAY,
@@ -198,17 +203,15 @@ def asking(voices: ConversationVoices) -> QuestionAnswering:
 
 def _embed(asking: QuestionAnswering) -> None:
     assert asking._meaning is not None
-    while asking._timeline.embed_bundles(asking._meaning, 200, per_day=10**9):
+    while asking._timeline.vectors.embed(asking._meaning, 200, per_day=10**9):
         pass
 
 
-def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(
-    asking: QuestionAnswering, voices: ConversationVoices
-) -> None:
+def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(asking: QuestionAnswering, timeline: Timeline) -> None:
     question = "what delay before anybody wakes because of the sluice?"
     before = asking.ask(question=question, project="orchard")
     changed = "two hours from now on, the smith has a child that sleeps worse"
-    talked(voices.timeline, "s9", "The sluice and the smith again?", "I could page him later.", changed, "Set.", days=9)
+    talked(timeline, "s9", "The sluice and the smith again?", "I could page him later.", changed, "Set.", days=9)
 
     after = asking.ask(question=question, project="orchard")
 
@@ -216,12 +219,10 @@ def test_the_newer_ruling_answers_a_question_in_other_words_before_the_older(
     assert changed in after["sentences"][0]["text"] and any(SETTLED in each["text"] for each in after["sentences"][1:])
 
 
-def test_a_later_conversation_that_opens_with_the_change_answers_first(
-    asking: QuestionAnswering, voices: ConversationVoices
-) -> None:
-    talked(voices.timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat on Sundays only.", "fine")
+def test_a_later_conversation_that_opens_with_the_change_answers_first(asking: QuestionAnswering, timeline: Timeline) -> None:
+    talked(timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat on Sundays only.", "fine")
     changed = "Guests borrow the boat on weekdays from now on, no longer on Sundays: the boat was gone twice."
-    talked(voices.timeline, "t2", changed, "Changed: the boat is lent to guests on weekdays.", days=9)
+    talked(timeline, "t2", changed, "Changed: the boat is lent to guests on weekdays.", days=9)
     _embed(asking)
 
     answer = asking.ask(question="when may guests borrow the boat?", project="orchard")
@@ -229,14 +230,10 @@ def test_a_later_conversation_that_opens_with_the_change_answers_first(
     assert changed in answer["sentences"][0]["text"]
 
 
-def test_a_conversation_that_settles_nothing_never_goes_before_a_ruling(
-    asking: QuestionAnswering, voices: ConversationVoices
-) -> None:
+def test_a_conversation_that_settles_nothing_never_goes_before_a_ruling(asking: QuestionAnswering, timeline: Timeline) -> None:
     ruling = "guests may have the boat on Sundays only, and never after dark"
-    talked(
-        voices.timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat any day.", ruling, "Set: Sundays."
-    )
-    talked(voices.timeline, "t2", "When may guests borrow the boat, did we change that?", "The boat: on Sundays.", days=9)
+    talked(timeline, "t1", "When may the boat be borrowed by guests?", "I'd allow the boat any day.", ruling, "Set: Sundays.")
+    talked(timeline, "t2", "When may guests borrow the boat, did we change that?", "The boat: on Sundays.", days=9)
     _embed(asking)
 
     answer = asking.ask(question="when may guests borrow the boat?", project="orchard")

@@ -61,7 +61,11 @@ def test_an_item_in_doubt_becomes_a_proposed_note(tmp_path: Path) -> None:
     with fake_house(tmp_path, ScriptedExtractor([doubting])) as house:
         path_in(tmp_path).write_bytes(written.bytes)
         house.walk()
-        made = {note.title: note.status for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None}
+        made = {
+            note.title: note.status
+            for entry in house.vault.notes.entries()
+            if (note := house.vault.notes.read(entry.path)) is not None
+        }
 
     assert made["Pears drown"] is NoteStatus.ACCEPTED
     assert made["Plums float"] is NoteStatus.PROPOSED

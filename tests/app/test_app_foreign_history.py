@@ -24,8 +24,10 @@ def notes_of(home: Path, *, own: bool, tracked: bool) -> list[Note]:
     source = Aider(lambda: [str(folder)], own=[folder] if own else (), own_state=home / "state")
     with fake_house(home, OfflineExtractor(), source=source, policy=FREE) as house:
         house.walk()
-        assert house.timeline.counts()[0].events > 0
-        return [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None and note.id]
+        assert house.timeline.files.counts()[0].events > 0
+        return [
+            note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None and note.id
+        ]
 
 
 @pytest.mark.parametrize(("own", "tracked"), [(False, True), (True, True), (False, False)], ids=["clone", "trusted", "archive"])

@@ -20,6 +20,7 @@ from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Fact, Record, Topic
 from kite_memory.system import sqlite
 from kite_memory.timeline import writing
+from kite_memory.timeline.rows import line_of
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.store import OWNER, Asker
@@ -155,7 +156,7 @@ class TestForgetting:
         answer = perform(house, "forget", note="gate")
 
         assert [(line["lets_go"], line["others"]) for line in answer["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
-        assert [hit.event.text for hit in house.timeline.search(EventQuery(text="Xylander catalogue"))] == [SHARED]
+        assert [hit.event.text for hit in house.timeline.search.find(EventQuery(text="Xylander catalogue"))] == [SHARED]
 
     def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
         answer = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
@@ -187,7 +188,7 @@ class TestErasing:
         with opened(tmp_path) as house:
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION.id, "cwd": HOME, "prompt": GATE}
             house.hooks.answer(json.dumps(prompt).encode())
-            while house.timeline.embed_bundles(house.meaning):
+            while house.timeline.vectors.embed(house.meaning):
                 pass
             before = holding(house, b"zanzib")
             self.erased(house)
@@ -264,12 +265,12 @@ class TestErasing:
         for row in ("one", "two", "three", "four", "five", "six"):
             write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
         house.pipeline.compare_vault()
-        rows = house.recall.status().rows
+        rows = house.recall.index.status().rows
         vectors = sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy"))
 
         self.erased(house)
 
-        assert house.recall.status().rows < rows
+        assert house.recall.index.status().rows < rows
         assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
 
     def test_the_order_of_what_happened_stays(self, house: Services) -> None:
@@ -300,17 +301,17 @@ class TestErasing:
         file = tmp_path / "timeline.sqlite"
         with closing(Timeline(file)) as timeline:
             timeline.commit([worked().look()], SESSION.provider)
-            timeline.forget_events([event(SHARED)])
+            timeline.forgotten.add([event(SHARED)])
             with (tmp_path / "timeline.let-go").open("ab") as kept:
                 kept.write(crashed)
-            timeline.forget_events([event(GATE)], blank=True)
+            timeline.forgotten.add([event(GATE)], blank=True)
         for part in tmp_path.glob("timeline.sqlite*"):
             part.unlink()
 
         with closing(Timeline(file)) as anew:
             anew.commit([worked().look()], SESSION.provider)
-            texts = [each.text for each in anew.events(SESSION.provider, SESSION.id)]
-            offered = [each.text for each in anew.offered(anew.events(SESSION.provider, SESSION.id))]
+            texts = [each.text for each in anew.events.of_session(SESSION.provider, SESSION.id)]
+            offered = [each.text for each in anew.events.offered(anew.events.of_session(SESSION.provider, SESSION.id))]
 
         assert GATE not in texts and writing.BLANK in texts
         assert SHARED in texts and SHARED not in offered
@@ -337,12 +338,12 @@ class TestErasing:
         failed = Work().asked("Run it").ran("make deploy", "Error: the depot at Zanzibar is closed to you", "failed")
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
             timeline.commit([failed.look()], SESSION.provider)
-            before = timeline._all("SELECT text FROM signatures")
+            before = timeline._database.all("SELECT text FROM signatures")
 
-            timeline.forget_events(failed.events, blank=True)
+            timeline.forgotten.add(failed.events, blank=True)
 
-            assert before and timeline._all("SELECT text FROM signatures") == []
-            assert timeline._all("SELECT * FROM raised") == []
+            assert before and timeline._database.all("SELECT text FROM signatures") == []
+            assert timeline._database.all("SELECT * FROM raised") == []
 
 
 class TestLines:
@@ -351,7 +352,7 @@ class TestLines:
         [("5e55", "5e55"), ("5e55:1", "5e55"), ("5e55:12", "5e55"), ("5e55:a", "5e55:a"), ("git:5e55", "git:5e55"), (":1", "")],
     )
     def test_events_of_one_line_share_its_name(self, event: str, line: str) -> None:
-        assert writing.line_of(event) == line
+        assert line_of(event) == line
 
     def test_everything_read_from_the_line_goes(self, tmp_path: Path) -> None:
         one = event(GATE)
@@ -359,9 +360,9 @@ class TestLines:
             both = (one, replace(one, id=f"{one.id}:1", ordinal=77, text="zanzibar"), replace(one, id=f"{one.id}9", ordinal=78))
             timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
 
-            timeline.forget_events([one], blank=True)
+            timeline.forgotten.add([one], blank=True)
 
-            assert [each.text for each in timeline.events(SESSION.provider, SESSION.id)] == [
+            assert [each.text for each in timeline.events.of_session(SESSION.provider, SESSION.id)] == [
                 writing.BLANK,
                 writing.BLANK,
                 GATE,
@@ -374,7 +375,7 @@ class TestLines:
             both = (one, replace(one, id=f"{one.id[:8]}-another-line", ordinal=77))
             timeline.commit([replace(worked().look(), events=both)], SESSION.provider)
 
-            assert [each.id for each in timeline.line(reference)] == [one.id]
+            assert [each.id for each in timeline.events.line(reference)] == [one.id]
 
 
 class TestLeavingNothing:
@@ -385,7 +386,7 @@ class TestLeavingNothing:
         for session in (SESSION.id, "goes-on-from-it"):
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
             house.hooks.answer(json.dumps(prompt).encode())
-        house.outbox.form([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
+        house.outbox.formed.add([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
         house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
         item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")
         record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))

@@ -43,7 +43,7 @@ def survey_counts(house: FakeHouse) -> tuple[int, int, int]:
 
 def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int | None] = []
-    files, chunks = house.timeline.looked_at, house.outbox.chunked_to
+    files, chunks = house.timeline.files.looked_at, house.outbox.formed.chunked_to
 
     def looked_at(paths: Sequence[str] | None = None) -> dict[str, tuple[int, int]]:
         sizes.append(None if paths is None else len(paths))
@@ -54,8 +54,8 @@ def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypat
         return chunks(sessions)
 
     monkeypatch.setattr(survey, "_AT_ONCE", 2)
-    monkeypatch.setattr(house.timeline, "looked_at", looked_at)
-    monkeypatch.setattr(house.outbox, "chunked_to", chunked_to)
+    monkeypatch.setattr(house.timeline.files, "looked_at", looked_at)
+    monkeypatch.setattr(house.outbox.formed, "chunked_to", chunked_to)
 
     house.walk()
 
@@ -66,10 +66,10 @@ def test_files_and_sessions_are_looked_up_in_batches(house: FakeHouse, monkeypat
 def test_sessions_come_a_page_at_a_time(house: FakeHouse) -> None:
     house.walk()
 
-    pages = list(house.timeline.session_pages(2))
+    pages = list(house.timeline.sessions.pages(2))
 
     assert [len(page) for page in pages] == [2, 2, 1]
-    assert [state for page in pages for state in page] == house.timeline.session_states()
+    assert [state for page in pages for state in page] == house.timeline.sessions.states()
 
 
 def test_without_a_daemon_only_so_many_files_are_compared(house: FakeHouse) -> None:
@@ -111,7 +111,7 @@ def test_open_sessions_are_counted_without_the_timeline(house: FakeHouse, monkey
     house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
     counted = house.pipeline.open_count()
     house.pipeline.open_sessions()
-    monkeypatch.setattr(house.timeline, "session_pages", lambda: pytest.fail("looked at every session"))
+    monkeypatch.setattr(house.timeline.sessions, "pages", lambda: pytest.fail("looked at every session"))
 
     assert counted == house.pipeline.open_count() == MANY
     house.pipeline.form_chunks()
@@ -121,15 +121,15 @@ def test_open_sessions_are_counted_without_the_timeline(house: FakeHouse, monkey
 def test_events_are_known_by_provider_without_counting_them(home: Path, house: FakeHouse) -> None:
     house.walk()
     asked: list[str] = []
-    for connection in (house.timeline._reader, house.timeline._writer):
+    for connection in (house.timeline._database._reader, house.timeline._database.writer):
         connection.set_trace_callback(lambda query: asked.append(query) if "FROM events" in query and "COUNT" in query else None)
 
-    counted = house.timeline.tallies()[0].events
+    counted = house.timeline.files.tallies()[0].events
     house.pipeline.ingest(house.source, write(home, MANY))
-    grown = house.timeline.tallies()[0].events
+    grown = house.timeline.files.tallies()[0].events
     with fake_house(home, ScriptedExtractor()) as other:
         other.pipeline.ingest(other.source, write(home, MANY + 1))
-    anew = house.timeline.tallies()[0].events
+    anew = house.timeline.files.tallies()[0].events
 
     assert (counted, grown, anew) == (2 * MANY, 2 * MANY + 2, 2 * MANY + 4)
     assert asked == []

@@ -79,7 +79,7 @@ def hook(house: Services, event: str = "UserPromptSubmit", **fields: Any) -> str
 
 
 def prompts(house: Services) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = house.operations.why(silent=True)["prompts"]
+    kept: list[dict[str, Any]] = house.operations.perform("why", {"silent": True})["prompts"]
     return kept
 
 
@@ -191,7 +191,7 @@ class TestHook:
     def test_without_a_vault_nothing_is_raised(self, bare: Services, vault: str) -> None:
         if vault == "folder gone":
             bare.init_vault()
-            bare.operations.remember(text="The job queue database is PostgreSQL, the migration target")
+            bare.operations.perform("remember", {"text": "The job queue database is PostgreSQL, the migration target"})
             bare.config.vault.rename(bare.config.vault.with_name("elsewhere"))
 
         hook(bare, prompt=ASKS)
@@ -212,7 +212,7 @@ class TestPromptLog:
 
     def test_it_says_so_where_a_note_was_forgotten_since(self, house: Services) -> None:
         hook(house, prompt=ASKS)
-        house.operations.forget(note="postgresql")
+        house.operations.perform("forget", {"note": "postgresql"})
 
         (given,) = prompts(house)
 
@@ -322,15 +322,15 @@ class TestPerform:
 
 class TestSearch:
     def test_a_prefix_keeps_to_one_kind_and_is_no_word(self, house: Services) -> None:
-        everything = house.operations.search(query="linter workers pool")["hits"]
-        insights = house.operations.search(query="insight: linter workers pool")["hits"]
+        everything = house.operations.perform("search", {"query": "linter workers pool"})["hits"]
+        insights = house.operations.perform("search", {"query": "insight: linter workers pool"})["hits"]
 
         assert {hit["kind"] for hit in everything} > {"insight"}
         assert {hit["kind"] for hit in insights} == {"insight"}
 
     def test_a_project_that_no_one_knows_is_reported_as_such(self, house: Services) -> None:
-        unknown = house.operations.search(query="job queue", project="nope")
-        known = house.operations.search(query="job queue", project="mycelia")
+        unknown = house.operations.perform("search", {"query": "job queue", "project": "nope"})
+        known = house.operations.perform("search", {"query": "job queue", "project": "mycelia"})
 
         assert unknown["problems"] == ["no project called nope is known"]
         assert known["problems"] == []
@@ -338,46 +338,53 @@ class TestSearch:
 
     def test_what_scores_next_to_nothing_is_not_listed(self, house: Services) -> None:
         for query in ("decision: linter", "decision: error: folder", "queue size", "linter"):
-            assert all(hit["score"] >= 0.02 for hit in house.operations.search(query=query, cwd="/elsewhere")["hits"])
-        assert house.operations.search(query="decision: zebra crossing")["hits"] == []
+            assert all(
+                hit["score"] >= 0.02 for hit in house.operations.perform("search", {"query": query, "cwd": "/elsewhere"})["hits"]
+            )
+        assert house.operations.perform("search", {"query": "decision: zebra crossing"})["hits"] == []
 
     def test_a_kind_alone_lists_its_newest_notes(self, house: Services) -> None:
-        found = house.operations.search(query="decision:")
-        later = house.operations.search(query="insight:", since="2026-03-04")
+        found = house.operations.perform("search", {"query": "decision:"})
+        later = house.operations.perform("search", {"query": "insight:", "since": "2026-03-04"})
 
         assert [hit["kind"] for hit in found["hits"]] == ["decision"]
         assert {event["type"] for event in found["events"]} <= {"decision"}
         assert later["hits"] == []
 
     def test_notes_are_not_searched_by_session_and_that_is_said(self, house: Services) -> None:
-        found = house.operations.search(query="insight: session:d3300000 pool")
+        found = house.operations.perform("search", {"query": "insight: session:d3300000 pool"})
 
         assert (found["hits"], found["events"]) == ([], [])
         assert found["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
 
     def test_several_prefixes_add_up(self, house: Services) -> None:
-        hits = house.operations.search(query="insight: decision:linter workers pool queue")["hits"]
+        hits = house.operations.perform("search", {"query": "insight: decision:linter workers pool queue"})["hits"]
 
         assert {hit["kind"] for hit in hits} == {"insight", "decision"}
 
     def test_a_project_goes_by_its_name_or_its_folder(self, house: Services) -> None:
-        by_name = house.operations.search(query="job queue", project="mycelia")["hits"]
+        by_name = house.operations.perform("search", {"query": "job queue", "project": "mycelia"})["hits"]
 
         assert by_name
-        assert house.operations.search(query="job queue", project="Mycelia")["hits"] == by_name
-        assert house.operations.search(query="job queue", project=str(house.config.vault.parent / "mycelia"))["hits"] == by_name
-        assert house.operations.search(query="job queue", project="orchard")["hits"] == []
+        assert house.operations.perform("search", {"query": "job queue", "project": "Mycelia"})["hits"] == by_name
+        assert (
+            house.operations.perform("search", {"query": "job queue", "project": str(house.config.vault.parent / "mycelia")})[
+                "hits"
+            ]
+            == by_name
+        )
+        assert house.operations.perform("search", {"query": "job queue", "project": "orchard"})["hits"] == []
 
     def test_a_project_that_only_a_person_wrote_is_known_by_their_word(self, house: Services) -> None:
         (house.config.vault / "own.md").write_text("---\nproject: My Big Project\n---\nThe walnut tree is older than the house.\n")
         house.pipeline.compare_vault()
 
-        hits = house.operations.search(query="walnut tree", project="My Big Project")["hits"]
+        hits = house.operations.perform("search", {"query": "walnut tree", "project": "My Big Project"})["hits"]
 
         assert [hit["path"] for hit in hits] == ["own.md"]
 
     def test_an_event_is_reported_with_its_evidence(self, house: Services) -> None:
-        found = house.operations.search(query="session:d3300000 find out why")
+        found = house.operations.perform("search", {"query": "session:d3300000 find out why"})
 
         (asked, *_) = found["events"]
         assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
@@ -388,44 +395,46 @@ class TestSearch:
         assert asked["reference"].endswith(f"{asked['session']}#{asked['id'][:8]}")
 
     def test_what_a_note_says_already_is_not_reported_again_as_its_event(self, house: Services) -> None:
-        found = house.operations.search(query="connection pool size")
+        found = house.operations.perform("search", {"query": "connection pool size"})
 
         rests_on = {reference for hit in found["hits"] for reference in hit["evidence"]}
         assert rests_on
         assert rests_on.isdisjoint(event["reference"] for event in found["events"])
 
     def test_a_prefix_of_events_finds_events_alone(self, house: Services) -> None:
-        found = house.operations.search(query="session:d3300000 pool")
+        found = house.operations.perform("search", {"query": "session:d3300000 pool"})
 
         assert found["hits"] == []
         assert {event["session"] for event in found["events"]} == {"d3300000-0000-4000-8000-000000000002"}
 
     @pytest.mark.parametrize("query", ["insight: pool", "error: pool", "session:beef pool"])
     def test_no_event_is_reported_that_was_not_asked_for(self, house: Services, query: str) -> None:
-        assert house.operations.search(query=query)["events"] == []
+        assert house.operations.perform("search", {"query": query})["events"] == []
 
     def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: Services) -> None:
-        assert house.operations.search(query="session:d33 hanging tests", project="mycelia", since="2026-03-03")["events"]
-        assert house.operations.search(query="session:d33 hanging tests", project="orchard")["events"] == []
-        assert house.operations.search(query="session:d33 hanging tests", since="2026-03-04")["events"] == []
+        assert house.operations.perform(
+            "search", {"query": "session:d33 hanging tests", "project": "mycelia", "since": "2026-03-03"}
+        )["events"]
+        assert house.operations.perform("search", {"query": "session:d33 hanging tests", "project": "orchard"})["events"] == []
+        assert house.operations.perform("search", {"query": "session:d33 hanging tests", "since": "2026-03-04"})["events"] == []
 
     def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, house: Services) -> None:
-        assert house.operations.search(query="hanging tests", mode="semantic")["events"] == []
+        assert house.operations.perform("search", {"query": "hanging tests", "mode": "semantic"})["events"] == []
 
     @pytest.mark.parametrize("limit", [1, 3])
     def test_no_more_events_than_asked_for(self, house: Services, limit: int) -> None:
-        assert len(house.operations.search(query="session:d33", limit=limit)["events"]) == limit
+        assert len(house.operations.perform("search", {"query": "session:d33", "limit": limit})["events"]) == limit
 
 
 class TestRecall:
     def test_it_is_what_the_hook_gives(self, house: Services) -> None:
-        answer = house.operations.recall(prompt=ASKS, cwd=str(house.config.vault.parent / "mycelia"))
+        answer = house.operations.perform("recall", {"prompt": ASKS, "cwd": str(house.config.vault.parent / "mycelia")})
 
         assert answer["block"] == hook(house, prompt=ASKS)
         assert answer["for_the_judge"] == 0
 
     def test_it_is_explained_part_by_part(self, house: Services) -> None:
-        answer = house.operations.recall(prompt=ASKS, explain=True)
+        answer = house.operations.perform("recall", {"prompt": ASKS, "explain": True})
 
         explained = answer["explained"]["candidates"]
         assert [each["id"] for each in explained] == [each["id"] for each in answer["candidates"]]
@@ -435,10 +444,16 @@ class TestRecall:
         assert answer["explained"]["query"]["prompt"] == ASKS
 
     def test_a_session_is_what_the_timeline_has_of_it(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions_named("")
-        last = [event for event in house.timeline.events(session.provider, session.id) if event.type is EventType.USER_MESSAGE][-1]
+        (session, *_) = house.timeline.sessions.named("")
+        last = [
+            event
+            for event in house.timeline.events.of_session(session.provider, session.id)
+            if event.type is EventType.USER_MESSAGE
+        ][-1]
 
-        answer = house.operations.recall(prompt="and which of them is faster?", session=session.id, explain=True)
+        answer = house.operations.perform(
+            "recall", {"prompt": "and which of them is faster?", "session": session.id, "explain": True}
+        )
 
         surroundings = answer["explained"]["query"]["surroundings"]
         assert surroundings["prompts"][0] == last.text[:400]
@@ -447,20 +462,22 @@ class TestRecall:
 
     @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
     def test_a_session_never_seen_or_not_distinguished_from_another_says_nothing(self, house: Services, session: str) -> None:
-        answer = house.operations.recall(prompt=ASKS, session=session, explain=True)
+        answer = house.operations.perform("recall", {"prompt": ASKS, "session": session, "explain": True})
 
         assert not answer["silent"]
         assert answer["explained"]["query"]["surroundings"]["position"] == 0
 
     def test_what_the_session_was_shown_is_left_out(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions_named("")
+        (session, *_) = house.timeline.sessions.named("")
         hook(house, prompt=ASKS, session_id=session.id)
 
-        assert house.operations.recall(prompt=ASKS, session=session.id)["reason"] == "already shown in this session"
-        assert not house.operations.recall(prompt=ASKS)["silent"]
+        assert (
+            house.operations.perform("recall", {"prompt": ASKS, "session": session.id})["reason"] == "already shown in this session"
+        )
+        assert not house.operations.perform("recall", {"prompt": ASKS})["silent"]
 
     def test_nothing_of_the_asking_is_kept(self, house: Services) -> None:
-        house.operations.recall(prompt=ASKS, session="never-seen", explain=True)
+        house.operations.perform("recall", {"prompt": ASKS, "session": "never-seen", "explain": True})
 
         assert prompts(house) == []
 
@@ -469,7 +486,7 @@ class TestRecall:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
         config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
         with open_services(config) as house:
-            answer = house.operations.recall(prompt=ASKS, explain=True)
+            answer = house.operations.perform("recall", {"prompt": ASKS, "explain": True})
 
         assert answer["threshold"] == pytest.approx(shipped().thresholds[dial])
         assert answer["threshold"] > least
@@ -478,9 +495,9 @@ class TestRecall:
 class TestKeys:
     def test_a_key_is_kept_as_agents_keep_theirs(self, house: Services) -> None:
         for text in ("Port 80", "Port 443"):
-            answer = house.operations.remember(text=text, key="deploy.port", project="mycelia")
+            answer = house.operations.perform("remember", {"text": text, "key": "deploy.port", "project": "mycelia"})
 
-        shown = house.operations.show(note=answer["id"], history=True)
+        shown = house.operations.perform("show", {"note": answer["id"], "history": True})
 
         assert [(each["version"], each["text"], each["by"]) for each in shown["versions"]] == [
             (2, "Port 443", "you"),
@@ -492,25 +509,25 @@ class TestKeys:
             "asker": {"project": "mycelia", "session": "", "ai": ""},
         }
         assert house.operations.perform("bridge", asked)["result"]["value"] == "Port 443"
-        assert house.operations.status()["notes"]["keyed"] == 1
+        assert house.operations.perform("status", {})["notes"]["keyed"] == 1
 
     @pytest.mark.parametrize("ttl", ["0s", "0d"])
     @pytest.mark.parametrize("key", ["", "deploy.port"])
     def test_what_would_last_no_time_is_refused(self, house: Services, key: str, ttl: str) -> None:
         with pytest.raises(UsageError):
-            house.operations.remember(text="Port 80", key=key, ttl=ttl)
+            house.operations.perform("remember", {"text": "Port 80", "key": key, "ttl": ttl})
 
-        assert not any("80" in hit["title"] for hit in house.operations.search(query="port 80")["hits"])
+        assert not any("80" in hit["title"] for hit in house.operations.perform("search", {"query": "port 80"})["hits"])
 
     def test_a_note_without_a_key_has_no_versions(self, house: Services) -> None:
-        answer = house.operations.remember(text="The walnut tree is old")
+        answer = house.operations.perform("remember", {"text": "The walnut tree is old"})
 
-        assert house.operations.show(note=answer["id"], history=True)["versions"] == []
+        assert house.operations.perform("show", {"note": answer["id"], "history": True})["versions"] == []
 
     def test_forgotten_it_is_gone_for_agents_too(self, house: Services) -> None:
-        answer = house.operations.remember(text="Port 80", key="deploy.port", project="mycelia")
+        answer = house.operations.perform("remember", {"text": "Port 80", "key": "deploy.port", "project": "mycelia"})
 
-        house.operations.forget(note=answer["id"])
+        house.operations.perform("forget", {"note": answer["id"]})
 
         assert house.vault.keys.count() == 0
         assert house.vault.keys.called("deploy.port") == []
@@ -518,13 +535,13 @@ class TestKeys:
     @pytest.mark.parametrize("key", ["/etc/passwd", "a*", "a/../b", "x" * 300])
     def test_a_key_that_agents_could_not_write_is_refused(self, house: Services, key: str) -> None:
         with pytest.raises(UsageError) as refused:
-            house.operations.remember(text="Port 80", key=key)
+            house.operations.perform("remember", {"text": "Port 80", "key": key})
         assert refused.value.hint
 
 
 class TestExpiry:
     def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, house: Services) -> None:
-        answer = house.operations.remember(text="The walnut tree sleeps", ttl="1s", project="mycelia")
+        answer = house.operations.perform("remember", {"text": "The walnut tree sleeps", "ttl": "1s", "project": "mycelia"})
         file = house.config.vault / answer["path"]
         lines = [
             line if not line.startswith("expires:") else "expires: 2026-01-01T00:00:00Z" for line in file.read_text().splitlines()
@@ -536,21 +553,24 @@ class TestExpiry:
             with pytest.raises(NoteNotFound) as refused:
                 house.operations.perform(op, arguments)
             assert "expired" in str(refused.value) and refused.value.hint
-        assert house.operations.search(query="walnut")["hits"] == []
-        assert answer["id"] not in [each["id"] for each in house.operations.status()["last_notes"]]
-        assert house.operations.show(note=answer["id"], expired=True)["file"] == str(file)
-        assert house.operations.forget(note=answer["id"])["notes"]
+        assert house.operations.perform("search", {"query": "walnut"})["hits"] == []
+        assert answer["id"] not in [each["id"] for each in house.operations.perform("status", {})["last_notes"]]
+        assert house.operations.perform("show", {"note": answer["id"], "expired": True})["file"] == str(file)
+        assert house.operations.perform("forget", {"note": answer["id"]})["notes"]
 
 
 class TestRemember:
     def test_it_is_found_when_the_call_returns(self, house: Services) -> None:
-        house.operations.remember(text="The walnut tree is older than the house", tags=["garden"], key="walnut")
+        house.operations.perform(
+            "remember", {"text": "The walnut tree is older than the house", "tags": ["garden"], "key": "walnut"}
+        )
 
-        assert [hit["title"] for hit in house.operations.search(query="older house")["hits"]] == ["walnut"]
+        assert [hit["title"] for hit in house.operations.perform("search", {"query": "older house"})["hits"]] == ["walnut"]
 
     def test_nothing_secret_is_written(self, house: Services) -> None:
-        house.operations.remember(
-            text=f"The token is {TOKEN} <private>and {TOKEN}</private>", key=TOKEN, tags=[TOKEN], project=TOKEN
+        house.operations.perform(
+            "remember",
+            {"text": f"The token is {TOKEN} <private>and {TOKEN}</private>", "key": TOKEN, "tags": [TOKEN], "project": TOKEN},
         )
 
         written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
@@ -558,7 +578,7 @@ class TestRemember:
         assert b"[redacted:" in written
 
     def test_a_password_in_a_sentence_is_not_written(self, house: Services) -> None:
-        house.operations.remember(text="password hunter2Xy!99z on host db1")
+        house.operations.perform("remember", {"text": "password hunter2Xy!99z on host db1"})
 
         written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
         assert b"on host db1" in written
@@ -567,34 +587,34 @@ class TestRemember:
     def test_the_folder_says_which_project(self, house: Services) -> None:
         project = house.config.vault.parent / "orchard"
 
-        here = house.operations.remember(text="The walnut tree is old", cwd=str(project))
-        everywhere = house.operations.remember(text="The ash tree is old", cwd=str(project), everywhere=True)
+        here = house.operations.perform("remember", {"text": "The walnut tree is old", "cwd": str(project)})
+        everywhere = house.operations.perform("remember", {"text": "The ash tree is old", "cwd": str(project), "everywhere": True})
 
         assert (here["project"], everywhere["project"]) == ("orchard", "")
 
     def test_without_a_vault_it_says_so(self, bare: Services) -> None:
         with pytest.raises(VaultMissing):
-            bare.operations.remember(text="The walnut tree is old")
+            bare.operations.perform("remember", {"text": "The walnut tree is old"})
 
 
 class TestForget:
     def test_a_dry_run_moves_nothing(self, house: Services) -> None:
-        before = len(list(house.vault.entries()))
+        before = len(list(house.vault.notes.entries()))
 
-        notes = house.operations.forget(matching="linter", dry_run=True)["notes"]
+        notes = house.operations.perform("forget", {"matching": "linter", "dry_run": True})["notes"]
 
         assert [note["path"].split("/")[0] for note in notes] == ["people"]
-        assert len(list(house.vault.entries())) == before
+        assert len(list(house.vault.notes.entries())) == before
 
     def test_a_session_is_swept_with_all_that_rests_on_it(self, house: Services) -> None:
-        gone = house.operations.forget(session="d3300000-0000-4000-8000-000000000001")["notes"]
+        gone = house.operations.perform("forget", {"session": "d3300000-0000-4000-8000-000000000001"})["notes"]
 
         assert {note["path"].split("/")[0] for note in gone} == {"decisions", "people"}
         assert all(Path(note["trash"]).is_file() for note in gone)
-        assert house.operations.search(query="linter from src")["hits"] == []
+        assert house.operations.perform("search", {"query": "linter from src"})["hits"] == []
 
     def test_what_was_forgotten_is_not_written_again(self, house: Services) -> None:
-        house.operations.forget(matching="linter")
+        house.operations.perform("forget", {"matching": "linter"})
         elsewhere = dataclasses.replace(house.config, state=house.config.state.with_name("elsewhere"))
         elsewhere.state.mkdir()
         for path in house.config.state.glob("vault.sqlite*"):
@@ -603,18 +623,20 @@ class TestForget:
         with open_services(elsewhere) as again:  # which reads and distils everything anew, but knows what was thrown away
             distil_everything(again)
 
-            assert again.timeline.counts()[0].events == 6
-            assert again.operations.search(query="linter from src")["hits"] == []
+            assert again.timeline.files.counts()[0].events == 6
+            assert again.operations.perform("search", {"query": "linter from src"})["hits"] == []
 
     def test_sweeps_narrow_each_other(self, house: Services) -> None:
-        both = house.operations.forget(session="d3300000-0000-4000-8000-000000000001", matching="linter", dry_run=True)["notes"]
+        both = house.operations.perform(
+            "forget", {"session": "d3300000-0000-4000-8000-000000000001", "matching": "linter", "dry_run": True}
+        )["notes"]
 
         assert len(both) == 1
 
 
 class TestWhy:
     def test_evidence_is_the_very_line(self, house: Services) -> None:
-        report = house.operations.why(note="postgresql")
+        report = house.operations.perform("why", {"note": "postgresql"})
 
         (piece, *_) = report["evidence"]
         (event, *_) = piece["events"]
@@ -639,12 +661,12 @@ class TestWhy:
         )
 
         for id in (result["journal"], *result["notes"]):
-            (piece,) = house.operations.why(note=id)["evidence"]
+            (piece,) = house.operations.perform("why", {"note": id})["evidence"]
             (event,) = piece["events"]
             file, _, span = event["where"].rpartition(":")
             assert piece["reference"].endswith("#record") and "sap runs late" in event["text"]
             assert uuid in Path(file).read_text() and span == f"0-{Path(file).stat().st_size}"
-        (piece,) = house.operations.why(note=turns["notes"][0])["evidence"]
+        (piece,) = house.operations.perform("why", {"note": turns["notes"][0]})["evidence"]
         assert [event["text"] for event in piece["events"]] == [said.removeprefix("User: ")]
 
     def test_a_reference_that_a_person_mangled_leads_nowhere_quietly(self, house: Services) -> None:
@@ -652,7 +674,7 @@ class TestWhy:
             '---\nevidence: ["nonsense", "claude-code:x#", "a:b#c"]\n---\nThe walnut tree is old.\n'
         )
 
-        report = house.operations.why(note="own")
+        report = house.operations.perform("why", {"note": "own"})
 
         assert [piece["events"] for piece in report["evidence"]] == [[], [], []]
 
@@ -664,9 +686,9 @@ class TestSources:
             path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
             path.parent.mkdir(parents=True)
             path.write_bytes(copilot_session.a_day().bytes)
-            before = {source["provider"]: source for source in house.operations.status()["sources"]}
+            before = {source["provider"]: source for source in house.operations.perform("status", {})["sources"]}
             house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-            after = {source["provider"]: source for source in house.operations.status()["sources"]}
+            after = {source["provider"]: source for source in house.operations.perform("status", {})["sources"]}
 
         assert list(before) == ["aider", "claude-code", "copilot-cli"]
         assert [before[name]["there"] for name in before] == [False, False, True]
@@ -692,55 +714,55 @@ class TestVault:
     def test_status_shows_for_the_vault_as_it_is_now(self, house: Services) -> None:
         away = house.config.vault.with_name("elsewhere")
         house.config.vault.rename(away)
-        house.operations.status()
+        house.operations.perform("status", {})
 
-        frozen = house.vault.frozen
+        frozen = house.vault.scanner.frozen
         away.rename(house.config.vault)
         (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
-        report = house.operations.status()
+        report = house.operations.perform("status", {})
 
         assert str(house.config.vault) in frozen
-        assert (house.vault.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
+        assert (house.vault.scanner.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
 
     def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
         with open_services(config_in(tmp_path), running=lambda: {"running": True}) as house:
             (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
-            before = house.operations.status()["notes"]["total"]
+            before = house.operations.perform("status", {})["notes"]["total"]
             house.config.vault.rename(house.config.vault.with_name("elsewhere"))
-            house.operations.status()
+            house.operations.perform("status", {})
 
-            assert (before, bool(house.vault.frozen)) == (3, True)
+            assert (before, bool(house.vault.scanner.frozen)) == (3, True)
 
     def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, house: Services) -> None:
-        created = [note["created"] for note in house.operations.status()["last_notes"]]
+        created = [note["created"] for note in house.operations.perform("status", {})["last_notes"]]
 
         assert len(created) == 3
         assert created == sorted(created, reverse=True)
 
     def test_where_there_never_was_a_vault_that_is_what_is_said(self, bare: Services) -> None:
         with pytest.raises(VaultMissing, match="there is no vault"):
-            bare.operations.show(note="anything")
+            bare.operations.perform("show", {"note": "anything"})
 
-        assert bare.operations.status()["problems"] == []
-        assert bare.operations.search(query="anything")["problems"] == [f"there is no vault at {bare.config.vault}"]
+        assert bare.operations.perform("status", {})["problems"] == []
+        assert bare.operations.perform("search", {"query": "anything"})["problems"] == [f"there is no vault at {bare.config.vault}"]
 
     def test_a_vault_that_is_away_is_distinguished_from_a_note_that_is_not_there(self, house: Services) -> None:
         with pytest.raises(NoteNotFound):
-            house.operations.show(note="walnut")
+            house.operations.perform("show", {"note": "walnut"})
         house.config.vault.rename(house.config.vault.with_name("elsewhere"))
 
         with pytest.raises(VaultMissing):
-            house.operations.show(note="postgresql")
-        (problem,) = house.operations.status()["problems"]
+            house.operations.perform("show", {"note": "postgresql"})
+        (problem,) = house.operations.perform("status", {})["problems"]
         assert str(house.config.vault) in problem["reason"]
 
     def test_what_is_shown_cannot_steer_a_terminal(self, house: Services) -> None:
         (house.config.vault / "odd.md").write_text("The walnut \x1b[31mtree\x07 \x9b2J\u202e is old.\n", encoding="utf-8")
         house.pipeline.compare_vault()
 
-        (hit,) = house.operations.search(query="walnut")["hits"]
-        shown = house.operations.show(note=hit["id"])
+        (hit,) = house.operations.perform("search", {"query": "walnut"})["hits"]
+        shown = house.operations.perform("show", {"note": hit["id"]})
 
         for text in (hit["title"], hit["snippet"], shown["text"].replace("\n", "")):
             assert text.isprintable()

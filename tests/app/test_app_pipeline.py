@@ -57,7 +57,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def notes(house: FakeHouse) -> list[str]:
-    return [entry.path for entry in house.vault.entries()]
+    return [entry.path for entry in house.vault.notes.entries()]
 
 
 def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, house: FakeHouse) -> None:
@@ -66,7 +66,7 @@ def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, 
     house.walk()
 
     (path,) = notes(house)
-    note = house.vault.read(path)
+    note = house.vault.notes.read(path)
     assert note is not None
     assert note.project == "orchard"
     assert note.evidence == (f"claude-code:{SESSION}#00000001",)
@@ -82,7 +82,7 @@ def test_a_long_transcript_keeps_no_one_from_stopping(home: Path, house: FakeHou
     more = house.pipeline.ingest(house.source, file)
 
     assert unread == [file]
-    assert count + more == house.timeline.counts()[0].events
+    assert count + more == house.timeline.files.counts()[0].events
     assert more > 0
     assert house.pipeline.unread() == []
 
@@ -105,7 +105,7 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
             timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
         )
         house.walk()
-        titles = [note.title for path in notes(house) if (note := house.vault.read(path))]
+        titles = [note.title for path in notes(house) if (note := house.vault.notes.read(path))]
 
     assert titles == ["Mulch in March"]
     assert [SAID in event.text for chunk in read_again for event in chunk.events if event.text] == [False] * 2
@@ -117,7 +117,7 @@ def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: Fake
 
     house.walk()
 
-    assert house.timeline.counts()[0].events > 0
+    assert house.timeline.files.counts()[0].events > 0
     assert house.pipeline.unread() == []
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at
     counts = []
     for _ in range(3):
         house.walk()
-        counts.append(house.timeline.counts()[0].problems)
+        counts.append(house.timeline.files.counts()[0].problems)
 
     assert counts == [2, 2, 2]
 
@@ -160,7 +160,7 @@ def test_reading_everything_anew_from_a_lost_timeline_asks_no_one(home: Path, ex
     with fake_house(home, extractor) as second:
         second.walk()
 
-        assert second.timeline.counts()[0].events == 2
+        assert second.timeline.files.counts()[0].events == 2
     assert bytes_of(home / "vault") == before
     assert extractor.asked == asked
 
@@ -185,7 +185,7 @@ def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
 
     assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
     assert not [name for name, content in bytes_of(home / "vault").items() if secret.encode() in content]
-    (event, *_) = house.timeline.events("claude-code", SESSION)
+    (event, *_) = house.timeline.events.of_session("claude-code", SESSION)
     assert "[redacted:" in event.text
 
 
@@ -200,7 +200,7 @@ def test_no_secret_in_an_id_is_kept(home: Path, house: FakeHouse) -> None:
 
     house.walk()
 
-    calls = {event.call for event in house.timeline.events("claude-code", SESSION) if event.call}
+    calls = {event.call for event in house.timeline.events.of_session("claude-code", SESSION) if event.call}
     assert len(calls) == 1
     assert [name for name, content in bytes_of(home / "state").items() if secret.encode() in content] == []
 
@@ -258,7 +258,7 @@ def test_one_wrong_folder_of_the_vault_stops_no_note_of_another_kind(home: Path,
         waits = house.pipeline.distil()
         assert [path.partition("/")[0] for path in notes(house)] == ["projects", "projects"]
         assert house.outbox.states() == {"answered": 2}
-        assert house.vault.wrong_folders() == ["decisions"]
+        assert house.vault.notes.wrong_folders() == ["decisions"]
         assert isinstance(waits, Idle)
         assert waits.until == clock[0] + 60.0
 
@@ -473,7 +473,7 @@ def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, hous
         pass
 
     assert extractor.asked == []
-    assert house.timeline.counts()[0].events == 2
+    assert house.timeline.files.counts()[0].events == 2
 
 
 def read_all(house: FakeHouse) -> None:
@@ -512,12 +512,12 @@ def test_a_session_that_went_on_after_it_was_passed_over_is_taken_up_by_what_was
     house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
     transcript(home, SAID, "The quinces flower late, so the frost of April does not reach the blossoms of the pears on them.")
     house.walk()
-    before = [note.evidence for path in notes(house) if (note := house.vault.read(path))]
+    before = [note.evidence for path in notes(house) if (note := house.vault.notes.read(path))]
 
     house.pipeline.take_up(house.pipeline.passed_over())
     house.walk()
 
-    after = {note.evidence for path in notes(house) if (note := house.vault.read(path))}
+    after = {note.evidence for path in notes(house) if (note := house.vault.notes.read(path))}
     assert before == [(f"claude-code:{SESSION}#00000003",)]
     assert after == {*before, (f"claude-code:{SESSION}#00000001",)}
     assert len(extractor.asked) == 2
@@ -563,10 +563,10 @@ def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, hous
 
     house.walk()
 
-    last = house.timeline.last_session("orchard")
+    last = house.timeline.sessions.last("orchard")
     assert last is not None
     assert last.id == SESSION
-    assert [(problem.reason, problem.count) for problem in house.timeline.problems()] == [("impossible time", 1)]
+    assert [(problem.reason, problem.count) for problem in house.timeline.files.problems()] == [("impossible time", 1)]
 
 
 def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, house: FakeHouse) -> None:
@@ -576,4 +576,4 @@ def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(hom
 
     house.walk()
 
-    assert [(each.file, each.reason) for each in house.timeline.problems()] == [(str(path), "outside its root")]
+    assert [(each.file, each.reason) for each in house.timeline.files.problems()] == [(str(path), "outside its root")]

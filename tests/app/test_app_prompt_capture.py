@@ -19,6 +19,7 @@ from kite_memory.model.event import Trace
 from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects import project_of
 from kite_memory.recall.search import Query
+from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
 from tests.fakes.house import FakeHouse, fake_house
 from tests.sources.transcript import SESSION, Transcript
@@ -66,7 +67,7 @@ def hear(saying: PromptCapture, text: str, *, cwd: str = CWD, session: str = SES
 
 
 def notes(house: FakeHouse) -> list[Note]:
-    return [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
+    return [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
 
 
 def transcript(home: Path, *said: str) -> None:
@@ -187,7 +188,7 @@ def test_a_note_that_its_owner_has_edited_gets_the_evidence_and_keeps_their_word
         .replace("kind: fact", "kind: insight"),
         encoding="utf-8",
     )
-    house.vault.compare()
+    house.vault.scanner.compare()
     transcript(home, SAID)
 
     house.walk()
@@ -200,7 +201,7 @@ def test_a_note_that_its_owner_has_edited_gets_the_evidence_and_keeps_their_word
 def test_what_its_owner_has_deleted_before_the_line_is_read_stays_away(home: Path, house: FakeHouse, saying: PromptCapture) -> None:
     hear(saying, SAID)
     (note,) = notes(house)
-    house.vault.forget(note.id)
+    house.vault.edits.forget(note.id)
     transcript(home, SAID)
 
     house.walk()
@@ -209,7 +210,7 @@ def test_what_its_owner_has_deleted_before_the_line_is_read_stays_away(home: Pat
 
 
 def test_what_a_command_has_kept_gets_its_line_and_no_second_note(home: Path, house: FakeHouse) -> None:
-    house.vault.remember(KEPT, project="orchard")
+    house.vault.edits.remember(Memo(text=KEPT, project="orchard"))
     transcript(
         home,
         f"/remember {KEPT}",
@@ -307,7 +308,7 @@ def test_only_a_persons_own_prompt_is_heard_no_matter_who_the_agent_is(
         ears.append(text)
         assert (session, project) == (SESSION, PROJECT)
 
-    moments = HookHandler(recall=house.recall, timeline=house.timeline, judge=None, mode="off", report=print, capture=capture)
+    moments = HookHandler(recall=house.recall, timeline=house.timeline, judging=None, report=print, capture=capture)
     moments.answer(json.dumps(expected).encode(), agent)
     moments.close()
 

@@ -57,7 +57,9 @@ def distil(house: FakeHouse) -> None:
 
 
 def notes(house: FakeHouse) -> dict[str, str]:
-    return {entry.path: note.body for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None}
+    return {
+        entry.path: note.body for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None
+    }
 
 
 def file_of(home: Path) -> Path:

@@ -21,7 +21,7 @@ from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
-from kite_memory.vault.drafting import Draft, draft
+from kite_memory.vault.drafting import Draft, Memo, draft
 from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
 from kite_memory.vault.writing import Written
 from tests.fakes.extractors import ScriptedExtractor
@@ -46,7 +46,7 @@ def reviewing(house: FakeHouse) -> Review:
 
 
 def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
-    indexer = NoteIndexer(vault=house.vault, timeline=house.timeline, recall=recall)
+    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=recall)
     consolidating = Consolidation(
         vault=house.vault,
         refresh=indexer.refresh,
@@ -54,7 +54,7 @@ def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
         folder=house.vault.root.parent / "state",
         clock=lambda: START,
     )
-    return Review(vault=house.vault, recall=recall, indexer=indexer, timeline=house.timeline, dividing=consolidating)
+    return Review(vault=house.vault, recall=recall, indexer=indexer, events=house.timeline.events, dividing=consolidating)
 
 
 def test_triage_begins_with_what_was_never_shown_and_names_little(house: FakeHouse) -> None:
@@ -66,14 +66,19 @@ def test_triage_begins_with_what_was_never_shown_and_names_little(house: FakeHou
             "The barn is dry in summer",
         )
     )
-    house.vault.annotate(rich.id, {"entities": ["Ada", "Ben"]})
-    indexer = NoteIndexer(vault=house.vault, timeline=house.timeline, recall=house.recall)
+    house.vault.edits.annotate(rich.id, {"entities": ["Ada", "Ben"]})
+    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
 
     def use(note: Note) -> NoteUse:
         return NoteUse(shown=START) if note.id == shown.id else NoteUse()
 
     triage = Review(
-        vault=house.vault, recall=house.recall, indexer=indexer, timeline=house.timeline, dividing=NeverDivided(), used=lambda: use
+        vault=house.vault,
+        recall=house.recall,
+        indexer=indexer,
+        events=house.timeline.events,
+        dividing=NeverDivided(),
+        used=lambda: use,
     ).triage()
 
     assert [each["id"] for each in triage["notes"]] == [poor.id, rich.id, shown.id]
@@ -91,9 +96,9 @@ class NeverDivided:
 def test_what_lapses_to_make_room_is_found_as_archived(house: FakeHouse, reviewing: Review) -> None:
     first = propose(house, replace(fact("Perhaps the hedge is too high", "A tool said so of the hedge."), importance=1))[0]
     more = [fact(f"Perhaps row {number} is dry", f"Nothing grew in row {number} of the field.") for number in range(MOST_WAITING)]
-    indexer = NoteIndexer(vault=house.vault, timeline=house.timeline, recall=house.recall)
+    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
 
-    outcomes = house.vault.carry_out(house.vault.plan(proposals(*more, name="chunk-2")))
+    outcomes = house.vault.planner.carry_out(house.vault.planner.plan(proposals(*more, name="chunk-2")))
     indexer.refresh({outcome.path for outcome in outcomes if isinstance(outcome, Written)})
 
     assert reviewing.review()["waiting"] == MOST_WAITING
@@ -102,7 +107,7 @@ def test_what_lapses_to_make_room_is_found_as_archived(house: FakeHouse, reviewi
 
 
 def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
-    house.vault.carry_out(house.vault.plan(proposals(*items, name=name)))
+    house.vault.planner.carry_out(house.vault.planner.plan(proposals(*items, name=name)))
     house.pipeline.compare_vault()
     return [note for note in notes(house) if note.status is NoteStatus.PROPOSED]
 
@@ -118,13 +123,13 @@ def proposals(*items: Any, name: str = "chunk-1") -> list[Draft]:
 
 
 def remember(house: FakeHouse, text: str) -> Note:
-    note = house.vault.remember(text, project="orchard")
+    note = house.vault.edits.remember(Memo(text=text, project="orchard"))
     house.pipeline.compare_vault()
     return note
 
 
 def notes(house: FakeHouse) -> list[Note]:
-    return [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
+    return [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
 
 
 def page(house: FakeHouse) -> Path:
@@ -147,7 +152,7 @@ def look(house: FakeHouse, reviewing: Review) -> list[dict[str, Any]]:
 
 
 def status(house: FakeHouse, note: Note) -> NoteStatus:
-    found = house.vault.read(note.path)
+    found = house.vault.notes.read(note.path)
     assert found is not None
     return found.status
 
@@ -181,7 +186,7 @@ def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
     standing = remember(house, STANDING)
     waiting = propose_of_staging(house)
     reviewing.keep_page()
-    read, searched = house.vault.read, house.recall.search
+    read, searched = house.vault.notes.read, house.recall.search
     reads: list[str] = []
     searches: list[Query] = []
 
@@ -193,10 +198,12 @@ def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
         searches.append(query)
         return searched(query)
 
-    monkeypatch.setattr(house.vault, "read", counted_read)
+    monkeypatch.setattr(house.vault.notes, "read", counted_read)
     monkeypatch.setattr(house.recall, "search", counted_search)
 
-    house.vault.carry_out(house.vault.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")))
+    house.vault.planner.carry_out(
+        house.vault.planner.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2"))
+    )
     look(house, reviewing)
 
     assert len(waiting) == len(OF_STAGING)
@@ -230,7 +237,7 @@ def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse
     reference = EvidenceReference.parse(note.evidence[0])
     assert reference is not None
 
-    house.timeline.forget_events(house.timeline.evidence(reference), blank=True)
+    house.timeline.forgotten.add(house.timeline.events.evidence(reference), blank=True)
     propose(house, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
     reviewing.keep_page()
 
@@ -260,7 +267,7 @@ def test_what_was_rejected_is_not_found_and_never_proposed_again(house: FakeHous
     assert status(house, note) is NoteStatus.REJECTED
     assert found(house, "staging memory") == []
     again = proposals(fact("Staging memory", "Another thing altogether, that a tool said of the cellar."), name="chunk-2")
-    assert house.vault.plan(again) == [Skip(title="Staging memory", because="you rejected it")]
+    assert house.vault.planner.plan(again) == [Skip(title="Staging memory", because="you rejected it")]
 
 
 def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Review) -> None:
@@ -273,14 +280,14 @@ def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Revi
 
     look(house, reviewing)
 
-    grown = house.vault.read(standing.path)
+    grown = house.vault.notes.read(standing.path)
     assert grown is not None
     assert grown.body.startswith(STANDING)
     assert "Vesta" in grown.body
     assert set(note.evidence) <= set(grown.evidence)
     assert status(house, note) is NoteStatus.SUPERSEDED
-    assert house.vault.unresolved_links() == []
-    again = house.vault.plan(proposals(fact("Staging server memory", DOUBTFUL), name="chunk-2"))
+    assert house.vault.notes.unresolved_links() == []
+    again = house.vault.planner.plan(proposals(fact("Staging server memory", DOUBTFUL), name="chunk-2"))
     assert not any(isinstance(action, Create) for action in again)
 
 
@@ -292,7 +299,7 @@ def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse
 
     look(house, reviewing)
 
-    grown = house.vault.read(standing.path)
+    grown = house.vault.notes.read(standing.path)
     assert grown is not None
     assert grown.body.startswith(STANDING)
     assert "Vesta" in grown.body
@@ -426,7 +433,7 @@ def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(ho
     disk = replace(
         doubtful, id=f"{doubtful.id[:-1]}Z", path="topics/vesta.md", kind=NoteKind.ENTITY, title="Vesta", body="", links=()
     )
-    house.vault.carry_out([Create(note=disk, because="a test"), Create(note=doubtful, because="a test")])
+    house.vault.planner.carry_out([Create(note=disk, because="a test"), Create(note=doubtful, because="a test")])
     house.pipeline.compare_vault()
 
     shown = reviewing.review()["notes"]
@@ -443,13 +450,13 @@ def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Re
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
     later = replace(made.note, created=standing.created + timedelta(days=1))
     conflicting = replace(later, conflicts=(standing.path.removesuffix(".md").rpartition("/")[2],), body="Staging has 16 GB now.")
-    house.vault.carry_out([Create(note=conflicting, because="a test")])
+    house.vault.planner.carry_out([Create(note=conflicting, because="a test")])
     look(house, reviewing)
     tick(house, words)
 
     look(house, reviewing)
 
-    new = house.vault.called(conflicting.id)
+    new = house.vault.notes.called(conflicting.id)
     assert new is not None
     assert new.conflicts == ()
     assert status(house, standing) is older
@@ -461,9 +468,9 @@ def late_note(house: FakeHouse, standing: Note) -> Note:
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
     stem = standing.path.removesuffix(".md").rpartition("/")[2]
     late = replace(made.note, created=standing.created - timedelta(days=30), conflicts=(stem,))
-    house.vault.carry_out([Create(note=late, because="a test")])
+    house.vault.planner.carry_out([Create(note=late, because="a test")])
     house.pipeline.compare_vault()
-    return house.vault.find(late.id)
+    return house.vault.notes.find(late.id)
 
 
 @pytest.mark.parametrize("words", ["it is replaced by", "both hold"])
@@ -477,7 +484,7 @@ def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
 
     look(house, reviewing)
 
-    older, newer = house.vault.find(late.id), house.vault.find(standing.id)
+    older, newer = house.vault.notes.find(late.id), house.vault.notes.find(standing.id)
     replaced = words != "both hold"
     assert (older.status, newer.status) == (NoteStatus.SUPERSEDED if replaced else NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert (older.valid_until, newer.valid_until) == (newer.created if replaced else None, None)
@@ -501,9 +508,9 @@ def long_note(house: FakeHouse, *, headings: bool = True) -> Note:
     about = ("Where the pears stand", "What the gate needs", "Who prunes in March")
     said = [f"## {each}\n\n" * headings + f"{each}, told at length. " * 120 for each in about]
     note = remember(house, "\n\n".join(("Of the orchard.", *said)))
-    house.vault.annotate(note.id, {"review": "split"})
+    house.vault.edits.annotate(note.id, {"review": "split"})
     house.pipeline.compare_vault()
-    return house.vault.find(note.id)
+    return house.vault.notes.find(note.id)
 
 
 def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(house: FakeHouse, reviewing: Review) -> None:
@@ -519,9 +526,9 @@ def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(h
     assert "could be 3 notes: Where the pears stand · What the gate needs · Who prunes in March" in shown
     parts = [each for each in notes(house) if each.id != note.id]
     assert sorted(part.title for part in parts) == ["What the gate needs", "Where the pears stand", "Who prunes in March"]
-    assert house.vault.find(note.id).body.startswith("Of the orchard.\n\n- [[where-the-pears-stand")
+    assert house.vault.notes.find(note.id).body.startswith("Of the orchard.\n\n- [[where-the-pears-stand")
     assert reviewing.review()["notes"] == [] and "Nothing waits." in page(house).read_text()
-    assert [link for link in house.vault.unresolved_links() if link.ours] == []
+    assert [link for link in house.vault.notes.unresolved_links() if link.ours] == []
     assert set(found(house, "what the gate needs")) >= {part.id for part in parts if part.title == "What the gate needs"}
 
 
@@ -532,7 +539,7 @@ def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(house
 
     look(house, reviewing)
 
-    assert house.vault.find(note.id).body == note.body
+    assert house.vault.notes.find(note.id).body == note.body
     assert reviewing.review()["notes"] == []
     assert not consolidating(reviewing).consolidate(dry_run=True)["steps"]
 

@@ -60,33 +60,33 @@ class TestWhatWasSaid:
         first, second = event(1, SAID), event(2, "fleece it is", EventType.ASSISTANT_MESSAGE)
         happened(timeline, first, second)
 
-        assert said_about(timeline, note(first, second)) == f"{SAID}\nfleece it is"
+        assert said_about(timeline.events, note(first, second)) == f"{SAID}\nfleece it is"
 
     def test_it_is_bounded(self, timeline: Timeline) -> None:
         events = [event(number, f"{number} " + "word " * 5_000) for number in range(1, 20)]
         happened(timeline, *events)
 
-        assert len(said_about(timeline, note(*events))) <= 4 * 1_500 + 3
+        assert len(said_about(timeline.events, note(*events))) <= 4 * 1_500 + 3
 
     def test_the_same_words_count_once(self, timeline: Timeline) -> None:
         first, second = event(1, SAID), event(2, SAID)
         happened(timeline, first, second)
 
-        assert said_about(timeline, note(first, second)) == SAID
+        assert said_about(timeline.events, note(first, second)) == SAID
 
     def test_evidence_that_is_not_there_is_no_loss(self, timeline: Timeline) -> None:
         there, gone = event(1, SAID), event(7, "never read")
         happened(timeline, there)
 
-        assert said_about(timeline, note(gone)) == ""
-        assert said_about(timeline, note(gone, there)) == SAID
-        assert said_about(timeline, note()) == ""
+        assert said_about(timeline.events, note(gone)) == ""
+        assert said_about(timeline.events, note(gone, there)) == SAID
+        assert said_about(timeline.events, note()) == ""
 
     @pytest.mark.parametrize("mangled", ["", "nonsense", "claude-code:#", ":a#b", "a:b#\x00", "a:b#%", "a:b#\ud800"])
     def test_evidence_that_a_person_has_mangled_is_no_loss(self, timeline: Timeline, mangled: str) -> None:
         happened(timeline, event(1, SAID))
 
-        assert said_about(timeline, replace(note(), evidence=(mangled,))) == ""
+        assert said_about(timeline.events, replace(note(), evidence=(mangled,))) == ""
 
     def test_a_damaged_timeline_is_no_loss(self, tmp_path: Path) -> None:
         timeline = Timeline(tmp_path / "timeline.sqlite")
@@ -96,7 +96,7 @@ class TestWhatWasSaid:
         other.execute("DROP TABLE events")
         other.close()
 
-        assert said_about(timeline, note(there)) == ""
+        assert said_about(timeline.events, note(there)) == ""
         assert before(timeline, SESSION.provider, SESSION.id, "why?") == Situation()
         timeline.close()
 
@@ -111,14 +111,14 @@ class TestInTheIndex:
     def test_it_leads_to_the_note(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline.events))
 
         assert (index.signals("espaliers fleece", meaning=False).bm25 > 0).tolist() == [True]
 
     def test_it_is_not_named_as_what_the_note_says(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline.events))
         signals = index.signals("espaliers in spring")
         (number,) = signals.columns.notes["number"].tolist()
 
@@ -128,7 +128,7 @@ class TestInTheIndex:
     def test_none_of_it_is_shown(self, timeline: Timeline, index: Index) -> None:
         there = event(1, SAID)
         happened(timeline, there)
-        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline))
+        index.refresh(Pile(note(there)), evidence=partial(said_about, timeline.events))
 
         (hit,) = search(index, Query(text="espaliers fleece"), datetime(2026, 3, 3, tzinfo=UTC))
 
@@ -140,10 +140,10 @@ class TestInTheIndex:
         there = event(1, SAID)
         happened(timeline, there)
         pile = Pile(note(there))
-        index.refresh(pile, evidence=partial(said_about, timeline))
+        index.refresh(pile, evidence=partial(said_about, timeline.events))
 
         pile.remove("facts/frost.md")
-        index.refresh(pile, hint={"facts/frost.md"}, evidence=partial(said_about, timeline))
+        index.refresh(pile, hint={"facts/frost.md"}, evidence=partial(said_about, timeline.events))
 
         assert index.signals("espaliers fleece", meaning=False).bm25.tolist() == []
         with sqlite3.connect(tmp_path / "index" / "catalogue.db") as catalogue:

@@ -65,7 +65,10 @@ def test_what_a_later_decision_turns_down_stands_until_a_person_says(tmp_path: P
     with fake_house(tmp_path, ScriptedExtractor([OLD, NEW])) as house:
         walk(house, tmp_path)
 
-        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL over SQLite for the job queue")
+        old, new = (
+            house.vault.notes.find("SQLite for the job queue"),
+            house.vault.notes.find("PostgreSQL over SQLite for the job queue"),
+        )
     assert (old.status, new.status) == (NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert new.conflicts == (Path(old.path).stem,)
 
@@ -74,7 +77,7 @@ def test_what_a_person_lets_stand_again_is_said_again(tmp_path: Path) -> None:
     moved = changing("PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces")
     with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
         walk(house, tmp_path)
-        old = house.vault.find("SQLite for the job queue")
+        old = house.vault.notes.find("SQLite for the job queue")
         assert old.status is NoteStatus.SUPERSEDED
         file = house.vault.root / old.path
         file.write_text(file.read_text().replace("status: superseded", "status: accepted"))
@@ -102,7 +105,7 @@ def test_a_note_is_offered_to_a_later_session_and_replaced_by_what_is_said_there
     with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
         walk(house, tmp_path)
 
-        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
+        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
     assert (old.status, old.superseded_by) == (NoteStatus.SUPERSEDED, Path(new.path).stem)
 
 
@@ -114,7 +117,7 @@ def test_what_amends_a_note_keeps_what_it_does_not_change(tmp_path: Path) -> Non
     with fake_house(tmp_path, ScriptedExtractor([rule, longer]), remembers=True) as house:
         walk(house, tmp_path)
 
-        old, new = house.vault.find("Backups are kept 30 days"), house.vault.find("Backups are kept 90 days")
+        old, new = house.vault.notes.find("Backups are kept 30 days"), house.vault.notes.find("Backups are kept 90 days")
     assert old.status is NoteStatus.SUPERSEDED
     assert all(held in new.body for held in ("90 days", "invoices stay for 10 years", "Never copy them to staging"))
     assert "30 days" not in new.body
@@ -133,7 +136,7 @@ def test_a_session_that_takes_back_what_it_said_an_hour_ago_is_believed(tmp_path
             file.write(more.bytes)
         house.walk()
 
-        old = house.vault.find("SQLite for the job queue")
+        old = house.vault.notes.find("SQLite for the job queue")
     assert old.status is NoteStatus.SUPERSEDED
 
 
@@ -144,7 +147,7 @@ def test_a_persons_rule_is_not_changed_on_anybody_elses_word(tmp_path: Path) -> 
     with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
         walk(house, tmp_path)
 
-        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
+        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
     assert old.status is NoteStatus.ACCEPTED
     assert new.conflicts == (Path(old.path).stem,)
 
@@ -157,6 +160,6 @@ def test_of_two_notes_that_a_model_read_and_let_stand_no_one_is_asked(tmp_path: 
     with fake_house(tmp_path, ScriptedExtractor([OLD, beside]), remembers=True) as house:
         walk(house, tmp_path)
 
-        old, new = house.vault.find("SQLite for the job queue"), house.vault.find("PostgreSQL for the job queue")
+        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
     assert old.status is NoteStatus.ACCEPTED
     assert new.conflicts == ()

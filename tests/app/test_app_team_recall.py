@@ -112,8 +112,7 @@ def rooms(tmp_path: Path) -> Iterator[Rooms]:
     moments = HookHandler(
         recall=recall,
         timeline=timeline,
-        judge=None,
-        mode="off",
+        judging=None,
         report=print,
         team=listening,
         monotonic_clock=clock,
@@ -262,7 +261,7 @@ def test_a_hostile_note_stays_inside_its_block(rooms: Rooms) -> None:
 def test_it_is_logged_and_counted_as_any_note_that_was_shown(rooms: Rooms) -> None:
     rooms.prompted()
 
-    (occasion,) = rooms.recall.occasions(5)
+    (occasion,) = rooms.recall.memory.report.occasions(5)
     result = occasion_json(occasion, {})
     counted = helping(rooms.recall.memory, (), NOW)
 
@@ -278,7 +277,7 @@ def test_a_team_that_has_nothing_leaves_no_trace(rooms: Rooms) -> None:
     rooms.listening.knows = ()
 
     assert rooms.prompted() == ""
-    assert rooms.recall.occasions(5) == ()
+    assert rooms.recall.memory.report.occasions(5) == ()
 
 
 @pytest.mark.parametrize(

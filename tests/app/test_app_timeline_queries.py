@@ -51,7 +51,9 @@ def worked(house: Services) -> Services:
     second = second.ran("pytest", "4 passed", tests="ok").said("The sweeper passes. Shall I also log the lease?")
     house.timeline.commit([first.look()], SESSION.provider)
     house.timeline.commit([second.look()], OTHER.provider)
-    house.operations.remember(text="The job queue uses PostgreSQL, because eight workers write at once.", kind="decision")
+    house.operations.perform(
+        "remember", {"text": "The job queue uses PostgreSQL, because eight workers write at once.", "kind": "decision"}
+    )
     return house
 
 
@@ -68,7 +70,7 @@ def with_model(house: Services, *answers: str | Callable[[Inquiry], Ending], dol
     polisher = Polisher(backend=backend, prompt=of_polish, allowance=allowance)
     return QuestionAnswering(
         timeline=house.timeline,
-        vault=house.vault,
+        notes=house.vault.notes,
         recall=house.recall,
         answerer=lambda: answerer,
         polisher=lambda: polisher,
@@ -186,11 +188,11 @@ class TestResume:
         assert lines
         for line in lines:
             reference = EvidenceReference.parse(line.rpartition(" [")[2].removesuffix("]"))
-            assert reference is not None and worked.timeline.evidence(reference), line
+            assert reference is not None and worked.timeline.events.evidence(reference), line
         for line in answer["lines"]:
             for cited in line["evidence"]:
                 reference = EvidenceReference.parse(cited)
-                assert reference is not None and worked.timeline.evidence(reference)
+                assert reference is not None and worked.timeline.events.evidence(reference)
 
     @pytest.mark.parametrize("tokens", [60, 120, 200, 500, 4_000])
     def test_it_is_no_longer_than_asked(self, worked: Services, tokens: int) -> None:
@@ -248,7 +250,7 @@ class TestPolishing:
         brief = with_model(worked, polishing(asked=self.BETTER)).resume(cwd=HOME)
 
         assert (brief["by"], brief["polished"]) == ("events", 0)
-        assert worked.outbox.purposes("1970-01-01").get("judge", Spending()).calls == 0
+        assert worked.outbox.calls.purposes("1970-01-01").get("judge", Spending()).calls == 0
 
     @pytest.mark.parametrize(
         ("answer", "dollars", "why"),
@@ -305,7 +307,7 @@ class TestAsk:
         talked(
             worked.timeline, "5ett1ed", "camera footage, legal asked how long we store it", "I'd store it a month.", ruling, "Done."
         )
-        while worked.timeline.embed_bundles(worked.meaning, 200, per_day=10**9):
+        while worked.timeline.vectors.embed(worked.meaning, 200, per_day=10**9):
             pass
 
         answer = perform(worked, "ask", question="after what time do we erase what the cameras filmed?")
@@ -347,7 +349,7 @@ class TestAsk:
         evidence = worked.operations._named["ask"](question="which database does the job queue use?")["citations"]
         (note,) = [each for each in evidence if each["kind"] == "note"]
         (worked.vault.root / note["reference"]).unlink()
-        worked.vault.compare()
+        worked.vault.scanner.compare()
 
         answer = perform(worked, "ask", question="which database does the job queue use?")
 
@@ -432,7 +434,7 @@ def test_a_page_never_tears_events_of_one_ordinal_apart(room: int, monkeypatch: 
 
 
 def test_what_became_of_an_event_is_reported_by_its_citation(worked: Services) -> None:
-    failure = next(event for event in worked.timeline.events(SESSION.provider, SESSION.id) if event.status == "failed")
+    failure = next(event for event in worked.timeline.events.of_session(SESSION.provider, SESSION.id) if event.status == "failed")
 
     answer = perform(worked, "became", citation=evidence_reference(failure.provider, failure.session, failure.id))
 
@@ -448,8 +450,8 @@ def test_a_search_shows_what_became_of_each_passage(worked: Services) -> None:
 
 
 def test_what_became_of_a_note_is_reported_with_it(worked: Services) -> None:
-    (entry,) = worked.vault.entries()
-    note = worked.vault.read(entry.path)
+    (entry,) = worked.vault.notes.entries()
+    note = worked.vault.notes.read(entry.path)
     assert note is not None
     assert perform(worked, "show", note=note.id)["became"] == []
     when = datetime(2026, 4, 1, tzinfo=UTC)

@@ -138,8 +138,8 @@ def test_events_in_no_chunk_are_a_part_of_their_own(tmp_path: Path) -> None:
 def test_a_forgotten_note_is_reported_as_deleted(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID))
     traced.house.walk()
-    (path,) = (entry.path for entry in traced.house.vault.entries())
-    traced.house.vault.forget(path)
+    (path,) = (entry.path for entry in traced.house.vault.notes.entries())
+    traced.house.vault.edits.forget(path)
 
     (part,) = traced.trace()["parts"]
 
@@ -160,12 +160,12 @@ def test_tracing_changes_nothing_that_is_kept(traced: Traced, tmp_path: Path) ->
     traced.file.write_bytes(transcript(SAID))
     traced.house.walk()
     before = {path: path.read_bytes() for path in (tmp_path / "vault").rglob("*") if path.is_file()}
-    chunks = traced.house.outbox.chunks_of("claude-code", SESSION)
+    chunks = traced.house.outbox.formed.of_session("claude-code", SESSION)
 
     traced.trace()
 
     assert {path: path.read_bytes() for path in (tmp_path / "vault").rglob("*") if path.is_file()} == before
-    assert traced.house.outbox.chunks_of("claude-code", SESSION) == chunks
+    assert traced.house.outbox.formed.of_session("claude-code", SESSION) == chunks
 
 
 def test_a_session_that_is_unknown_is_an_error(traced: Traced) -> None:

@@ -18,6 +18,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.uptake import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import fake_house
 from tests.recall.notes import Pile, note
@@ -80,11 +81,11 @@ class Services:
 
     @property
     def standings(self) -> list[Standing]:
-        return [given.standing for occasion in reversed(self.recall.occasions(9)) for given in occasion.given]
+        return [given.standing for occasion in reversed(self.recall.memory.report.occasions(9)) for given in occasion.given]
 
     @property
     def why(self) -> str:
-        return self.recall.occasions(1)[0].given[0].why
+        return self.recall.memory.report.occasions(1)[0].given[0].why
 
 
 @pytest.fixture
@@ -262,10 +263,10 @@ def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
     written.user("Thanks, and now the apples.")
     Home(tmp_path).write(written)
     with fake_house(tmp_path, ScriptedExtractor()) as house:
-        pears = house.vault.remember(
-            "Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard"
+        pears = house.vault.edits.remember(
+            Memo(text="Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard")
         )
-        house.recall.refresh(house.vault)
+        house.recall.refresh(house.vault.notes)
         given = (ShownNote(note=pears.id, score=0.5),)
         house.recall.memory.record(
             Occasion(at=BEGIN, session=TRANSCRIPT_SESSION, project="orchard", head="", reason="", given=given)
@@ -299,7 +300,7 @@ def test_a_look_at_many_open_showings_asks_the_timeline_once(house: Services) ->
         house.show(session=f"s{number}")
     house.show()
     asked: list[str] = []
-    house.timeline._reader.set_trace_callback(asked.append)
+    house.timeline._database._reader.set_trace_callback(asked.append)
 
     house.happens(prompt(3))
 

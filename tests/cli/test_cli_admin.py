@@ -37,7 +37,7 @@ def team(machine: Machine, server: PostgresServer) -> Machine:
     store = open_postgres(url, embedder=embedder)
     store.write_memory(ADA, "project.port", 5432, ORCHARD)
     store.delete_memory(ADA, "project.port", ORCHARD)
-    store.record(
+    store.audit.record(
         [
             AuditEntry(
                 at=datetime.now(UTC), person="ada", token="ada-laptop", ai="codex", project="orchard", tool="write_memory",

@@ -67,7 +67,7 @@ def _hit(title: str, tier: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("tiers", "printed", "remark"),
     [
-        (("nearest",), ["nearest"], "nothing holds enough of these words; the nearest:\n"),
+        (("nearest",), ["nearest"], "no close match; nearest:\n"),
         (("note", "nearest"), ["note"], ""),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_bug_is_ours_and_says_so(crash: Callable[[Exception], None], capsys: p
     assert captured.out == ""
     assert captured.err.splitlines() == [
         "error: ZeroDivisionError: by zero",
-        "hint: this is a bug of ours; run the command again with --debug and report what it prints",
+        "hint: this is a bug in kmem; run the command again with --debug and report what it prints",
     ]
 
 

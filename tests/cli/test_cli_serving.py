@@ -77,7 +77,7 @@ def test_a_server_starts_while_its_store_is_late_says_so_and_answers_once_it_is_
 
 def test_a_server_whose_store_is_named_wrongly_does_not_start() -> None:
     with pytest.raises(UsageError):
-        Late(opening(UsageError("the store's URL is not one")), tell=lambda line: None)
+        Late(opening(UsageError("invalid store URL")), tell=lambda line: None)
 
 
 def test_health_is_that_of_the_store_now() -> None:

@@ -58,7 +58,7 @@ class Orchard:
 
     def status(self) -> list[str]:
         lines = kmem(self.machine, "status").out.splitlines()
-        start = next((number for number, line in enumerate(lines) if line.startswith("helping")), len(lines))
+        start = next((number for number, line in enumerate(lines) if line.startswith("usage")), len(lines))
         return [line for number, line in enumerate(lines[start:]) if not number or re.match(r" {11}\d{4}-W", line)]
 
     def helping(self) -> Any:
@@ -124,7 +124,7 @@ def test_status_shows_the_week(orchard: Orchard) -> None:
     (line,) = orchard.status()
 
     assert re.fullmatch(
-        r"helping    \d{4}-W\d\d: 3 notes shown, 2 used, 1 ignored; silent on 1 of 3 prompts",
+        r"usage      \d{4}-W\d\d: 3 notes shown, 2 used, 1 ignored; silent on 1 of 3 prompts",
         line,
     )
 

@@ -23,7 +23,7 @@ class TestLocalStore(BridgeStoreContract):
     def put(self, store: Store, tmp_path: Path) -> Callable[[Note], Note]:
         def put(note: Note) -> Note:
             with Vault(tmp_path / "vault", tmp_path / "state" / "vault.sqlite") as vault:
-                vault.carry_out([Create(note=note, because="")])
+                vault.planner.carry_out([Create(note=note, because="")])
             return note
 
         return put

@@ -67,9 +67,9 @@ def test_status_says_of_each_provider_what_was_found_read_and_passed_over(tmp_pa
         problems[provider] = sum(len(look.problems) for look in looks)
 
     with open_services(house_of_all(tmp_path)) as house:
-        before = {each["provider"]: each for each in house.operations.status()["sources"]}
+        before = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        after = {each["provider"]: each for each in house.operations.status()["sources"]}
+        after = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
 
     assert {name: (result["there"], result["found"], result["read"]) for name, result in before.items()} == dict.fromkeys(
         WATCHED, (True, 1, 0)
@@ -93,7 +93,7 @@ def test_where_every_folder_is_a_file_status_says_that_nothing_is_there(tmp_path
 
     with open_services(house_of_all(tmp_path)) as house:
         house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        sources = house.operations.status()["sources"]
+        sources = house.operations.perform("status", {})["sources"]
 
     assert [(each["provider"], each["there"], each["found"]) for each in sources] == [
         (provider, False, 0) for provider in sorted(WATCHED)
@@ -108,7 +108,7 @@ def test_a_transcript_that_cannot_be_read_is_not_said_to_have_been(tmp_path: Pat
     with open_services(house_of_all(tmp_path)) as house:
         for source, path, _ in list(house.pipeline.unread()):
             house.pipeline.ingest(source, path)
-        sources = house.operations.status()["sources"]
+        sources = house.operations.perform("status", {})["sources"]
 
     assert {each["provider"] for each in sources if each["read"] or each["events"] or each["sessions"]} == set()
 
@@ -279,7 +279,7 @@ def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) ->
     with open_services(house_of_all(tmp_path)) as house:
         found = house.pipeline.unread()
         house.pipeline.ingest_many((source, path) for source, path, _ in found)
-        by_name = {each["provider"]: each for each in house.operations.status()["sources"]}
+        by_name = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
         left = house.pipeline.unread()
 
     assert len(found) == len(ONE_BY_ONE) * count + len(TOGETHER)

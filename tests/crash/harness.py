@@ -61,7 +61,7 @@ class EventsFirst(Timeline):
     def commit(self, looks: Iterable[RedactedResult], provider: str) -> int:
         for look in looks:
             named = tuple(replace(event, id=str(uuid.uuid4()), parent="") for event in look.events)
-            before = self.cursor(look.path)
+            before = self.files.cursor(look.path)
             added = super().commit([replace(look, events=named, cursor=before or replace(look.cursor, position=0))], provider)
             time.sleep(_BETWEEN)
             super().commit([replace(look, session=None, events=())], provider)
@@ -232,15 +232,15 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
     with fake_house(places.root, extractor, policy=AT_THE_END, outbox_file=file) as house:
         house.walk()
         house.pipeline.compare_vault()
-        sessions = [state.session for state in house.timeline.session_states()]
-        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
-        index = house.recall.status()
-        events = [event for session in sessions for event in house.timeline.events(session.provider, session.id)]
+        sessions = [state.session for state in house.timeline.sessions.states()]
+        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
+        index = house.recall.index.status()
+        events = [event for session in sessions for event in house.timeline.events.of_session(session.provider, session.id)]
         return Found(
             events=tuple(event.id for event in events),
             said=tuple(event.text.split()[0] for event in events if event.type is EventType.USER_MESSAGE),
             bodies=tuple(note.body for note in notes),
-            unreadable=tuple(problem.reason for problem in house.vault.problems()),
+            unreadable=tuple(problem.reason for problem in house.vault.notes.problems()),
             leftovers=tuple(path.name for path in places.vault.rglob(".kmem-*")),
             damage=tuple(house.timeline.damage()),
             indexed=index.notes,

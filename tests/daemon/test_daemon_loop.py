@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from kite_memory.daemon.daemon import Changes, Daemon
-from kite_memory.errors import StateNotWritten
+from kite_memory.errors import StateDamaged, StateNotWritten
+from kite_memory.vault.drafting import Memo
 from tests.e2e.kmem import eventually
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
@@ -27,10 +28,17 @@ def house(tmp_path: Path) -> Iterator[FakeHouse]:
 
 
 @contextmanager
-def running(house: FakeHouse, home: Path, *, bundles: Callable[[], int] = lambda: 0) -> Iterator[tuple[Daemon, list[int]]]:
+def running(
+    house: FakeHouse, home: Path, *, bundles: Callable[[], int] = lambda: 0, warm: Callable[[], object] = lambda: None
+) -> Iterator[tuple[Daemon, list[int]]]:
     """The daemon in a thread of its own, without its signals, which only a main thread may take."""
     daemon = Daemon(
-        pipeline=house.pipeline, sources=(house.source,), vault=home / "vault", compare_seconds=300.0, embed_bundles=bundles
+        pipeline=house.pipeline,
+        sources=(house.source,),
+        vault=home / "vault",
+        compare_seconds=300.0,
+        embed_bundles=bundles,
+        warm=warm,
     )
     codes: list[int] = []
     thread = threading.Thread(target=lambda: codes.append(daemon.work()))
@@ -51,14 +59,14 @@ def test_a_transcript_that_appears_in_a_new_folder_becomes_a_note(tmp_path: Path
         written.user(SAID)
         (folder / f"{SESSION}.jsonl").write_bytes(written.bytes)
 
-        assert eventually(lambda: len(list(house.vault.entries())) == 1)
+        assert eventually(lambda: len(list(house.vault.notes.entries())) == 1)
 
 
 def test_a_note_that_a_person_writes_can_be_found(tmp_path: Path, house: FakeHouse) -> None:
     with running(house, tmp_path):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
 
 
 def test_what_obsidian_and_git_write_for_themselves_is_no_reason_to_compare_the_vault(tmp_path: Path, house: FakeHouse) -> None:
@@ -100,6 +108,18 @@ def test_a_note_that_is_moved_to_the_trash_and_a_folder_that_becomes_another_vau
     assert another.everything
 
 
+def test_an_embedder_that_fails_does_not_end_the_daemon(tmp_path: Path, house: FakeHouse) -> None:
+    def fails() -> int:
+        raise StateDamaged("the local embedder's weights cannot be read", hint="install kite-memory again")
+
+    with running(house, tmp_path, bundles=fails, warm=fails) as (_, codes):
+        (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
+
+        assert eventually(lambda: house.recall.index.status().notes == 1)
+
+    assert codes == [0]
+
+
 def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) -> None:
     asked: list[int] = []
 
@@ -110,7 +130,7 @@ def test_bundles_are_embedded_a_few_at_a_time(tmp_path: Path, house: FakeHouse) 
     with running(house, tmp_path, bundles=always_more):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
         assert eventually(lambda: len(asked) >= 4)
         assert len(asked) < 100  # with each comparison some, never without end
 
@@ -122,7 +142,7 @@ def test_a_full_disk_keeps_bundles_waiting_and_the_daemon_running(tmp_path: Path
     with running(house, tmp_path, bundles=full) as (_, codes):
         (tmp_path / "vault" / "ideas" / "mulch.md").write_text("# Mulch\n\nBark keeps the roots cool.\n")
 
-        assert eventually(lambda: house.recall.status().notes == 1)
+        assert eventually(lambda: house.recall.index.status().notes == 1)
         assert codes == []
 
 
@@ -175,22 +195,22 @@ def test_a_signal_whose_handler_does_not_run_ends_it_all_the_same(tmp_path: Path
 
 def test_a_note_of_ours_that_was_taken_up_by_its_words_gets_its_vector(tmp_path: Path, house: FakeHouse) -> None:
     with running(house, tmp_path):
-        assert eventually(lambda: house.recall.status().notes >= 0)
-        note = house.vault.remember("The walnut tree is older than the house.")
-        house.recall.refresh(house.vault, hint={note.path}, meaning=False)
+        assert eventually(lambda: house.recall.index.status().notes >= 0)
+        note = house.vault.edits.remember(Memo(text="The walnut tree is older than the house."))
+        house.recall.refresh(house.vault.notes, hint={note.path}, meaning=False)
 
-        assert eventually(lambda: house.recall.status().notes == 1 and house.recall.status().stale == 0)
+        assert eventually(lambda: house.recall.index.status().notes == 1 and house.recall.index.status().stale == 0)
 
 
 def test_files_as_we_left_them_are_distinguished_from_those_that_somebody_has_changed(house: FakeHouse) -> None:
-    note = house.vault.remember("The walnut tree is older than the house.")
+    note = house.vault.edits.remember(Memo(text="The walnut tree is older than the house."))
     file = house.vault.root / note.path
 
     assert house.pipeline.wrote([file, file.with_name(".kmem-fill-0123")])
     assert not house.pipeline.wrote([file, file.with_name("by-hand.md")])
     file.write_text(file.read_text() + "By hand.\n")
     assert not house.pipeline.wrote([file])
-    house.vault.compare()
+    house.vault.scanner.compare()
     assert house.pipeline.wrote([file])
     file.unlink()
     assert not house.pipeline.wrote([file])

@@ -296,7 +296,7 @@ def test_uninstalling_stops_it_and_leaves_nothing(tmp_path: Path, programs: Path
     first, second = uninstall(manager), uninstall(manager)
 
     assert first.done
-    assert second.lines == ("there is no service of ours",)
+    assert second.lines == ("the service is not installed",)
     assert list(manager.file.parent.iterdir()) == []
     assert asked(programs)[3:] == [f"systemctl --user disable --now {UNIT}", "systemctl --user daemon-reload"]
 
@@ -333,7 +333,7 @@ def test_a_unit_that_somebody_else_wrote_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(KiteError, match="is not ours to change"):
         install(SERVICE, manager)
 
-    assert uninstall(manager).lines == ("there is no service of ours",)
+    assert uninstall(manager).lines == ("the service is not installed",)
     assert manager.file.read_text(encoding="ascii") == "[Service]\nExecStart=/mine\n"
 
 

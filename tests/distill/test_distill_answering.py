@@ -48,7 +48,7 @@ def answerer(outbox: Outbox, *endings: Ending | str, dollars: float = 1.0) -> An
 
 
 def spent(outbox: Outbox) -> float:
-    return outbox.purposes("1970-01-01").get("judge", Spending()).dollars
+    return outbox.calls.purposes("1970-01-01").get("judge", Spending()).dollars
 
 
 class TestReading:

@@ -70,7 +70,7 @@ class Desk:
     def add(self, session: str, first: int = 1, *, batch: bool = True) -> str:
         name = f"{session}-{first}"
         span = Span(id=name, provider="claude-code", session=session, first=first, last=first + 1, weight=1)
-        self.outbox.form([span])
+        self.outbox.formed.add([span])
         if batch:
             self.outbox.batches.mark()
         return name
@@ -93,7 +93,7 @@ class Desk:
 
     @property
     def spent(self) -> tuple[int, Any]:
-        spending = self.outbox.spending(utc_day(NOON))
+        spending = self.outbox.calls.spending(utc_day(NOON))
         return spending.calls, spending.dollars
 
 
@@ -127,7 +127,7 @@ def test_answers_come_at_half_the_price(desk: Desk, server: AnthropicServer) -> 
     desk.after(60)
     assert desk.state == {"answered": 2}
     assert desk.spent == (2, pytest.approx(2 * LIVE / 2))
-    assert desk.outbox.spending(utc_day(NOON)).tokens_in == 20_000
+    assert desk.outbox.calls.spending(utc_day(NOON)).tokens_in == 20_000
     assert desk.outbox.batches.sent() == []
     assert server.requests == []
 

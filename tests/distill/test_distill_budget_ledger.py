@@ -35,7 +35,7 @@ def allowance(outbox: Outbox, *, dollars: float = 1.0, calls: int = 100, share: 
 
 
 def extraction(outbox: Outbox, number: int, *, dollars: float, budget: Budget) -> bool:
-    outbox.form([Span(id=f"c{number}", provider="claude-code", session="s", first=number, last=number, weight=1)])
+    outbox.formed.add([Span(id=f"c{number}", provider="claude-code", session="s", first=number, last=number, weight=1)])
     return outbox.reserve(f"c{number}", Usage(dollars=dollars), budget, day=DAY)
 
 
@@ -43,7 +43,7 @@ def test_a_call_counts_before_it_is_made(outbox: Outbox) -> None:
     booking = allowance(outbox).book(ESTIMATE)
 
     assert booking is not None
-    assert outbox.purposes(DAY).get("judge", Spending()) == outbox.spending(DAY) == Spending(calls=1, dollars=0.01)
+    assert outbox.calls.purposes(DAY).get("judge", Spending()) == outbox.calls.spending(DAY) == Spending(calls=1, dollars=0.01)
 
 
 def test_settling_puts_what_it_cost_in_the_place_of_the_estimate(outbox: Outbox) -> None:
@@ -52,7 +52,7 @@ def test_settling_puts_what_it_cost_in_the_place_of_the_estimate(outbox: Outbox)
 
     booking.settle(REAL)
 
-    spent = outbox.purposes(DAY).get("judge", Spending())
+    spent = outbox.calls.purposes(DAY).get("judge", Spending())
     assert (spent.calls, spent.tokens_in, spent.tokens_out) == (1, 2_500, 40)
     assert spent.dollars == pytest.approx(0.003)
 
@@ -63,8 +63,8 @@ def test_a_refund_leaves_nothing(outbox: Outbox) -> None:
 
     booking.refund()
 
-    assert outbox.purposes(DAY).get("judge", Spending()).calls == outbox.spending(DAY).calls == 0
-    assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.0)
+    assert outbox.calls.purposes(DAY).get("judge", Spending()).calls == outbox.calls.spending(DAY).calls == 0
+    assert outbox.calls.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.0)
 
 
 def test_what_a_crash_leaves_booked_stays_spent(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_a_crash_leaves_booked_stays_spent(tmp_path: Path) -> None:
     after = Outbox(tmp_path / "outbox.sqlite")
     after.recover()
 
-    assert after.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
+    assert after.calls.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
     after.close()
 
 
@@ -88,8 +88,8 @@ def test_it_is_settled_on_the_day_it_was_booked(outbox: Outbox) -> None:
     now[0] += 86_400
     booking.settle(REAL)
 
-    assert outbox.purposes(DAY).get("judge", Spending()).tokens_in == 2_500
-    assert outbox.purposes("2026-03-02").get("judge", Spending()) == Spending()
+    assert outbox.calls.purposes(DAY).get("judge", Spending()).tokens_in == 2_500
+    assert outbox.calls.purposes("2026-03-02").get("judge", Spending()) == Spending()
 
 
 def test_judging_leaves_extraction_its_part(outbox: Outbox) -> None:
@@ -98,7 +98,7 @@ def test_judging_leaves_extraction_its_part(outbox: Outbox) -> None:
     while ours.book(ESTIMATE) is not None:
         pass
 
-    assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.05)
+    assert outbox.calls.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.05)
     assert extraction(outbox, 1, dollars=0.04, budget=ours.budget)
 
 
@@ -115,7 +115,7 @@ def test_what_extraction_has_spent_is_not_there_for_judging(outbox: Outbox) -> N
     assert extraction(outbox, 1, dollars=0.095, budget=ours.budget)
 
     assert ours.book(ESTIMATE) is None
-    assert outbox.purposes(DAY).get("judge", Spending()) == Spending()
+    assert outbox.calls.purposes(DAY).get("judge", Spending()) == Spending()
 
 
 def test_what_agents_save_leaves_the_judge_its_share(outbox: Outbox) -> None:
@@ -126,8 +126,8 @@ def test_what_agents_save_leaves_the_judge_its_share(outbox: Outbox) -> None:
 
     assert judging.book(ESTIMATE) is not None
 
-    spent = outbox.purposes(DAY)
-    assert (spent["save"].calls, spent["judge"].calls, outbox.spending(DAY).calls) == (20, 1, 21)
+    spent = outbox.calls.purposes(DAY)
+    assert (spent["save"].calls, spent["judge"].calls, outbox.calls.spending(DAY).calls) == (20, 1, 21)
 
 
 def test_answers_and_judging_are_held_to_one_share(outbox: Outbox) -> None:
@@ -158,7 +158,7 @@ def test_many_at_once_never_book_more_than_there_is(tmp_path: Path) -> None:
         booked = list(threads.map(lambda number: ours[number % 2].book(ESTIMATE) is not None, range(60)))
 
     assert sum(booked) == 10
-    assert boxes[0].purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.1)
+    assert boxes[0].calls.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(0.1)
     for box in boxes:
         box.close()
 
@@ -177,8 +177,8 @@ def test_neither_part_is_ever_overdrawn(calls: list[tuple[float, str, float]]) -
             elif booking is not None and ending == "refund":
                 booking.refund()
 
-        judged = outbox.purposes(DAY).get("judge", Spending())
-        assert judged == outbox.spending(DAY)
+        judged = outbox.calls.purposes(DAY).get("judge", Spending())
+        assert judged == outbox.calls.spending(DAY)
         assert 0 <= judged.calls <= 8
         assert 0 <= judged.dollars <= 0.25 + 1e-9
         outbox.close()
@@ -206,7 +206,7 @@ def test_an_outbox_of_the_first_version_learns_to_tell_judging_apart(tmp_path: P
     new = Outbox(tmp_path / "outbox.sqlite")
 
     assert new.states() == {"asked": 1}
-    assert new.spending(DAY).dollars == pytest.approx(0.02)
-    assert new.purposes(DAY).get("judge", Spending()) == Spending()
+    assert new.calls.spending(DAY).dollars == pytest.approx(0.02)
+    assert new.calls.purposes(DAY).get("judge", Spending()) == Spending()
     assert allowance(new).book(ESTIMATE) is not None
     new.close()

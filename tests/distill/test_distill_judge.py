@@ -274,7 +274,7 @@ def test_an_answer_without_form_is_no_verdict_and_is_paid_for(outbox: Outbox, te
     judged = judge_over(ScriptedBackend([said(text)]), outbox).judge(question(), seconds=9)
 
     assert isinstance(judged, Unjudged)
-    assert outbox.purposes(DAY).get("judge", Spending()).tokens_in == 2_000
+    assert outbox.calls.purposes(DAY).get("judge", Spending()).tokens_in == 2_000
 
 
 def test_an_answer_that_was_cut_off_says_so(outbox: Outbox) -> None:
@@ -323,7 +323,7 @@ ENDINGS: dict[str, tuple[Ending, Spending]] = {
 def test_every_ending_is_paid_for_as_it_deserves(outbox: Outbox, ending: Ending, spent: Spending) -> None:
     judge_over(ScriptedBackend([ending]), outbox).judge(question(), seconds=9)
 
-    found = outbox.purposes(DAY).get("judge", Spending())
+    found = outbox.calls.purposes(DAY).get("judge", Spending())
     assert replace(found, dollars=0.0) == replace(spent, dollars=0.0)
     assert found.dollars == pytest.approx(spent.dollars)
 
@@ -349,9 +349,9 @@ def test_what_a_server_does_is_no_verdict_in_time_and_counts_as_it_deserves(
         judged = judge.judge(question(), seconds=1.0 if stays_booked else 30.0)
 
         assert isinstance(judged, Unjudged)
-        assert outbox.purposes(DAY).get("judge", Spending()).calls == calls
+        assert outbox.calls.purposes(DAY).get("judge", Spending()).calls == calls
         estimate = backend.estimate(judge.inquiry(question(), seconds=1)).dollars
-        assert outbox.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(estimate if stays_booked else 0.0)
+        assert outbox.calls.purposes(DAY).get("judge", Spending()).dollars == pytest.approx(estimate if stays_booked else 0.0)
 
 
 def test_over_budget_no_one_is_asked(outbox: Outbox) -> None:
@@ -368,7 +368,7 @@ def test_the_call_is_booked_while_it_is_made(outbox: Outbox) -> None:
     seen: list[Spending] = []
 
     def look(inquiry: Inquiry) -> Ending:
-        seen.append(outbox.purposes(DAY).get("judge", Spending()))
+        seen.append(outbox.calls.purposes(DAY).get("judge", Spending()))
         return said('{"any": 1, "notes": []}')
 
     judge_over(ScriptedBackend([look]), outbox).judge(question(), seconds=9)
@@ -410,7 +410,7 @@ def test_a_verdict_that_was_paid_for_counts_even_if_it_cannot_be_settled(tmp_pat
         judged = judge_over(ScriptedBackend([fill]), disk).judge(question(), seconds=9)
 
         assert isinstance(judged, Judged)
-        assert disk.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
+        assert disk.calls.purposes(DAY).get("judge", Spending()) == Spending(calls=1, dollars=0.01)
 
 
 def test_three_failures_in_a_row_give_the_model_a_rest(outbox: Outbox, clock: Clock) -> None:

@@ -37,10 +37,10 @@ def outbox(tmp_path: Path) -> Iterator[Outbox]:
 
 
 def test_forming_moves_the_session_and_repeats_harmlessly(outbox: Outbox) -> None:
-    outbox.form([span(0), span(1)])
-    outbox.form([span(0), span(1)])
+    outbox.formed.add([span(0), span(1)])
+    outbox.formed.add([span(0), span(1)])
 
-    assert outbox.chunked_to() == {("claude-code", "s1"): 19}
+    assert outbox.formed.chunked_to() == {("claude-code", "s1"): 19}
     assert outbox.states() == {"waiting": 2}
 
 
@@ -53,11 +53,13 @@ def test_what_was_skipped_is_what_no_chunk_holds(steps: list[tuple[str, int, boo
             first = len(by_name[session])
             by_name[session] += [skipped] * length
             if skipped:
-                box.skip("claude-code", session, first + length - 1)
+                box.formed.skip("claude-code", session, first + length - 1)
             else:
                 name = f"{session}-{first}"
-                box.form([Span(id=name, provider="claude-code", session=session, first=first, last=first + length - 1, weight=1)])
-        gaps = box.gaps()
+                box.formed.add(
+                    [Span(id=name, provider="claude-code", session=session, first=first, last=first + length - 1, weight=1)]
+                )
+        gaps = box.formed.gaps()
         box.close()
 
     passed_over = {(session, at) for _, session, first, last in gaps for at in range(first, last + 1)}
@@ -65,17 +67,17 @@ def test_what_was_skipped_is_what_no_chunk_holds(steps: list[tuple[str, int, boo
 
 
 def test_a_chunk_that_is_formed_again_at_another_place_leaves_no_gap_behind_it(outbox: Outbox) -> None:
-    outbox.form([Span(id="a", provider="claude-code", session="s1", first=0, last=9, weight=1)])
-    outbox.skip("claude-code", "s1", 29)
+    outbox.formed.add([Span(id="a", provider="claude-code", session="s1", first=0, last=9, weight=1)])
+    outbox.formed.skip("claude-code", "s1", 29)
 
-    outbox.form([Span(id="a", provider="claude-code", session="s1", first=0, last=29, weight=1)])
+    outbox.formed.add([Span(id="a", provider="claude-code", session="s1", first=0, last=29, weight=1)])
 
-    assert outbox.gaps() == []
+    assert outbox.formed.gaps() == []
     assert outbox.states() == {"waiting": 1}
 
 
 def test_chunks_are_asked_in_the_order_they_were_formed(outbox: Outbox) -> None:
-    outbox.form([span(3), span(1)])
+    outbox.formed.add([span(3), span(1)])
 
     first = outbox.next_waiting(0.0)
 
@@ -84,7 +86,7 @@ def test_chunks_are_asked_in_the_order_they_were_formed(outbox: Outbox) -> None:
 
 
 def test_a_chunk_put_off_lets_others_go_first_and_comes_back(outbox: Outbox) -> None:
-    outbox.form([span(0), span(1)])
+    outbox.formed.add([span(0), span(1)])
     outbox.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
     outbox.put_off("chunk-0", Usage(), not_before=50.0, reason="busy")
 
@@ -100,7 +102,7 @@ def test_a_chunk_put_off_lets_others_go_first_and_comes_back(outbox: Outbox) -> 
 
 def test_an_answer_survives_reopening_until_it_is_written(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "o.sqlite")
-    first.form([span(0)])
+    first.formed.add([span(0)])
     first.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
     first.answer("chunk-0", RECORD, Usage(dollars=0.01), extractor="x")
     first.close()
@@ -117,7 +119,7 @@ def test_an_answer_survives_reopening_until_it_is_written(tmp_path: Path) -> Non
 
 def test_a_call_that_a_crash_interrupted_is_asked_again_and_its_money_counts_as_spent(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "o.sqlite")
-    first.form([span(0)])
+    first.formed.add([span(0)])
     first.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
     first.close()
 
@@ -125,13 +127,13 @@ def test_a_call_that_a_crash_interrupted_is_asked_again_and_its_money_counts_as_
     second.recover()
 
     assert isinstance(second.next_waiting(0.0), WaitingChunk)
-    assert second.spending(DAY).dollars == pytest.approx(0.02)
+    assert second.calls.spending(DAY).dollars == pytest.approx(0.02)
     second.close()
 
 
 @pytest.mark.parametrize("ended", ["by a crash", "nobody knows how"])
 def test_what_a_call_may_have_cost_stays_spent_when_its_chunk_is_given_up(outbox: Outbox, ended: str) -> None:
-    outbox.form([span(0)])
+    outbox.formed.add([span(0)])
     outbox.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
     if ended == "by a crash":
         outbox.recover()
@@ -140,12 +142,12 @@ def test_what_a_call_may_have_cost_stays_spent_when_its_chunk_is_given_up(outbox
 
     outbox.refuse("chunk-0", Usage(), reason="its events are gone from the timeline")
 
-    assert outbox.spending(DAY).dollars == pytest.approx(0.02)
+    assert outbox.calls.spending(DAY).dollars == pytest.approx(0.02)
 
 
 def test_a_reader_beside_the_daemon_leaves_the_call_in_flight_alone(tmp_path: Path) -> None:
     daemon = Outbox(tmp_path / "o.sqlite")
-    daemon.form([span(0)])
+    daemon.formed.add([span(0)])
     daemon.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
 
     reader = Outbox(tmp_path / "o.sqlite")
@@ -160,28 +162,28 @@ def test_the_budget_is_never_overdrawn(calls: list[tuple[float, float]]) -> None
     outbox = Outbox(Path(tempfile.mkdtemp()) / "outbox.sqlite")
     budget = Budget(dollars=0.5, calls=10)
     made = 0
-    outbox.form([span(number) for number in range(len(calls))])
+    outbox.formed.add([span(number) for number in range(len(calls))])
 
     for number, (estimate, share) in enumerate(calls):
         if outbox.reserve(f"chunk-{number}", Usage(dollars=estimate), budget, day=DAY):
             made += 1
             outbox.refuse(f"chunk-{number}", Usage(dollars=estimate * share), reason="")
 
-    spent = outbox.spending(DAY)
+    spent = outbox.calls.spending(DAY)
     assert spent.calls == made <= 10
     assert spent.dollars <= 0.5 + 1e-9
     outbox.close()
 
 
 def test_what_costs_nothing_is_never_refused(outbox: Outbox) -> None:
-    outbox.form([span(0)])
+    outbox.formed.add([span(0)])
 
     assert outbox.reserve("chunk-0", Usage(), Budget(dollars=0.0, calls=0), day=DAY)
-    assert outbox.spending(DAY).calls == 0
+    assert outbox.calls.spending(DAY).calls == 0
 
 
 def test_an_empty_record_is_a_complete_answer(outbox: Outbox) -> None:
-    outbox.form([span(0)])
+    outbox.formed.add([span(0)])
     outbox.reserve("chunk-0", ESTIMATE, ROOMY, day=DAY)
 
     outbox.answer("chunk-0", Record(topics=()), Usage(), extractor="x", refused_items=["unsupported", "unsupported"])
@@ -216,7 +218,7 @@ def test_an_outbox_that_may_only_be_read_names_its_owner_and_not_the_disk(outbox
     outbox._database.execute("PRAGMA query_only = ON")
 
     with pytest.raises(StateNotWritten, match="may not be opened or written") as raised:
-        outbox.form([span(0)])
+        outbox.formed.add([span(0)])
 
     assert raised.value.hint.startswith("see who owns it: ")
 

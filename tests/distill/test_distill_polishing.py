@@ -150,7 +150,7 @@ class TestAsking:
         polished = polisher(outbox, reply).polish(LINES)
 
         assert isinstance(polished, Polished) and list(polished.lines) == [1]
-        assert outbox.purposes("1970-01-01").get("judge", Spending()).dollars == pytest.approx(0.002)
+        assert outbox.calls.purposes("1970-01-01").get("judge", Spending()).dollars == pytest.approx(0.002)
 
     def test_without_a_budget_no_one_is_asked(self, outbox: Outbox) -> None:
         poor = polisher(outbox, dollars=0.001)

@@ -54,7 +54,7 @@ def test_the_model_shows_a_transcript_and_what_it_cost_is_booked(outbox: Outbox)
 
     assert saving(outbox, model).decompose(CHUNK) == (FROM_MODEL, "")
 
-    spent = outbox.spending(TODAY)
+    spent = outbox.calls.spending(TODAY)
     assert (spent.calls, spent.tokens_in) == (1, 9)
     assert spent.dollars == pytest.approx(0.1)
 
@@ -72,21 +72,18 @@ def test_where_the_model_fails_the_rules_tell_it(outbox: Outbox, outcome: Outcom
     record, remark = saving(outbox, ScriptedExtractor([outcome], price=0.4)).decompose(CHUNK)
 
     assert [item.title for item in record.items()] and "rules" in remark
-    assert outbox.spending(TODAY).calls == calls
+    assert outbox.calls.spending(TODAY).calls == calls
 
 
-@pytest.mark.parametrize(("full", "expected"), [("book_call", "made by rules, since a call cannot be booked"), ("settle_call", "")])
+@pytest.mark.parametrize(("full", "expected"), [("book", "made by rules, since a call cannot be booked"), ("settle", "")])
 def test_a_full_disk_costs_neither_the_transcript_nor_what_was_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, expected: str
 ) -> None:
-    class FullDisk(Outbox):
-        pass
-
     def no_room(*args: object, **kwargs: object) -> None:
         raise StateNotWritten("the outbox cannot be written: database or disk is full")
 
-    monkeypatch.setattr(FullDisk, full, no_room)
-    outbox = FullDisk(tmp_path / "full.sqlite")
+    outbox = Outbox(tmp_path / "full.sqlite")
+    monkeypatch.setattr(outbox.calls, full, no_room)
     model = ScriptedExtractor([Answer(record=FROM_MODEL, usage=Usage(dollars=0.1))])
 
     record, remark = saving(outbox, model).decompose(CHUNK)

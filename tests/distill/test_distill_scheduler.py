@@ -58,7 +58,9 @@ def scheduler(outbox: Outbox, extractor: Extractor, clock: Clock, *, dollars: fl
 
 
 def fill(outbox: Outbox, count: int) -> None:
-    outbox.form([Span(id=f"c{n}", provider="claude-code", session=SESSION.id, first=n, last=n, weight=1) for n in range(count)])
+    outbox.formed.add(
+        [Span(id=f"c{n}", provider="claude-code", session=SESSION.id, first=n, last=n, weight=1) for n in range(count)]
+    )
 
 
 def run_dry(scheduler: Scheduler) -> Idle:
@@ -259,7 +261,7 @@ def load_all(waiting: WaitingChunk) -> Chunk | None:
 
 
 def form(outbox: Outbox, *spans: tuple[str, int, int]) -> None:
-    outbox.form(
+    outbox.formed.add(
         [Span(id=id, provider="claude-code", session=SESSION.id, first=first, last=last, weight=1) for id, first, last in spans]
     )
 
@@ -284,7 +286,7 @@ def test_a_chunk_that_no_days_budget_pays_for_is_divided(outbox: Outbox, clock: 
         clock.now = MIDNIGHT + day * 86_400
 
     assert sorted(asked) == list(range(8))
-    assert outbox.gaps() == []
+    assert outbox.formed.gaps() == []
 
 
 def test_a_chunk_that_cannot_be_made_cheap_enough_is_set_aside_and_the_others_are_asked(outbox: Outbox, clock: Clock) -> None:
@@ -307,7 +309,7 @@ def test_what_the_days_rest_does_not_pay_for_lets_a_cheaper_chunk_go_first(outbo
     spent = Usage(dollars=0.1)
     extractor = PricedByLength([partial(plain_answer, title="Said", usage=spent)] * 3)
     asking = scheduler(outbox, extractor, clock, dollars=0.35)
-    outbox.book_call("judge", Usage(dollars=0.22), Budget(dollars=1, calls=9), Budget(dollars=1, calls=9), day=utc_day(NOON))
+    outbox.calls.book("judge", Usage(dollars=0.22), Budget(dollars=1, calls=9), Budget(dollars=1, calls=9), day=utc_day(NOON))
 
     idle = step_dry(asking)
     assert (extractor.asked, idle.until) == (["one"], MIDNIGHT)
@@ -404,7 +406,7 @@ def test_no_pause_is_longer_than_an_hour_or_shorter_than_the_server_said(failure
 
 def fill_sessions(outbox: Outbox, sessions: int, *, chunks: int = 1) -> None:
     """``s0-0``, ``s0-1`` … of the first session, then those of the next."""
-    outbox.form(
+    outbox.formed.add(
         [
             Span(id=f"s{session}-{n}", provider="claude-code", session=f"session {session}", first=n, last=n, weight=1)
             for session in range(sessions)
@@ -421,7 +423,7 @@ def test_chunks_of_several_sessions_share_a_call_which_is_booked_once(outbox: Ou
 
     assert extractor.calls == [["s0-0", "s1-0", "s2-0", "s3-0"], ["s4-0"]]
     assert outbox.states() == {"answered": 5}
-    spent = outbox.spending(utc_day(NOON))
+    spent = outbox.calls.spending(utc_day(NOON))
     assert spent.calls == 2
     assert spent.dollars == pytest.approx(0.01)
 
@@ -478,4 +480,4 @@ def test_a_crash_in_a_shared_call_loses_no_chunk(outbox: Outbox, clock: Clock, t
     run_dry(scheduler(outbox, SharingExtractor(most=9), clock))
 
     assert outbox.states() == {"answered": 3}
-    assert outbox.spending(utc_day(NOON)).calls == 2
+    assert outbox.calls.spending(utc_day(NOON)).calls == 2

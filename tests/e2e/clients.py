@@ -71,9 +71,9 @@ def read_of(machine: Machine, provider: str) -> list[tuple[Session, list[Event]]
     if not (machine.state / "timeline.sqlite").exists():
         return []
     with closing(Timeline(machine.state / "timeline.sqlite")) as timeline:
-        sessions = [state.session for state in timeline.session_states() if state.session.provider == provider]
+        sessions = [state.session for state in timeline.sessions.states() if state.session.provider == provider]
         sessions.sort(key=lambda session: session.started)
-        return [(session, timeline.events(provider, session.id)) for session in sessions]
+        return [(session, timeline.events.of_session(provider, session.id)) for session in sessions]
 
 
 def problems(machine: Machine, provider: str) -> int:

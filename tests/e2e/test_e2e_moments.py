@@ -14,7 +14,7 @@ import pytest
 
 from kite_memory.agents.claude_code import fast_command, plan_install
 from kite_memory.agents.settings_edit import Edit
-from kite_memory.app.agent_hooks import HookHandler
+from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.daemon.protocol import Ok, Reply, Request
 from kite_memory.daemon.server import Server
@@ -138,7 +138,8 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         recall = Doubting(index=Index(folder, embedder=HashingEmbedder(dim=32)), memory=SessionMemory(folder / "shown.sqlite"))
         recall.refresh(Pile(*NOTES))
         judge = judge_of(config, keys_beside(config.file), outbox)
-        moments = HookHandler(recall=recall, timeline=timeline, judge=judge, mode="late", report=print)
+        assert judge is not None
+        moments = HookHandler(recall=recall, timeline=timeline, judging=Judging(judge=judge, mode="late"), report=print)
 
         def handle(request: Request) -> Reply:
             return Ok(body=moments.answer(request.body, request.variant).encode())

@@ -70,7 +70,7 @@ def fake_house(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
-    indexer = NoteIndexer(vault=vault, timeline=timeline, recall=recall)
+    indexer = NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall)
     source = source or ClaudeCode(home / "claude", own_state=state)
     pipeline = Pipeline(
         sources=(source,),

@@ -35,7 +35,7 @@ from kite_memory.tools.store import (
     SavedConversation,
     State,
 )
-from kite_memory.vault.drafting import remembered
+from kite_memory.vault.drafting import Memo, remembered
 from kite_memory.vault.planning import plain_body
 from kite_memory.vault.wording import note_id, text_block
 
@@ -248,18 +248,17 @@ class MemoryStore:
     ) -> Note:
         grant.in_a_vault.demand(place.scope, place.project)
         note = remembered(
-            text,
-            at=datetime.now(UTC),
-            kind=kind,
-            title=title,
-            project=place.project,
-            scope=place.scope,
-            session=place.session,
-            tags=tags,
-            origin=origin,
-            evidence=(),
-            importance=2,
-            expires=None,
+            Memo(
+                text=text,
+                kind=kind,
+                title=title,
+                project=place.project,
+                scope=place.scope,
+                session=place.session,
+                tags=tags,
+                origin=origin,
+            ),
+            datetime.now(UTC),
         )
         with self._lock:
             same = (note.body, note.kind, note.scope, note.project, note.session)

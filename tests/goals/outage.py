@@ -110,7 +110,7 @@ def main() -> None:
         result = {
             "grown_mb": after - before,
             "hours": (clock.now - NOON) / 3600,
-            "lines": sum(count.events for count in house.timeline.counts()),
+            "lines": sum(count.events for count in house.timeline.files.counts()),
             "waiting": house.outbox.states().get("waiting", 0),
         }
     print(json.dumps(result))

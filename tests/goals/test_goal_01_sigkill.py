@@ -42,7 +42,7 @@ def kill(folder: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-KILLS = 140
+KILLS = how_many(140, share=2)
 """Of one vault, which grows with each of them; then another is begun."""
 
 
@@ -71,18 +71,15 @@ def test_control_a_planted_bug_is_caught_by_the_same_kills(tmp_path: Path, plant
 
 
 class Model:
-    """Answers each chunk with a fact for the first thing said in it, in words of its own, and counts what it is asked."""
+    """Answers each chunk with a fact for the first thing said in it, in words of its own."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
-        self.incarnation = 0
-        self.asked: list[tuple[int, str]] = []
 
     def __call__(self, request: Json) -> Json:
         encoded = json.dumps(request["messages"])
-        if "output_config" not in request:
+        if not about_a_chunk(request):
             return text_message("{}")
-        self.asked.append((self.incarnation, encoded))
         found = re.search(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", encoded)
         items = [self._fact(*found.groups())] if found else []
         topic = {"name": "orchids", "summary": "", "categories": [], "entities": [], "items": items}
@@ -105,27 +102,29 @@ class Model:
         }
 
 
-@pytest.fixture
-def model() -> Model:
-    return Model(seed=1)
+def about_a_chunk(request: Json) -> bool:
+    return "output_config" in request
 
 
 @pytest.fixture
-def server(model: Model) -> Iterator[AnthropicServer]:
-    with anthropic_server(model) as running:
+def server() -> Iterator[AnthropicServer]:
+    with anthropic_server(Model(seed=1)) as running:
         yield running
 
 
-def test_the_real_daemon_process_too(tmp_path: Path, server: AnthropicServer, model: Model) -> None:
+def test_the_real_daemon_process_too(tmp_path: Path, server: AnthropicServer) -> None:
     machine = Machine(tmp_path / "home")
-    machine.environment = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy", "KMEM_EXTRACTOR": "anthropic"}
+    machine.environment = {"ANTHROPIC_BASE_URL": server.url, "KMEM_EXTRACTOR": "anthropic"}
     machine.configure("[daemon]\nidle_seconds = 0.2\n")
     transcripts = machine.home / ".claude" / "projects" / "-orchard"
     transcripts.mkdir(parents=True)
     chance = random.Random(2)
     writer = Writer(transcripts, chance)
 
-    for model.incarnation in range(how_many(200, share=20)):
+    runs = how_many(200, share=33)
+    for run in range(runs):
+        # The key says which process asked: what a killed one sent may be read after the next one has begun.
+        machine.environment["ANTHROPIC_API_KEY"] = str(run)
         with subprocess.Popen([sys.executable, "-m", "kite_memory", "daemon"], env=machine.env(), cwd=machine.home) as daemon:
             until = time.monotonic() + chance.uniform(0.5, 4.0)
             while (left := until - time.monotonic()) > 0:
@@ -133,21 +132,26 @@ def test_the_real_daemon_process_too(tmp_path: Path, server: AnthropicServer, mo
                 time.sleep(min(left, chance.uniform(0, 0.3)))
             assert daemon.poll() is None, "it ended by itself"
             daemon.send_signal(signal.SIGKILL)
-    model.incarnation += 1
+    machine.environment["ANTHROPIC_API_KEY"] = str(runs)
     writer.finish()
     read = machine.kmem("backfill")
 
     assert read.code == 0, read.err
     with closing(Timeline(machine.state / "timeline.sqlite")) as timeline:
-        sessions = [state.session for state in timeline.session_states()]
-        events = [event for session in sessions for event in timeline.events(session.provider, session.id)]
+        sessions = [state.session for state in timeline.sessions.states()]
+        events = [event for session in sessions for event in timeline.events.of_session(session.provider, session.id)]
     said = Counter(event.text.split()[0] for event in events if event.role == "user")
     assert said == Counter(writer.written.values())
     noted = Counter(word for note in machine.notes() for word in set(re.findall(r"of (matter-\d+) is", note.read_text())))
     assert noted and set(noted.values()) == {1}
     assert list(machine.vault.rglob(".kmem-*")) == []
     assert machine.kmem("verify", "--json").json() == []
-    last = dict(model.asked)
-    for _, calls in itertools.groupby(sorted(model.asked, key=lambda call: call[1]), key=lambda call: call[1]):
+    asked = [
+        (int(headers["authorization"].removeprefix("Bearer ")), json.dumps(request["messages"]))
+        for request, headers in zip(server.requests, server.headers, strict=True)
+        if about_a_chunk(request)
+    ]
+    last = dict(asked)
+    for _, calls in itertools.groupby(sorted(asked, key=lambda call: (call[1], call[0])), key=lambda call: call[1]):
         *repeated, _ = calls
-        assert all(last[incarnation] == chunk for incarnation, chunk in repeated), "a chunk was asked about again without need"
+        assert all(last[run] == chunk for run, chunk in repeated), "a chunk was asked about again without need"

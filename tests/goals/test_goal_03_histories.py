@@ -258,7 +258,7 @@ class Histories(RuleBasedStateMachine):
         self.check()
 
     def unread(self) -> list[Path]:
-        known = self.timeline.looked_at()
+        known = self.timeline.files.looked_at()
         found = []
         for path in self.source.transcripts():
             if path.exists():
@@ -268,7 +268,7 @@ class Histories(RuleBasedStateMachine):
         return found
 
     def look(self, path: Path, budget: int) -> ReadResult:
-        look = self.source.read(path, self.timeline.cursor(str(path)), budget=budget)
+        look = self.source.read(path, self.timeline.files.cursor(str(path)), budget=budget)
         self.timeline.commit([redacted(look)], self.source.provider)
         return look
 
@@ -283,14 +283,14 @@ class Histories(RuleBasedStateMachine):
         type(self).comparisons += 1
         events = [
             event
-            for state in self.timeline.session_states()
-            for event in self.timeline.events(state.session.provider, state.session.id)
+            for state in self.timeline.sessions.states()
+            for event in self.timeline.events.of_session(state.session.provider, state.session.id)
         ]
         counts = Counter(word for event in events for word in [event.text.split()[0]])
         assert self.due <= set(counts), f"passed over: {sorted(self.due - set(counts))}"
         assert not (twice := [token for token, count in counts.items() if count > 1]), f"told twice: {twice}"
         assert self.forbidden.isdisjoint(counts), "a link led us out"
-        problems = {(problem.file, problem.reason) for problem in self.timeline.problems(1_000)}
+        problems = {(problem.file, problem.reason) for problem in self.timeline.files.problems(1_000)}
         for path in self.folder.glob("*.jsonl"):
             if self.tokens(path) and (
                 damaged := [line for line in path.read_bytes().split(b"\n")[:-1] if line and not is_whole(line)]

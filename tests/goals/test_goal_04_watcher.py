@@ -106,8 +106,12 @@ def flood(folder: Path) -> float:
 
 
 def tokens_read(house: FakeHouse) -> set[str]:
-    states = house.timeline.session_states()
-    return {event.text.split()[0] for state in states for event in house.timeline.events(state.session.provider, state.session.id)}
+    states = house.timeline.sessions.states()
+    return {
+        event.text.split()[0]
+        for state in states
+        for event in house.timeline.events.of_session(state.session.provider, state.session.id)
+    }
 
 
 def missed(home: Path, times: int, *, nested: bool) -> tuple[str, set[str]]:

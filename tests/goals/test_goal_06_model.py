@@ -150,7 +150,10 @@ def lost_and_doubled(home: Path, model: FaultyModel, extractor: Extractor, fault
             pass
         states = house.outbox.states()
         noted = Counter(
-            word for entry in house.vault.entries() if (note := house.vault.read(entry.path)) for word in tokens(note.body)
+            word
+            for entry in house.vault.notes.entries()
+            if (note := house.vault.notes.read(entry.path))
+            for word in tokens(note.body)
         )
     listed = [f"chunks left: {states}"] if set(states) - {"written", "nothing", "refused"} else []
     listed += [f"asked, answered, lost: {token}" for token, kind in model.last.items() if kind == "good" and token not in noted]
@@ -216,7 +219,7 @@ def restarted(folder: Path, restarts: int, allowed: int, *, forgets: bool) -> in
         with closing(Outbox(folder / (f"outbox-{number}.sqlite" if forgets else "outbox.sqlite"))) as outbox:
             outbox.recover()
             name = f"chunk-{number}"
-            outbox.form([Span(id=name, provider="claude-code", session="s", first=number, last=number, weight=1)])
+            outbox.formed.add([Span(id=name, provider="claude-code", session="s", first=number, last=number, weight=1)])
             budget = Budget(dollars=allowed * PRICE.dollars, calls=10**6)
             scheduler = Scheduler(outbox=outbox, extractor=extractor, budget=budget, clock=clock)
             try:

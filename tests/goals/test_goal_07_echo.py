@@ -178,7 +178,11 @@ def test_no_session_gives_back_what_it_was_given(tmp_path: Path) -> None:
 
 
 def everything_in(house: FakeHouse) -> list[Event]:
-    return [event for state in house.timeline.session_states() for event in house.timeline.events("claude-code", state.session.id)]
+    return [
+        event
+        for state in house.timeline.sessions.states()
+        for event in house.timeline.events.of_session("claude-code", state.session.id)
+    ]
 
 
 @pytest.mark.parametrize("provider", ["codex", "gemini-cli", "copilot-cli", "antigravity", "cline"])

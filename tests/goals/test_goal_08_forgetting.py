@@ -72,7 +72,7 @@ def taken_in(house: Services, one: Planted) -> None:
     )
     record = Record(topics=(Topic(name=f"the {one.word}", summary=body, items=items, entities=(one.word,)),))
     chunk = f"chunk-{session.id}"
-    house.outbox.form([Span(id=chunk, provider=SESSION.provider, session=session.id, first=0, last=99, weight=9)])
+    house.outbox.formed.add([Span(id=chunk, provider=SESSION.provider, session=session.id, first=0, last=99, weight=9)])
     house.outbox.reserve(chunk, Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
     house.outbox.answer(chunk, record, Usage(), extractor="invented")
     house.pipeline.publish()
@@ -82,7 +82,7 @@ def taken_in(house: Services, one: Planted) -> None:
         prompt = {"hook_event_name": "UserPromptSubmit", "session_id": asking, "cwd": SESSION.cwd, "prompt": one.events[0].text}
         house.hooks.answer(json.dumps(prompt).encode())
     house.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
-    while house.timeline.embed_bundles(house.meaning):
+    while house.timeline.vectors.embed(house.meaning):
         pass
 
 

@@ -249,8 +249,8 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
         house.walk()
         for note in list(house.vault.known.all())[:40]:
             if note.id:
-                house.vault.forget(note.id)
-        house.recall.refresh(house.vault)
+                house.vault.edits.forget(note.id)
+        house.recall.refresh(house.vault.notes)
     return Search.of(secrets), secrets, model
 
 
@@ -357,11 +357,15 @@ Way = Callable[[Services, Planted, int, Path], None]
 
 
 def _remembered(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.operations.remember(text=f"Settings {number}:\n{each.text}", cwd="/home/ada/orchard", tags=[each.text])
+    house.operations.perform(
+        "remember", {"text": f"Settings {number}:\n{each.text}", "cwd": "/home/ada/orchard", "tags": [each.text]}
+    )
 
 
 def _kept_under_a_key(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.operations.remember(text=f"Settings {number}:\n{each.text}", key=f"settings.{number}", project="orchard")
+    house.operations.perform(
+        "remember", {"text": f"Settings {number}:\n{each.text}", "key": f"settings.{number}", "project": "orchard"}
+    )
     value = {"settings": each.text, "list": [each.text]}
     house.bridge.perform("write_memory", {"key": f"current.{number}", "value": value, "tags": ["x"]}, ASKER)
 
@@ -441,7 +445,7 @@ def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[S
     inbox.mkdir()
     with anthropic_server(said_again) as server, open_services(asking_a_model(home, server)) as house:
         house.init_vault()
-        house.operations.remember(text="Settings of the orchard lie in the shed.", project="orchard")
+        house.operations.perform("remember", {"text": "Settings of the orchard lie in the shed.", "project": "orchard"})
         for number, each in enumerate(secrets):
             WAYS[way](house, each, number, inbox)
     return Search.of(secrets), secrets, json.dumps(server.requests, ensure_ascii=False)

@@ -23,6 +23,7 @@ from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, voices
 from kite_memory.tools.declarations import TOOLS
 from kite_memory.tools.store import OWNER, Asker
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.graph import FORMATS, graph
 from kite_memory.vault.memory_page import BEGIN, page
 from kite_memory.vault.review_page import WaitingNote
@@ -100,14 +101,16 @@ def hostile_house(config: Config, count: int) -> Iterator[Services]:
         store_state = house.bridge.perform
         for number in range(count):
             text = payload(number)
-            house.vault.remember(
-                f"{text}\n\n{text}",
-                kind=list(NoteKind)[number % 5],
-                title=text,
-                project=PROJECT,
-                scope=Scope.PROJECT,
-                tags=[text],
-                origin=("user", "assistant", "tool")[number % 3],
+            house.vault.edits.remember(
+                Memo(
+                    text=f"{text}\n\n{text}",
+                    kind=list(NoteKind)[number % 5],
+                    title=text,
+                    project=PROJECT,
+                    scope=Scope.PROJECT,
+                    tags=[text],
+                    origin=("user", "assistant", "tool")[number % 3],
+                ),
             )
             if number % 5 == 0:
                 store_state("write_memory", {"key": f"project.pear{number}", "value": {"said": text, text[:40]: 1}}, ASKER)
@@ -118,8 +121,8 @@ def hostile_house(config: Config, count: int) -> Iterator[Services]:
                 work.asked(f"decide: {text}").said(f"I decided on pears. {text}").ran(f"echo '{text}'", text, "failed")
                 work.called(text, text).edited(f"/home/ada/orchard/{text}").decided(text)
                 house.timeline.commit([work.look()], "claude-code")
-        house.vault.compare()
-        house.recall.refresh(house.vault)
+        house.vault.scanner.compare()
+        house.recall.refresh(house.vault.notes)
         yield house
 
 

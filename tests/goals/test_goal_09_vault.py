@@ -54,7 +54,7 @@ def distilled(house: Services, number: int) -> None:
         record = Record(topics=(Topic(name=text, summary=text, items=items, categories=(text,)),))
         made = draft(record, chunk(f"c{number}-{turn}", session=f"5e55-{number:04}-{turn}"))
         with house.vault.undisturbed():
-            house.vault.carry_out(house.vault.plan(made))
+            house.vault.planner.carry_out(house.vault.planner.plan(made))
 
 
 def through_mcp(house: Services, number: int) -> None:

@@ -243,7 +243,7 @@ def remembering(home: Path, extractor: TakenOver, transcripts: Mapping[str, byte
         (folder / f"{session}.jsonl").write_bytes(content)
     with fake_house(home, extractor, embedder=embedder) as house:
         house.walk()
-        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path)) is not None]
+        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
         yield Memory(house=house, notes=notes)
 
 
@@ -304,8 +304,8 @@ def test_who_says_yes_is_heeded(tmp_path: Path, embedder: LocalEmbedder) -> None
         assert {note.status for note in waiting.values()} == {NoteStatus.PROPOSED}
 
         for note in waiting.values():
-            memory.house.vault.mark(note.id, NoteStatus.ACCEPTED)
-        memory.house.recall.refresh(memory.house.vault)
+            memory.house.vault.edits.mark(note.id, NoteStatus.ACCEPTED)
+        memory.house.recall.refresh(memory.house.vault.notes)
 
         listed = [memory.answer_to(plant.question, plant.session) for plant in waiting]
         assert sum(plant.token in block for plant, block in zip(waiting, listed, strict=True)) >= 1
@@ -438,7 +438,7 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
         reading = plants[0]
 
         def heard_so_far(project: str) -> Sequence[Event]:
-            return memory.house.timeline.last_events("claude-code", reading.session, 300)
+            return memory.house.timeline.events.last("claude-code", reading.session, 300)
 
         near = LocalContext(heard=heard_so_far) if listening else LocalContext()
         with conversing(home / "bridge", near=near, embedder=embedder) as house:

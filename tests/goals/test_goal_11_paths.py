@@ -19,6 +19,7 @@ from kite_memory import assets
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import Files
 from kite_memory.vault.folders import Folder
 from kite_memory.vault.keyed_notes import KeyPlace
@@ -77,8 +78,16 @@ def written_under(vault: Vault, name: str, number: int) -> None:
         match number % 5:
             case 0:
                 kind = list(NoteKind)[number // 5 % len(NoteKind)]
-                vault.remember(
-                    f"{name} [[{name}]]", kind=kind, title=name, project=name, session=name, tags=[name], origin="assistant"
+                vault.edits.remember(
+                    Memo(
+                        text=f"{name} [[{name}]]",
+                        kind=kind,
+                        title=name,
+                        project=name,
+                        session=name,
+                        tags=[name],
+                        origin="assistant",
+                    )
                 )
             case 1:
                 text = name.encode("utf-8", "replace").decode()  # as every caller makes sure of
@@ -86,9 +95,9 @@ def written_under(vault: Vault, name: str, number: int) -> None:
                 vault.keys.keep(place, lambda before: f"{number}: {text}", kind=NoteKind.FACT, by=text)
             case 2:
                 items = [fact(name, f"{name} {number}.", entities=(name, f"person:{name}")) for _ in range(2)]
-                vault.carry_out(vault.plan(drafts(*items, name=f"chunk-{number}")))
+                vault.planner.carry_out(vault.planner.plan(drafts(*items, name=f"chunk-{number}")))
             case 3:
-                for doing in (vault.forget, vault.mute, vault.find, vault.called):
+                for doing in (vault.edits.forget, vault.edits.mute, vault.notes.find, vault.notes.called):
                     with contextlib.suppress(KiteError):
                         doing(name)
             case _:
@@ -102,7 +111,7 @@ def escapes(root: Path, count: int, seed: int) -> list[str]:
         before = here.outside()
         for number in range(count):
             written_under(here.vault, hostile(chance), number)
-        assert len(list(here.vault.entries())) > count // 20
+        assert len(list(here.vault.notes.entries())) > count // 20
         after = here.outside()
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
@@ -156,9 +165,11 @@ def raced(root: Path, seconds: float) -> tuple[dict[str, bytes], dict[str, bytes
             while not stop.is_set():
                 number += 1
                 with contextlib.suppress(KiteError, FileNotFoundError):  # the folder is not there at all for a moment
-                    note = here.vault.remember(f"Pears {number}.", kind=NoteKind.DECISION if number % 2 else NoteKind.FACT)
+                    note = here.vault.edits.remember(
+                        Memo(text=f"Pears {number}.", kind=NoteKind.DECISION if number % 2 else NoteKind.FACT)
+                    )
                     if number % 3 == 0:
-                        here.vault.forget(note.id)
+                        here.vault.edits.forget(note.id)
         finally:
             stop.set()
             ends.cancel()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.counts import how_many
 
-KILLS = how_many(1_000)
+KILLS = how_many(1_000, share=25)
 
 
 def test_a_killed_exchange_is_taken_up_again(tmp_path: Path) -> None:

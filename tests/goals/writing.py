@@ -13,6 +13,7 @@ from pathlib import Path
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Scope
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeyPlace
 from tests.crash.harness import Places, WordyExtractor, Writer
 from tests.fakes.house import FakeHouse, fake_house
@@ -33,7 +34,7 @@ def prepare(folder: Path) -> Writer:
     writer.finish()
     with fake_house(folder, WordyExtractor(places.log, 0), policy=POLICY) as house:
         house.walk()
-        house.vault.remember("The kiln is fired on Mondays.")
+        house.vault.edits.remember(Memo(text="The kiln is fired on Mondays."))
     for _ in range(3):
         writer.go_on()
     writer.finish()
@@ -45,7 +46,7 @@ def act(folder: Path, *, careless: bool) -> None:
         if os.path.exists(BEGIN):  # noqa: PTH110 - it never does: a mark in a list of system calls
             return
         with said("remembered"):
-            carelessly_remember(house) if careless else house.vault.remember(REMEMBERED)
+            carelessly_remember(house) if careless else house.vault.edits.remember(Memo(text=REMEMBERED))
         with said("kept"):
             house.vault.keys.keep(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
         with said("read"):
@@ -55,7 +56,7 @@ def act(folder: Path, *, careless: bool) -> None:
             if set(house.outbox.states()) - {"written", "nothing"}:
                 raise NotAllDone
         with said("forgotten"):
-            house.vault.forget("The kiln is fired on Mondays.")
+            house.vault.edits.forget("The kiln is fired on Mondays.")
 
 
 class NotAllDone(Exception):
@@ -89,8 +90,8 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
     with fake_house(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as house:
         known = {
             event.text.split()[0]
-            for state in house.timeline.session_states()
-            for event in house.timeline.events(state.session.provider, state.session.id)
+            for state in house.timeline.sessions.states()
+            for event in house.timeline.events.of_session(state.session.provider, state.session.id)
         }
         if "read" in said and not tokens <= known:
             lines.append(f"said to be read, and is not: {sorted(tokens - known)}")
@@ -106,14 +107,14 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
         house.pipeline.compare_vault()
         house.walk()
         house.pipeline.compare_vault()
-        notes = [note for entry in house.vault.entries() if (note := house.vault.read(entry.path))]
+        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path))]
         noted = [token for note in notes for token in re.findall(r"Said of (matter-\d+) in", note.body)]
         if sorted(noted) != sorted(tokens):
             lines.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
-        lines += [f"torn: {problem.file}" for problem in house.vault.problems()]
+        lines += [f"torn: {problem.file}" for problem in house.vault.notes.problems()]
         lines += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
-        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.verify())]
-        if house.recall.status().stale:
+        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.index.verify())]
+        if house.recall.index.status().stale:
             lines.append("the index is stale")
     return lines
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import anyio
 
-from kite_memory.mcp_server.auth_middleware import AccessRules, Audit, TokenIssuer
-from kite_memory.mcp_server.http import serve
+from kite_memory.mcp_server.auth_middleware import AccessRules, Admission, Audit, Readiness, TokenIssuer
+from kite_memory.mcp_server.http import RequestLimits, serve
 from kite_memory.mcp_server.tokens import Tokens
 from kite_memory.tools.declarations import Perform
 
@@ -101,17 +101,11 @@ def serving(
         await serve(
             perform,
             listening=listening,
-            rules=rules,
-            tokens=tokens,
-            audit=Audit(state / "logs" / "audit.log"),
+            admission=Admission(rules=rules, tokens=tokens, audit=Audit(state / "logs" / "audit.log"), issuer=issuer),
             report=served.reported.append,
-            rate=rate,
-            failures_at_once=failures_at_once,
-            seconds_to_ask=seconds_to_ask,
-            starting=starting,
-            health=health,
+            limits=RequestLimits(rate=rate, failures_at_once=failures_at_once, seconds_to_ask=seconds_to_ask),
+            readiness=Readiness(starting=starting, health=health),
             team=team,
-            issuer=issuer,
             started=started,
         )
 

@@ -50,7 +50,7 @@ def test_the_text_is_the_tools_own_or_else_all_of_it() -> None:
     ("error", "kind", "said"),
     [
         (Conflict("somebody wrote", version=4, hint="look"), "conflict", "expected_version 4"),
-        (StoreUnavailable("gone", hint="wait"), "unavailable", "may be made again"),
+        (StoreUnavailable("gone", hint="wait"), "unavailable", "try again"),
         (KiteError("else", hint="this way"), "failed", "hint: this way"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.search import Query
-from kite_memory.recall.select import Prompt, bounded
+from kite_memory.recall.select import Prompt, Requirement, bounded
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, QUEUE, VAULT, Pile, note
 
@@ -29,7 +29,7 @@ def test_a_prompt_on_the_subject_is_given_the_note(house: Services) -> None:
 def test_two_notes_at_most_and_the_newest_first(house: Services) -> None:
     more = note("more", "Login tokens are JWT", "The login tokens of the job queue are JWT and expire.", project="mycelia", age=5)
 
-    injection = house.reopened(dial="eager").over(*VAULT, more).says(ON_BOTH)
+    injection = house.reopened(bar=Requirement(dial="eager")).over(*VAULT, more).says(ON_BOTH)
 
     assert len(injection.hits) == 2
     assert injection.block.count("\n--- [") == 2
@@ -130,7 +130,7 @@ def test_a_look_leaves_no_trace(house: Services) -> None:
     assert weighed.silence == ""
     assert weighed.candidates[0].note.id == "queue"
     assert weighed.candidates[0].score >= weighed.threshold > weighed.candidates[1].score
-    assert house.recall.occasions(9) == ()
+    assert house.recall.memory.report.occasions(9) == ()
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 
@@ -138,7 +138,7 @@ def test_what_a_prompt_was_given_and_why_is_kept(house: Services) -> None:
     house.over(*VAULT).says(ON_THE_QUEUE)
     house.says("yes", session="two", project="orchard")
 
-    silent, spoken = house.recall.occasions(9)
+    silent, spoken = house.recall.memory.report.occasions(9)
 
     assert (silent.session, silent.project, silent.head, silent.reason) == ("two", "orchard", "yes", "a confirmation")
     assert silent.given == ()
@@ -204,7 +204,7 @@ def test_what_is_for_one_project_only_is_given_in_no_other(house: Services) -> N
 
 def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: Services) -> None:
     house.over(*VAULT)
-    house.reopened(threshold=0.99)
+    house.reopened(bar=Requirement(threshold=0.99))
 
     assert house.says(ON_THE_QUEUE).reason.endswith("< 0.99")
 
@@ -213,7 +213,7 @@ def test_the_number_of_notes_and_of_tokens_can_be_set(house: Services) -> None:
     long = note("long", "Queue", "The PostgreSQL job queue has many properties. " * 100, project="mycelia")
     house.over(QUEUE, AUTH, long)
     house.recall.close()
-    house.recall = house.opened(notes_per_prompt=1, tokens_per_prompt=200, threshold=0.2)
+    house.recall = house.opened(bar=Requirement(threshold=0.2), notes_per_prompt=1, tokens_per_prompt=200)
 
     injection = house.says(ON_BOTH)
 
@@ -330,7 +330,7 @@ def test_a_full_refresh_forgets_old_sessions(house: Services) -> None:
 
     house.over(*VAULT)
 
-    assert house.recall.occasions(9) == ()
+    assert house.recall.memory.report.occasions(9) == ()
     assert house.ids(ON_THE_QUEUE) == ["queue"]
 
 

@@ -96,7 +96,7 @@ def test_without_vectors_words_still_answer_and_the_status_shows(
     hits = recall.search(Query(text=ASKED))
     recall.answer(Prompt(text=ASKED, session="one"))
 
-    status = recall.status()
+    status = recall.index.status()
     assert hits[0].note.id == "queue"
     assert status.stale == status.notes == 4
     assert damage is no_vectors or [problem.reason for problem in status.problems if problem.reason.startswith("index: ")]
@@ -114,8 +114,8 @@ def test_without_a_catalogue_there_is_silence_and_the_status_shows(
     assert (injection.block, injection.hits) == ("", ())
     assert injection.reason
     assert recall.search(Query(text=ASKED)) == ()
-    assert recall.status().notes == 0
-    assert damage is not cut_catalogue or "catalogue" in recall.status().problems[0].reason
+    assert recall.index.status().notes == 0
+    assert damage is not cut_catalogue or "catalogue" in recall.index.status().problems[0].reason
 
 
 @pytest.mark.parametrize("damage", [*WITHOUT_VECTORS, *WITHOUT_NOTES])
@@ -127,10 +127,10 @@ def test_the_next_refresh_makes_it_whole(tmp_path: Path, opened: Callable[[], Re
     recall.refresh(Pile(*VAULT))
     recall.refresh(Pile(*VAULT))
 
-    status = recall.status()
+    status = recall.index.status()
     assert (status.notes, status.stale, status.problems) == (4, 0, ())
     assert recall.search(Query(text=ASKED))[0].note.id == "queue"
-    assert recall.verify() == ()
+    assert recall.index.verify() == ()
 
 
 def test_a_note_without_its_vector_yet_is_found_by_its_words_and_counted(tmp_path: Path, opened: Callable[[], Recall]) -> None:
@@ -147,4 +147,4 @@ def test_a_note_without_its_vector_yet_is_found_by_its_words_and_counted(tmp_pat
     hits = recall.search(Query(text="PostgreSQL mail queue"))
 
     assert hits[0].note.title.endswith("mail queue")
-    assert recall.status().stale == 1
+    assert recall.index.status().stale == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
-from kite_memory.recall.select import Prompt, Situation
+from kite_memory.recall.select import Prompt, Requirement, Situation
 from tests.counts import examples
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
@@ -82,14 +82,14 @@ def assert_sound(injection: Injection) -> None:
 
 @pytest.fixture(scope="module", params=VAULTS.values(), ids=list(VAULTS))
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(dial="eager").over(*request.param)
+    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(dial="eager")).over(*request.param)
     yield house
     house.recall.close()
 
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(judged=True).over(HOSTILE, *VAULT)
+    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(judged=True)).over(HOSTILE, *VAULT)
     yield house
     house.recall.close()
 
@@ -141,7 +141,7 @@ def test_where_there_is_no_index_yet_the_status_says_so(tmp_path: Path) -> None:
     house = Services(tmp_path)
 
     injection = house.says(ON_THE_QUEUE)
-    status = house.recall.status()
+    status = house.recall.index.status()
     house.recall.close()
 
     assert injection.reason == "nothing in the vault"

@@ -160,7 +160,7 @@ def test_a_name_that_a_shell_would_run_is_not_reported(house: Services) -> None:
 def test_a_brief_is_remembered_as_what_a_session_was_given_at_its_start(house: Services) -> None:
     begin(house.over(*VAULT))
 
-    (occasion,) = house.recall.occasions(9)
+    (occasion,) = house.recall.memory.report.occasions(9)
 
     assert (occasion.moment, occasion.session, occasion.project) == ("start", "one", "mycelia")
     assert {given.note for given in occasion.given} == {"queue", "auth", "lint"}
@@ -169,7 +169,7 @@ def test_a_brief_is_remembered_as_what_a_session_was_given_at_its_start(house: S
 def test_a_brief_that_only_somebody_looks_at_leaves_no_trace(house: Services) -> None:
     house.over(*VAULT).recall.brief(session="one", project="mycelia", remember=False)
 
-    assert house.recall.occasions(9) == ()
+    assert house.recall.memory.report.occasions(9) == ()
     assert len(begin(house).hits) == 3
 
 

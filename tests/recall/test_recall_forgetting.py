@@ -133,11 +133,11 @@ def _stored(house: Services) -> list[Any]:
 def test_what_was_counted_week_by_week_stays(house: Services) -> None:
     house.over(QUEUE)
     ruled(house)
-    before = house.recall.memory.weekly(1, house.now)
+    before = house.recall.memory.report.weekly(1, house.now)
 
     house.recall.forget_notes(["queue"])
 
-    assert house.recall.memory.weekly(1, house.now) == before
+    assert house.recall.memory.report.weekly(1, house.now) == before
     assert before[0].count.shown == 1
 
 
@@ -155,7 +155,7 @@ def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: Service
 def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: Services) -> None:
     house.over(AUTH).recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
 
-    assert house.recall.memory.rulings(DAY) == ()
+    assert house.recall.memory.verdicts.since(DAY) == ()
 
 
 def test_where_the_record_cannot_be_changed_it_says_so(house: Services) -> None:

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kite_memory.recall import gate
-from kite_memory.recall.gate import FEATURES, LEAST, Gate, personal
-from kite_memory.recall.session_memory import Ruled, Ruling
+from kite_memory.recall.gate import FEATURES, LEAST, Gate, Ruled, Ruling, personal
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 FIGURES = tuple(0.5 if name == "score" else 0.0 for name in FEATURES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.note import NoteKind, NoteStatus
+from kite_memory.recall.select import Requirement
 from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, Pile, note
 
@@ -61,7 +62,7 @@ def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: Servic
     house.recall.refresh(pile)
     stale = house.weighed(ON_THE_QUEUE).candidates[0]
 
-    said = house.reopened(threshold=0.1).says(ON_THE_QUEUE).block
+    said = house.reopened(bar=Requirement(threshold=0.1)).says(ON_THE_QUEUE).block
 
     assert (fresh.note.id, stale.note.id) == ("queue", "queue")
     assert stale.score < fresh.score

@@ -201,7 +201,7 @@ class TestInASession:
 
         house.recall.opened("one", ["queue"])
 
-        opened, start = house.recall.occasions(2)
+        opened, start = house.recall.memory.report.occasions(2)
         assert opened.moment == "opened"
         assert {given.note: given.standing for given in start.given}["queue"] == "used"
 
@@ -262,5 +262,5 @@ class TestBesideConversations:
 
         house.recall.opened("one", [TALK.id.rpartition("#")[2]])
 
-        assert house.recall.occasions(1)[0].given[0].note == TALK.id
+        assert house.recall.memory.report.occasions(1)[0].given[0].note == TALK.id
         assert self.says(house, "and does the harbour crane squeak in summer?").silent

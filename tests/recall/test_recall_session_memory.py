@@ -61,14 +61,14 @@ class TestDelivery:
         memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
 
         assert give(memory, ["queue"], occasion(1), delivery)
-        assert (memory.last(5), dict(memory.tallies())) == ((), {})
+        assert (memory.report.occasions(5), dict(memory.tallies())) == ((), {})
         delivery.arrived()
         delivery.lost()
 
         memory.close()
         memory = SessionMemory(tmp_path / "memory.db")
         assert memory.shown("one") == {"queue"}
-        assert [each.head for each in memory.last(5)] == ["prompt 1"]
+        assert [each.head for each in memory.report.occasions(5)] == ["prompt 1"]
         memory.close()
 
     def test_what_is_on_its_way_is_given_to_no_one_else_until_it_is_lost(self, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ class TestDelivery:
 
         assert memory.shown("one") == frozenset()
         assert give(memory, ["auth"], occasion(4))
-        assert [each.head for each in memory.last(5)] == ["prompt 4"]
+        assert [each.head for each in memory.report.occasions(5)] == ["prompt 4"]
         memory.close()
 
     def test_of_many_prompts_at_once_one_is_given_the_note(self, tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_the_latest_prompts_come_back_as_they_were(tmp_path: Path) -> None:
     for number in range(5):
         memory.record(occasion(number))
 
-    assert memory.last(2) == (occasion(4), occasion(3))
-    assert len(memory.last(100)) == 5
+    assert memory.report.occasions(2) == (occasion(4), occasion(3))
+    assert len(memory.report.occasions(100)) == 5
     memory.close()
 
 
@@ -169,7 +169,7 @@ def test_only_the_beginning_of_a_prompt_is_kept(tmp_path: Path) -> None:
 
     memory.record(Occasion(at=NOW, session="one\ud800", project="", head="x" * 1_000_000, reason="why"))
 
-    assert memory.last(1)[0].head == "x" * 200
+    assert memory.report.occasions(1)[0].head == "x" * 200
     memory.close()
 
 
@@ -184,7 +184,7 @@ def test_after_thirty_days_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
 
     assert memory.shown("old") == frozenset()
     assert memory.shown("new") == {"queue"}
-    assert [each.head for each in memory.last(9)] == ["prompt 2"]
+    assert [each.head for each in memory.report.occasions(9)] == ["prompt 2"]
     memory.close()
 
 
@@ -205,7 +205,7 @@ def test_a_file_that_is_no_database_is_begun_anew(tmp_path: Path) -> None:
     memory = SessionMemory(path)
 
     assert memory.shown("any") == frozenset()
-    assert memory.last(5) == ()
+    assert memory.report.occasions(5) == ()
     memory.close()
 
 
@@ -230,8 +230,8 @@ def test_prompts_that_were_given_a_note_are_reported_without_the_silent_ones(tmp
             at = datetime(2026, 3, 1, 9, number, tzinfo=UTC)
             memory.record(Occasion(at=at, session="s", project="p", head=f"prompt {number}", reason="", given=given))
 
-        last = memory.last(2, silent=False)
+        last = memory.report.occasions(2, silent=False)
 
         assert [occasion.head for occasion in last] == ["prompt 18", "prompt 9"]
-        assert memory.silent_since(last[-1].at) == 9
-        assert [occasion.head for occasion in memory.last(2)] == ["prompt 19", "prompt 18"]
+        assert memory.report.silent_since(last[-1].at) == 9
+        assert [occasion.head for occasion in memory.report.occasions(2)] == ["prompt 19", "prompt 18"]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit, Judged, Question, Verdict
-from kite_memory.recall.session_memory import Occasion, Ruled, Ruling, SessionMemory, ShownNote
+from kite_memory.recall.gate import Ruled, Ruling
+from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.uptake import Count, Moment, Outcome, Tally, Uptake, Week, habit, mondays
 from tests.recall.notes import note
 
@@ -62,7 +63,7 @@ def test_what_was_shown_is_open_until_it_is_settled(memory: SessionMemory) -> No
         ("one", "auth", "prompt"),
         ("two", "queue", "late"),
     ]
-    assert [each.given for each in memory.last(2)] == [
+    assert [each.given for each in memory.report.occasions(2)] == [
         (ShownNote(note="queue", score=0.5),),
         (ShownNote(note="queue", score=0.5, standing="used", why=USED.why), ShownNote(note="auth", score=0.5)),
     ]
@@ -131,7 +132,7 @@ def test_weeks_are_reported_the_latest_first_by_moment_and_with_the_silent_promp
     show(memory, "css")
     show(memory)
 
-    weeks = memory.weekly(3, NOW)
+    weeks = memory.report.weekly(3, NOW)
 
     assert weeks == (
         Week(monday=MONDAY, prompts=3, silent=1, moments={"prompt": Count(used=1, open=1), "late": Count(used=1)}),
@@ -161,7 +162,7 @@ def test_the_most_ignored_are_those_more_often_ignored_than_used(memory: Session
     show(memory, "old", at=NOW - timedelta(days=20))
     settle(memory, IGNORED)
 
-    assert memory.most_ignored(NOW - timedelta(days=10), 3) == (
+    assert memory.report.most_ignored(NOW - timedelta(days=10), 3) == (
         ("a", Tally(shown=2, ignored=2)),
         ("b", Tally(shown=1, ignored=1)),
     )
@@ -176,12 +177,12 @@ def test_texts_go_after_thirty_days_figures_after_a_hundred_and_eighty_and_talli
     memory.prune(NOW)
     show(memory, "lint")
 
-    assert [(each.at, [given.why for given in each.given]) for each in memory.last(9)] == [
+    assert [(each.at, [given.why for given in each.given]) for each in memory.report.occasions(9)] == [
         (NOW, [""]),
         (NOW - timedelta(days=29), [USED.why]),
     ]
-    assert sum(week.count.used for week in memory.weekly(6, NOW)) == 2
-    assert sum(week.count.shown for week in memory.weekly(30, NOW)) == 3
+    assert sum(week.count.used for week in memory.report.weekly(6, NOW)) == 2
+    assert sum(week.count.shown for week in memory.report.weekly(30, NOW)) == 3
     assert memory.tallies() == {"queue": Tally(shown=2, used=2), "auth": Tally(shown=1), "lint": Tally(shown=1)}
 
 
@@ -199,7 +200,7 @@ def test_a_prompt_gets_no_number_that_another_had(memory: SessionMemory) -> None
 
     show(memory, "auth")
 
-    assert [[given.note for given in each.given] for each in memory.last(9)] == [["auth"]]
+    assert [[given.note for given in each.given] for each in memory.report.occasions(9)] == [["auth"]]
 
 
 def test_verdicts_are_logged_with_the_features_and_without_a_word_of_the_prompt(memory: SessionMemory, tmp_path: Path) -> None:
@@ -214,9 +215,9 @@ def test_verdicts_are_logged_with_the_features_and_without_a_word_of_the_prompt(
         features=(0.25, -1.0),
     )
 
-    memory.log_verdicts(question, Judged(verdicts=(Verdict(note="auth", probability=0.7),), anything=0.8), NOW)
+    memory.verdicts.log(question, Judged(verdicts=(Verdict(note="auth", probability=0.7),), anything=0.8), NOW)
 
-    assert memory.rulings(NOW) == (
+    assert memory.verdicts.since(NOW) == (
         Ruling(
             at=NOW,
             session="one",
@@ -228,7 +229,7 @@ def test_verdicts_are_logged_with_the_features_and_without_a_word_of_the_prompt(
     )
     assert not any(b"unmistakable" in path.read_bytes() for path in tmp_path.iterdir())
     memory.prune(NOW + timedelta(days=181))
-    assert memory.rulings(NOW) == ()
+    assert memory.verdicts.since(NOW) == ()
 
 
 def first_version(path: Path, *prompts: tuple[float, str, str]) -> None:
@@ -253,11 +254,11 @@ def test_a_file_of_the_first_version_is_brought_over_whole(tmp_path: Path) -> No
     memory = SessionMemory(tmp_path / "memory.db")
 
     assert memory.shown("one") == {"queue"}
-    assert [(each.head, each.at) for each in memory.last(9)] == [("second", NOW + timedelta(seconds=1)), ("first", NOW)]
-    assert memory.last(9)[1].given == (ShownNote(note="queue", score=0.5), ShownNote(note="auth", score=0.25))
+    assert [(each.head, each.at) for each in memory.report.occasions(9)] == [("second", NOW + timedelta(seconds=1)), ("first", NOW)]
+    assert memory.report.occasions(9)[1].given == (ShownNote(note="queue", score=0.5), ShownNote(note="auth", score=0.25))
     assert [each.note for each in memory.shown_open(NOW + timedelta(days=1))] == ["queue", "auth"]
     assert memory.tallies() == {"queue": Tally(shown=1), "auth": Tally(shown=1)}
-    assert [(week.prompts, week.silent) for week in memory.weekly(1, NOW)] == [(2, 1)]
+    assert [(week.prompts, week.silent) for week in memory.report.weekly(1, NOW)] == [(2, 1)]
     memory.close()
 
 
@@ -268,7 +269,7 @@ def test_what_cannot_be_read_of_the_first_version_costs_itself_only(tmp_path: Pa
 
     memory = SessionMemory(tmp_path / "memory.db")
 
-    assert [(each.head, len(each.given)) for each in memory.last(9)] == [("whole", 1), ("odd", 0)]
+    assert [(each.head, len(each.given)) for each in memory.report.occasions(9)] == [("whole", 1), ("odd", 0)]
     memory.close()
 
 
@@ -281,7 +282,7 @@ def test_a_first_version_that_is_cut_short_in_bringing_over_is_brought_over_the_
 
     memory = SessionMemory(tmp_path / "memory.db")
 
-    assert [each.head for each in memory.last(9)] == ["first"]
+    assert [each.head for each in memory.report.occasions(9)] == ["first"]
     memory.close()
 
 
@@ -304,5 +305,5 @@ def test_every_outcome_comes_back_as_it_was_reported(memory: SessionMemory, outc
 
     settle(memory, Uptake(outcome=outcome, why="x" * 1_000 + "\ud800"))
 
-    ((given,),) = (each.given for each in memory.last(1))
+    ((given,),) = (each.given for each in memory.report.occasions(1))
     assert (given.standing, given.why) == (outcome, "x" * 300)

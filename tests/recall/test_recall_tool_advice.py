@@ -319,7 +319,7 @@ def test_what_was_said_is_in_the_log(tmp_path: Path) -> None:
 
     recall.act(Action(session="s", project="orchard", tool="Bash", command="git push --force"))
 
-    (occasion,) = recall.occasions(5)
+    (occasion,) = recall.memory.report.occasions(5)
     assert (occasion.moment, occasion.head, [given.note for given in occasion.given]) == ("action", "git push --force", ["it"])
     recall.close()
 

@@ -74,7 +74,7 @@ def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: Services) -> 
     dials: tuple[Dial, ...] = ("quiet", "normal", "eager")
     said = {}
     for dial in dials:
-        house.reopened(dial=dial, fitted=by_score(quiet=0.9, normal=0.6, eager=0.4))
+        house.reopened(bar=Requirement(dial=dial, gate=by_score(quiet=0.9, normal=0.6, eager=0.4)))
         said[dial] = [{hit.note.id for hit in house.says(text, session="", remember=False).hits} for text in prompts]
 
     assert all(quiet <= normal <= eager for quiet, normal, eager in zip(said["quiet"], said["normal"], said["eager"], strict=True))
@@ -84,7 +84,7 @@ def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: Services) -> 
 @pytest.mark.parametrize(("second", "count"), [(1.0, 2), (1.05, 2), (10.0, 1)])
 def test_a_second_note_must_be_surer(house: Services, second: float, count: int) -> None:
     twin = replace(QUEUE, id="twin", path="decisions/twin.md")
-    house.reopened(fitted=by_score(normal=0.8, second=second)).over(QUEUE, twin, *VAULT[1:])
+    house.reopened(bar=Requirement(gate=by_score(normal=0.8, second=second))).over(QUEUE, twin, *VAULT[1:])
 
     weighed = house.weighed(ON_THE_QUEUE)
 
@@ -119,7 +119,7 @@ SUPERSEDING = {
 @pytest.mark.parametrize("dial", ["quiet", "normal", "eager"])
 @pytest.mark.parametrize("pair", SUPERSEDING.values(), ids=SUPERSEDING)
 def test_a_superseded_note_never_comes_up(house: Services, pair: tuple[Note, Note], dial: Dial) -> None:
-    house.reopened(dial=dial, judged=True).over(*pair, AUTH)
+    house.reopened(bar=Requirement(dial=dial, judged=True)).over(*pair, AUTH)
 
     injection = house.says(QUEUE.body + ON_THE_QUEUE)
     asked = injection.question.candidates if injection.question else ()
@@ -130,7 +130,7 @@ def test_a_superseded_note_never_comes_up(house: Services, pair: tuple[Note, Not
 
 @pytest.mark.parametrize("status", [NoteStatus.MUTED, NoteStatus.REJECTED, NoteStatus.PROPOSED])
 def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: Services, status: NoteStatus) -> None:
-    house.reopened(dial="eager", judged=True).over(replace(QUEUE, status=status), AUTH)
+    house.reopened(bar=Requirement(dial="eager", judged=True)).over(replace(QUEUE, status=status), AUTH)
 
     injection = house.says(ON_THE_QUEUE)
     brief = house.recall.brief(session="two", project="mycelia")
@@ -143,7 +143,7 @@ def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: Services, s
 class TestWithAJudge:
     @pytest.fixture
     def judged(self, house: Services) -> Services:
-        return house.reopened(fitted=by_score(quiet=0.99, normal=0.5), judged=True)
+        return house.reopened(bar=Requirement(gate=by_score(quiet=0.99, normal=0.5), judged=True))
 
     def test_what_is_only_likely_is_left_to_it(self, judged: Services) -> None:
         injection = judged.over(*VAULT).says(ON_THE_QUEUE)
@@ -155,7 +155,7 @@ class TestWithAJudge:
         assert 0.5 < injection.question.candidates[0].score < 0.99
 
     def test_what_is_certain_is_said_at_once_and_no_one_is_asked(self, house: Services) -> None:
-        house.reopened(fitted=by_score(quiet=0.5), judged=True)
+        house.reopened(bar=Requirement(gate=by_score(quiet=0.5), judged=True))
 
         injection = house.over(*VAULT).says(ON_THE_QUEUE)
 
@@ -163,7 +163,7 @@ class TestWithAJudge:
         assert injection.question is None
 
     def test_without_one_what_is_likely_is_said(self, house: Services) -> None:
-        injection = house.reopened(fitted=by_score(quiet=0.99, normal=0.5)).over(*VAULT).says(ON_THE_QUEUE)
+        injection = house.reopened(bar=Requirement(gate=by_score(quiet=0.99, normal=0.5))).over(*VAULT).says(ON_THE_QUEUE)
 
         assert [hit.note.id for hit in injection.hits] == ["queue"]
         assert injection.question is None
@@ -176,7 +176,7 @@ class TestWithAJudge:
         assert judged.over(*VAULT).says(text).question is None
 
     def test_it_is_not_asked_where_nothing_is_in_doubt(self, house: Services) -> None:
-        house.reopened(fitted=by_score(quiet=0.99, doubt=0.45), judged=True)
+        house.reopened(bar=Requirement(gate=by_score(quiet=0.99, doubt=0.45), judged=True))
 
         assert house.over(*VAULT).says(HAIKU).question is None
         assert house.says(ON_THE_QUEUE).question is not None
@@ -247,4 +247,4 @@ def test_of_equals_the_newer_is_said(house: Services) -> None:
 def test_a_journal_and_an_entity_s_page_never_come_up(house: Services) -> None:
     pages = [replace(QUEUE, id=kind, path=f"{kind}.md", kind=kind) for kind in (NoteKind.JOURNAL, NoteKind.ENTITY)]
 
-    assert house.reopened(dial="eager", judged=True).over(*pages).says(ON_THE_QUEUE).question is None
+    assert house.reopened(bar=Requirement(dial="eager", judged=True)).over(*pages).says(ON_THE_QUEUE).question is None

@@ -97,9 +97,11 @@ def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
 
     with open_services(config) as house:
         house.init_vault()
-        house.operations.remember(text="The gate opens with quincejam in the evening.")
+        house.operations.perform("remember", {"text": "The gate opens with quincejam in the evening."})
 
-        assert house.operations.search(query="gate evening")["hits"][0]["title"].startswith("The gate opens with [redacted")
+        assert house.operations.perform("search", {"query": "gate evening"})["hits"][0]["title"].startswith(
+            "The gate opens with [redacted"
+        )
 
 
 @pytest.mark.parametrize("word", ["pear-tree-7", "грушевый сад", "日本の梨園です", "🍐🍐🍐🍐🍐🍐", "a" * 300])

@@ -48,7 +48,7 @@ def in_timeline(home: Home, *paths: Path) -> dict[str, list[Event]]:
     with closing(Timeline(home.own_state / "timeline.sqlite")) as timeline:
         for path in paths:
             timeline.commit(map(RedactedResult, home.read_on(path)), "codex")
-        return {state.session.id: timeline.events("codex", state.session.id) for state in timeline.session_states()}
+        return {state.session.id: timeline.events.of_session("codex", state.session.id) for state in timeline.sessions.states()}
 
 
 def test_a_fork_repeats_what_its_parent_said_under_the_same_ids(home: Home) -> None:

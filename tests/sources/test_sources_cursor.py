@@ -124,7 +124,7 @@ class TestEditor:
 
         added = timeline.commit(map(RedactedResult, again), "cursor")
 
-        kept = [(event.type.value, bool(event.parent)) for event in timeline.events("cursor", TALK)]
+        kept = [(event.type.value, bool(event.parent)) for event in timeline.events.of_session("cursor", TALK)]
         timeline.close()
         assert added == 1
         assert kept == [("assistant_message", False), ("tool_call", True), ("command", True), ("tool_result", True)]
@@ -357,7 +357,7 @@ class TestCommandLine:
 
         added = timeline.commit(map(RedactedResult, again), "cursor")
 
-        last = timeline.events("cursor", "talk-1")[-1]
+        last = timeline.events.of_session("cursor", "talk-1")[-1]
         timeline.close()
         assert (added, last.type, last.role) == (1, EventType.RESUME_POINT, "system")
 

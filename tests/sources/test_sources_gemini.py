@@ -37,7 +37,7 @@ def in_timeline(home: Home, *paths: Path) -> list[Event]:
     with closing(Timeline(home.own_state / "timeline.sqlite")) as timeline:
         for path in paths:
             timeline.commit(map(RedactedResult, home.read_on(path)), "gemini-cli")
-        return timeline.events("gemini-cli", SESSION)
+        return timeline.events.of_session("gemini-cli", SESSION)
 
 
 def test_both_formats_tell_the_same_under_the_same_ids(home: Home) -> None:

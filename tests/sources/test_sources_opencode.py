@@ -134,7 +134,7 @@ def test_what_is_written_anew_replaces_what_was_known(tmp_path: Path, store: Ope
 
     added = timeline.commit(map(RedactedResult, second), "opencode")
 
-    kept = [event.text for event in timeline.events("opencode", "ses_1") if event.type is EventType.TOOL_RESULT]
+    kept = [event.text for event in timeline.events.of_session("opencode", "ses_1") if event.type is EventType.TOOL_RESULT]
     timeline.close()
     assert (added, kept) == (0, ["all lines: 1 passed in 1s"])
 
@@ -154,7 +154,7 @@ def test_a_fork_repeats_nothing(tmp_path: Path, store: OpenCodeStore) -> None:
 
     added = timeline.commit(map(RedactedResult, read(tmp_path)), "opencode")
 
-    kept = [event.text for event in timeline.events("opencode", "ses_2")]
+    kept = [event.text for event in timeline.events.of_session("opencode", "ses_2")]
     timeline.close()
     assert (added, kept) == (6, ["What else?"])
 

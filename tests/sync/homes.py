@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.syncing import Syncing
+from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.extensions.contract.extractor_contract import START, event
 from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
+from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 
@@ -52,12 +53,12 @@ class Home:
 
     def remember(self, text: str) -> str:
         """Return the id of the note."""
-        note = self.house.vault.remember(text)
+        note = self.house.vault.edits.remember(Memo(text=text))
         return note.id
 
     def path(self, id: str) -> Path:
-        self.house.vault.compare()
-        return self.vault / self.house.vault.find(id).path
+        self.house.vault.scanner.compare()
+        return self.vault / self.house.vault.notes.find(id).path
 
     def write(self, id: str, text: str) -> None:
         """Write a sentence into a note, as its owner does in an editor."""
@@ -93,7 +94,7 @@ class Home:
         self.house.timeline.commit([redact_result(look)], session.provider)
 
     def texts(self, session: Session) -> list[str]:
-        return [each.text for each in self.house.timeline.events(session.provider, session.id)]
+        return [each.text for each in self.house.timeline.events.of_session(session.provider, session.id)]
 
 
 def session_of(machine: str) -> Session:
@@ -120,9 +121,7 @@ def open_home(
             indexer=house.indexer,
             forgetting=forgetting,
             erase=lambda: forgetting.purge_files({}),
-            state=root / "state",
-            name=root.name,
-            environment={},
+            machine=Machine(name=root.name, state=root / "state", environment={}),
             clock=clock,
             step=step,
         )

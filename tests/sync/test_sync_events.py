@@ -83,7 +83,7 @@ def test_what_is_erased_on_one_is_erased_on_the_other_and_in_the_folder(tmp_path
         settle(laptop, desk)
         assert WORDS.encode() in everything(desk)
 
-        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.citation(event.id)), blank=True)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.events.citation(event.id)), blank=True)
         laptop.forgetting.purge_files({})
         settle(laptop, desk)
 
@@ -97,7 +97,7 @@ def test_what_was_erased_before_it_was_read_here_is_not_read_here(tmp_path: Path
         event = said(0, f"remember: {WORDS}", LAPTOP)
         laptop.read(event, session=LAPTOP)
         settle(laptop, desk)
-        desk.forgetting.forget_events(desk.forgetting.ground(desk.house.timeline.citation(event.id)), blank=True)
+        desk.forgetting.forget_events(desk.forgetting.ground(desk.house.timeline.events.citation(event.id)), blank=True)
         settle(laptop, desk)
 
         for home in (laptop, desk):
@@ -114,8 +114,8 @@ def test_a_machine_that_was_away_never_gets_what_was_erased_meanwhile(tmp_path: 
         id = laptop.remember(f"In short, {WORDS}.")
         settle(laptop, desk)
 
-        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.citation(event.id)), blank=True)
-        desk.house.vault.forget(id)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.events.citation(event.id)), blank=True)
+        desk.house.vault.edits.forget(id)
         settle(laptop, desk)
         settle(laptop, desk, shed)
 

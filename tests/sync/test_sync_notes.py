@@ -20,8 +20,8 @@ def test_a_note_reaches_the_other_machine(tmp_path: Path) -> None:
 
         settle(laptop, desk)
 
-        assert list(alike(laptop, desk)) == [laptop.house.vault.find(id).path]
-        assert desk.house.vault.is_ours(desk.house.vault.find(id))
+        assert list(alike(laptop, desk)) == [laptop.house.vault.notes.find(id).path]
+        assert desk.house.vault.notes.is_ours(desk.house.vault.notes.find(id))
 
 
 def test_both_write_at_once(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_same_words_on_both_are_one_note_of_each_name(tmp_path: Path) -> Non
 
         settle(laptop, desk)
 
-        assert {machine.house.vault.find(id).id for machine in (laptop, desk) for id in ids} == ids
+        assert {machine.house.vault.notes.find(id).id for machine in (laptop, desk) for id in ids} == ids
         assert len(laptop.files()) == len(desk.files()) == len(ids)
 
 
@@ -96,7 +96,7 @@ def test_a_note_deleted_on_one_and_changed_on_the_other_is_gone_and_its_text_in_
         laptop.remember("The press needs forty bar.")
         settle(laptop, desk)
 
-        laptop.house.vault.forget(id)
+        laptop.house.vault.edits.forget(id)
         desk.write(id, "Unless it freezes.")
         settle(laptop, desk)
 
@@ -122,8 +122,8 @@ def test_a_deleted_note_is_not_written_again_on_the_other_machine(tmp_path: Path
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         id = laptop.remember("Frost covers come off in May.")
         laptop.remember("The press needs forty bar.")
-        title = laptop.house.vault.find(id).title
-        laptop.house.vault.forget(id)
+        title = laptop.house.vault.notes.find(id).title
+        laptop.house.vault.edits.forget(id)
 
         settle(laptop, desk)
 
@@ -135,7 +135,7 @@ def test_what_was_put_back_comes_back(tmp_path: Path) -> None:
         id = laptop.remember("Frost covers come off in May.")
         laptop.remember("The press needs forty bar.")
         settle(laptop, desk)
-        forgotten = laptop.house.vault.forget(id)
+        forgotten = laptop.house.vault.edits.forget(id)
         settle(laptop, desk)
         assert len(desk.files()) == 1
 

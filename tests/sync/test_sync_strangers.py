@@ -162,7 +162,7 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no folder"):
             laptop.sync()
         laptop.shared.mkdir()
-        with pytest.raises(KiteError, match="holds nothing of this any more"):
+        with pytest.raises(KiteError, match="no longer holds this memory's sync data"):
             laptop.sync()
 
 

@@ -84,14 +84,14 @@ def test_calls_are_found_by_person_tool_key_and_time(store: PostgresStore) -> No
         entry(at=now - timedelta(hours=2), person="ben", tool="forget", key="N1", outcome="not_allowed"),
         entry(at=now - timedelta(hours=1), key="project.host"),
     ]
-    store.record(listed)
+    store.audit.record(listed)
 
-    assert store.audited(since=LONG_AGO) == listed[::-1]
-    assert store.audited(since=now - timedelta(days=1)) == [listed[2], listed[1]]
-    assert store.audited(since=LONG_AGO, person="ben") == [listed[1]]
-    assert store.audited(since=LONG_AGO, tool="write_memory", key="project.port") == [listed[0]]
-    assert store.audited(since=LONG_AGO, limit=1) == [listed[2]]
-    assert [(each.person, each.calls, each.writes, each.refused, each.days) for each in store.usage(since=LONG_AGO)] == [
+    assert store.audit.entries(since=LONG_AGO) == listed[::-1]
+    assert store.audit.entries(since=now - timedelta(days=1)) == [listed[2], listed[1]]
+    assert store.audit.entries(since=LONG_AGO, person="ben") == [listed[1]]
+    assert store.audit.entries(since=LONG_AGO, tool="write_memory", key="project.port") == [listed[0]]
+    assert store.audit.entries(since=LONG_AGO, limit=1) == [listed[2]]
+    assert [(each.person, each.calls, each.writes, each.refused, each.days) for each in store.audit.usage(since=LONG_AGO)] == [
         ("ada", 2, 2, 0, 2),
         ("ben", 1, 0, 1, 1),
     ]
@@ -103,7 +103,7 @@ def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(s
             raise NotAllowed("this token may only read")
         return {"id": "N7"} if tool == "remember" else {}
 
-    trail = AuditTrail(store.record, pause=0)
+    trail = AuditTrail(store.audit.record, pause=0)
     performed = recorded(perform, trail)
     performed("write_memory", {"key": "project.port", "value": "a secret plan"}, Asker(grant=ADA, project="orchard", ai="codex"))
     performed("remember", {"text": "a secret plan"}, Asker(grant=ADA))
@@ -111,7 +111,7 @@ def test_each_call_of_the_server_is_recorded_by_name_and_without_what_was_said(s
         performed("delete_memory", {"key": "project.port"}, Asker(grant=BEN))
     trail.close()
 
-    found = store.audited(since=LONG_AGO)
+    found = store.audit.entries(since=LONG_AGO)
     assert [(each.person, each.token, each.tool, each.key, each.outcome) for each in found] == [
         ("ben", "ben-ci", "delete_memory", "project.port", "not_allowed"),
         ("ada", "ada-laptop", "remember", "N7", "ok"),
@@ -172,7 +172,7 @@ def as_app(url: str, grant: Grant, tenant: str) -> Iterator[psycopg.Connection[A
 @pytest.mark.parametrize("change", ["UPDATE kite.audit SET person = 'eve'", "DELETE FROM kite.audit", "TRUNCATE kite.audit"])
 def test_the_server_s_own_role_cannot_change_the_audit(url: str, change: str) -> None:
     with opened(url, "kept") as store:
-        store.record([entry()])
+        store.audit.record([entry()])
     with as_app(url, EVERYBODY, "kept") as connection, pytest.raises(errors.InsufficientPrivilege):
         connection.execute(change.encode())
 
@@ -180,7 +180,7 @@ def test_the_server_s_own_role_cannot_change_the_audit(url: str, change: str) ->
 @pytest.mark.parametrize("grant", [OWNER, ADA], ids=["owner", "ada"])
 def test_no_token_sees_the_audit(url: str, grant: Grant) -> None:
     with opened(url, "unseen") as store:
-        store.record([entry()])
+        store.audit.record([entry()])
     with as_app(url, grant, "unseen") as connection:
         assert connection.execute("SELECT * FROM kite.audit").fetchall() == []
 
@@ -188,18 +188,18 @@ def test_no_token_sees_the_audit(url: str, grant: Grant) -> None:
 def test_another_tenant_s_audit_is_not_there_and_is_not_dropped(url: str) -> None:
     old = datetime.now(UTC) - timedelta(days=400)
     with opened(url, "theirs") as theirs, opened(url, "ours", keep_days=7) as ours:
-        theirs.record([entry(at=old)])
+        theirs.audit.record([entry(at=old)])
         ours.sweep()
 
-        assert ours.audited(since=LONG_AGO) == []
-        assert len(theirs.audited(since=LONG_AGO)) == 1
+        assert ours.audit.entries(since=LONG_AGO) == []
+        assert len(theirs.audit.entries(since=LONG_AGO)) == 1
 
 
 def test_what_is_older_than_the_days_that_are_kept_goes(url: str) -> None:
     tenant = uuid.uuid4().hex
     now = datetime.now(UTC)
     with opened(url, tenant, keep_days=7) as store:
-        store.record([entry(at=now - timedelta(days=8), key="old"), entry(at=now - timedelta(days=6), key="new")])
+        store.audit.record([entry(at=now - timedelta(days=8), key="old"), entry(at=now - timedelta(days=6), key="new")])
         for key in ("old", "new"):
             store.write_memory(ADA, key, f"{key} words", GLOBAL)
             store.delete_memory(ADA, key, GLOBAL)
@@ -210,7 +210,7 @@ def test_what_is_older_than_the_days_that_are_kept_goes(url: str) -> None:
 
         store.sweep()
 
-        assert [each.key for each in store.audited(since=LONG_AGO)] == ["new"]
+        assert [each.key for each in store.audit.entries(since=LONG_AGO)] == ["new"]
         assert store.undelete("new", by="admin").name == "new"
         with pytest.raises(UsageError, match="nothing that was deleted"):
             store.undelete("old", by="admin")
@@ -218,7 +218,7 @@ def test_what_is_older_than_the_days_that_are_kept_goes(url: str) -> None:
 
 def test_even_one_day_is_kept_whatever_the_caller_asks_for(url: str) -> None:
     with opened(url, "one-day") as store:
-        store.record([entry(at=datetime.now(UTC) - timedelta(hours=20)), entry(at=datetime.now(UTC) - timedelta(hours=30))])
+        store.audit.record([entry(at=datetime.now(UTC) - timedelta(hours=20)), entry(at=datetime.now(UTC) - timedelta(hours=30))])
     with as_app(url, EVERYBODY, "one-day") as connection:
         connection.execute("SELECT kite.drop_audit(0), kite.drop_audit(-5)")
 
@@ -295,7 +295,7 @@ def _filled(store: PostgresStore) -> None:
     store.write_memory(ADA, "erased", None, ORCHARD)
     store.delete_memory(ADA, "erased", ORCHARD)
     store.memories(ADA, MemoryQuery(pattern="port"), touch=True)
-    store.record([entry()])
+    store.audit.record([entry()])
 
 
 def _holds(store: PostgresStore) -> list[Any]:
@@ -305,7 +305,7 @@ def _holds(store: PostgresStore) -> list[Any]:
         store.transcript(ADA, CHAT),
         store.states(ADA),
         [found.note.title for found in store.search(ADA, NoteQuery(text="geese at the gate"))],
-        store.audited(since=LONG_AGO),
+        store.audit.entries(since=LONG_AGO),
     ]
 
 

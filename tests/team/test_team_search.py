@@ -178,7 +178,7 @@ def test_a_token_is_not_sent_where_others_can_read_it(address: str) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
-    with pytest.raises(UsageError, match="address is not one"):
+    with pytest.raises(UsageError, match="invalid team address"):
         Team(address=address, token="t")
 
 

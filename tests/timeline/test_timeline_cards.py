@@ -65,7 +65,7 @@ def keep(timeline: Timeline, result: Sequence[Event], *, days: int = 0, project:
 def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
     result = chat(name, *said, days=days, project=project)
     keep(timeline, result, days=days, project=project)
-    while timeline.make_cards():
+    while timeline.cards.make():
         pass
     return result
 
@@ -75,7 +75,7 @@ def found(timeline: Timeline, text: str, **wanted: Any) -> list[str]:
 
 
 def _hits(timeline: Timeline, text: str, **wanted: Any) -> tuple[CardHit, ...]:
-    return timeline.cards(CardQuery(text=text, **wanted))
+    return timeline.cards.find(CardQuery(text=text, **wanted))
 
 
 SLUICE = ("Why does the sluice jam in spring?", "The gate swells with meltwater, so it is planed in March.")
@@ -101,10 +101,10 @@ def test_what_no_one_answered_is_a_card_only_as_a_sessions_last_word(timeline: T
 def test_an_answer_that_goes_on_takes_the_place_of_what_stood_there(timeline: Timeline) -> None:
     first = chat("a", *SLUICE)
     keep(timeline, first)
-    timeline.make_cards()
+    timeline.cards.make()
     more = [*first, replace(first[1], id="00000009-a", ordinal=2, text="In short: the hinge was rusty, and has been oiled.")]
     keep(timeline, more)
-    timeline.make_cards()
+    timeline.cards.make()
 
     assert found(timeline, "meltwater") == []
     assert found(timeline, "rusty hinges") == [SLUICE[0]]
@@ -114,18 +114,18 @@ def test_a_turn_is_closed_when_its_session_has_been_quiet_for_a_while(timeline: 
     clock.now = MONDAY + timedelta(minutes=2)
     keep(timeline, chat("a", *SLUICE))
 
-    soon = timeline.make_cards()
+    soon = timeline.cards.make()
     clock.now += timedelta(minutes=2)
 
     assert soon == 0
-    assert timeline.make_cards() == 1
+    assert timeline.cards.make() == 1
 
 
 def test_the_newest_sessions_of_a_backlog_come_first(timeline: Timeline) -> None:
     for days in (3, 9, 6):
         keep(timeline, chat(f"s{days}", f"What of day {days}?", "It rained for hours on end."), days=days)
 
-    timeline.make_cards(limit=1)
+    timeline.cards.make(limit=1)
 
     assert found(timeline, "rained") == ["What of day 9?"]
 
@@ -135,8 +135,8 @@ def test_a_backlog_keeps_no_new_turn_waiting_for_its_vector(timeline: Timeline, 
     for number in range(3):
         talked(timeline, f"old{number}", *PUMP, days=number)
 
-    assert timeline.embed_bundles(MEANING, per_day=0) == 2
-    assert timeline.embed_bundles(MEANING, per_day=0) == 0
+    assert timeline.vectors.embed(MEANING, per_day=0) == 2
+    assert timeline.vectors.embed(MEANING, per_day=0) == 0
 
 
 def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timeline) -> None:
@@ -154,7 +154,7 @@ def test_rarity_is_the_projects_own_and_others_may_be_left_out(timeline: Timelin
 def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
     cards = talked(timeline, "a", *SLUICE, *PUMP)
 
-    timeline.forget_events(cards[1:2])
+    timeline.forgotten.add(cards[1:2])
 
     assert found(timeline, "sluice") == []
     assert found(timeline, "pump") == [PUMP[0]]
@@ -163,11 +163,11 @@ def test_what_was_let_go_is_found_no_more(timeline: Timeline) -> None:
 def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
     cards = talked(timeline, "a", *SLUICE)
 
-    timeline.forget_events(cards, blank=True)
-    timeline.make_cards()
+    timeline.forgotten.add(cards, blank=True)
+    timeline.cards.make()
 
-    assert timeline._all("SELECT * FROM card_words") == []
-    assert timeline._all("SELECT cards, words FROM card_projects") == [(0, 0)]
+    assert timeline._database.all("SELECT * FROM card_words") == []
+    assert timeline._database.all("SELECT cards, words FROM card_projects") == [(0, 0)]
 
 
 def test_of_two_of_one_matter_the_newer_comes_first_and_the_older_is_marked(timeline: Timeline) -> None:
@@ -206,9 +206,9 @@ BY_TOPIC = Meaning(
 
 
 def by_meaning(timeline: Timeline, text: str) -> tuple[CardHit, ...]:
-    while timeline.embed_bundles(BY_TOPIC, 200, per_day=10**9):
+    while timeline.vectors.embed(BY_TOPIC, 200, per_day=10**9):
         pass
-    return timeline.cards(CardQuery(text=text), BY_TOPIC)
+    return timeline.cards.find(CardQuery(text=text), BY_TOPIC)
 
 
 def test_a_later_conversation_in_other_words_that_is_as_near_comes_first(timeline: Timeline) -> None:
@@ -238,7 +238,7 @@ def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline:
     settled = "no, an hour and not a minute less; the smith sleeps badly"
     cards = talked(timeline, "a", "How long until we page?", "I could make it ten minutes.", settled, "Set to an hour.", "ship it")
 
-    talk = timeline.talk(cards[0].id)
+    talk = timeline.cards.talk(cards[0].id)
 
     assert talk is not None
     assert talk.opening == "How long until we page?"
@@ -246,13 +246,13 @@ def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline:
 
 
 def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(timeline: Timeline) -> None:
-    few = timeline.bar("orchard")
+    few = timeline.cards.bar("orchard")
     for number, question in enumerate(("Is the sluice open?", "Is the pump on?", "Who oils the hinge?", "Where is the key?")):
         talked(timeline, f"s{number}", question, "I have looked, and it is as you say.", days=number)
     talked(timeline, "again", "Is the sluice open again, and who opened the sluice?", "It was the smith, he said.", days=9)
 
     assert few is None
-    bar = timeline.bar("orchard")
+    bar = timeline.cards.bar("orchard")
     best = max(hit.bm25 for hit in _hits(timeline, "Is the sluice open again, and who opened the sluice?", besides="again"))
     assert bar is not None and 0 < bar < best
 

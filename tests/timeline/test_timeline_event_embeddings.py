@@ -105,16 +105,16 @@ FLOOD = event_of(3, EventType.DECISION, "We raise the bank by a hand's breadth, 
 def test_what_means_the_same_is_found_without_a_common_word(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
     keep(timeline, FLOOD, event_of(4, EventType.ASSISTANT_MESSAGE, "The invoice is on the table, and so is its price."))
     clock.now += timedelta(hours=1)
-    before = timeline.search(EventQuery(text="flood"), meaning)
+    before = timeline.search.find(EventQuery(text="flood"), meaning)
 
-    embedded = timeline.embed_bundles(meaning)
+    embedded = timeline.vectors.embed(meaning)
 
     assert (before, embedded) == ((), 1)
-    assert [hit.event for hit in timeline.search(EventQuery(text="flood"), meaning)] == [FLOOD]
-    assert [hit.event for hit in timeline.search(EventQuery(text="flood", by_words=False), meaning)] == [FLOOD]
-    assert timeline.search(EventQuery(text="flood")) == ()
-    assert timeline.search(EventQuery(text="flood", project="mycelia"), meaning) == ()
-    assert timeline.search(EventQuery(text="price", by_words=False), meaning) == ()
+    assert [hit.event for hit in timeline.search.find(EventQuery(text="flood"), meaning)] == [FLOOD]
+    assert [hit.event for hit in timeline.search.find(EventQuery(text="flood", by_words=False), meaning)] == [FLOOD]
+    assert timeline.search.find(EventQuery(text="flood")) == ()
+    assert timeline.search.find(EventQuery(text="flood", project="mycelia"), meaning) == ()
+    assert timeline.search.find(EventQuery(text="price", by_words=False), meaning) == ()
 
 
 def test_only_what_shows_something_gets_a_vector(timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder) -> None:
@@ -131,7 +131,7 @@ def test_only_what_shows_something_gets_a_vector(timeline: Timeline, clock: Cloc
     )
     clock.now += timedelta(hours=1)
 
-    timeline.embed_bundles(meaning)
+    timeline.vectors.embed(meaning)
 
     assert [text.splitlines()[0][:20] for text in embedder.read] == ["error: the sluice ca", "Summary: the bank is"]
 
@@ -147,7 +147,7 @@ def test_a_decision_is_read_with_what_was_said_before_it(
     )
     clock.now += timedelta(hours=1)
 
-    timeline.embed_bundles(meaning)
+    timeline.vectors.embed(meaning)
 
     assert embedder.read == [f"{FLOOD.text}\nNot in spring.\nWill the bank hold?"]
 
@@ -167,7 +167,7 @@ def test_a_failure_is_read_with_what_made_it_go_away(
     )
     clock.now += timedelta(hours=1)
 
-    timeline.embed_bundles(meaning)
+    timeline.vectors.embed(meaning)
 
     assert embedder.read == [
         "error: the depot at the gate is closed to you\nmake deploy\nIt went away with: make deploy\ndepot login ada"
@@ -177,26 +177,26 @@ def test_a_failure_is_read_with_what_made_it_go_away(
 def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
     keep(timeline, replace(FLOOD, at=clock.now))
 
-    at_once = timeline.embed_bundles(meaning)
+    at_once = timeline.vectors.embed(meaning)
     clock.now += timedelta(minutes=11)
 
     assert at_once == 0
-    assert timeline.embed_bundles(meaning) == 1
-    assert timeline.embed_bundles(meaning) == 0
+    assert timeline.vectors.embed(meaning) == 1
+    assert timeline.vectors.embed(meaning) == 0
 
 
 def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
     keep(timeline, FLOOD, amends=True)
     clock.now += timedelta(hours=1)
-    timeline.embed_bundles(meaning)
+    timeline.vectors.embed(meaning)
 
     keep(timeline, replace(FLOOD, text="We buy the lamp, so that nobody falls into the ditch."), amends=True)
-    between = timeline.search(EventQuery(text="flood"), meaning)
+    between = timeline.search.find(EventQuery(text="flood"), meaning)
     clock.now += timedelta(hours=1)
-    again = timeline.embed_bundles(meaning)
+    again = timeline.vectors.embed(meaning)
 
     assert (between, again) == ((), 1)
-    assert len(timeline.search(EventQuery(text="dark"), meaning)) == 1
+    assert len(timeline.search.find(EventQuery(text="dark"), meaning)) == 1
 
 
 def test_a_bundle_that_changes_while_it_is_embedded_keeps_no_old_vector(
@@ -211,31 +211,31 @@ def test_a_bundle_that_changes_while_it_is_embedded_keeps_no_old_vector(
 
     slow = Meaning(space="subjects-3", of_texts=amended_meanwhile, of_question=embedder.question)
 
-    assert timeline.embed_bundles(slow) == 0
-    assert timeline.search(EventQuery(text="flood"), slow) == ()
+    assert timeline.vectors.embed(slow) == 0
+    assert timeline.search.find(EventQuery(text="flood"), slow) == ()
 
 
 def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
     keep(timeline, FLOOD)
     clock.now += timedelta(hours=1)
-    timeline.embed_bundles(meaning)
+    timeline.vectors.embed(meaning)
     other = replace(meaning, space="subjects-4")
 
-    before = timeline.search(EventQuery(text="flood"), other)
-    embedded = timeline.embed_bundles(other)
+    before = timeline.search.find(EventQuery(text="flood"), other)
+    embedded = timeline.vectors.embed(other)
 
     assert (before, embedded) == ((), 1)
-    assert len(timeline.search(EventQuery(text="flood"), other)) == 1
-    assert timeline.search(EventQuery(text="flood"), meaning) == ()
+    assert len(timeline.search.find(EventQuery(text="flood"), other)) == 1
+    assert timeline.search.find(EventQuery(text="flood"), meaning) == ()
 
 
 def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
     keep(timeline, *(replace(FLOOD, id=f"{number:08x}-x", ordinal=number) for number in range(5)))
     clock.now += timedelta(hours=1)
-    today = [timeline.embed_bundles(meaning, 2, per_day=3) for _ in range(3)]
+    today = [timeline.vectors.embed(meaning, 2, per_day=3) for _ in range(3)]
     clock.now += timedelta(days=1)
 
-    tomorrow = timeline.embed_bundles(meaning, 9, per_day=3)
+    tomorrow = timeline.vectors.embed(meaning, 9, per_day=3)
 
     assert today == [2, 1, 0]
     assert tomorrow == 2
@@ -257,4 +257,4 @@ def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: P
         keep(timeline, event_of(9, EventType.USER_MESSAGE, "Good morning."))
         clock.now += timedelta(hours=1)
 
-        assert timeline.embed_bundles(meaning) == 1
+        assert timeline.vectors.embed(meaning) == 1

@@ -86,7 +86,9 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 
 def asked(timeline: Timeline, command: str = "make deploy", *, project: str = "orchard", session: str = "now") -> Fix | None:
-    return timeline.fix(project=project, session=session, signatures=("error: nothing of the kind", SIGNATURE), command=command)
+    return timeline.fixes.fix(
+        project=project, session=session, signatures=("error: nothing of the kind", SIGNATURE), command=command
+    )
 
 
 def test_a_fix_shows_what_was_run_and_changed_until_the_command_succeeded(timeline: Timeline) -> None:
@@ -200,7 +202,7 @@ def test_what_was_let_go_is_no_part_of_a_fix(timeline: Timeline) -> None:
     result = History().ran("make deploy", LOCKED, "failed").ran("depot login ada --key pear").ran("depot start").ran("make deploy")
     timeline.commit([result.look()], "claude-code")
 
-    timeline.forget_events([event for event in result.events if "login" in event.command])
+    timeline.forgotten.add([event for event in result.events if "login" in event.command])
 
     fix = asked(timeline)
     assert fix is not None

@@ -104,7 +104,7 @@ class TestChanges:
 
 class TestBecame:
     def test_what_came_of_a_failure_and_of_a_change(self, timeline: Timeline) -> None:
-        events = timeline.events("claude-code", session(1).id)
+        events = timeline.events.of_session("claude-code", session(1).id)
         failure = next(event for event in events if event.type is EventType.TEST_RESULT)
         change = next(event for event in events if event.type is EventType.FILE_ACTION)
 
@@ -115,4 +115,4 @@ class TestBecame:
         assert "changed 3 times since, last 2026-03-03" in changed
 
     def test_nothing_came_of_what_is_only_said(self, timeline: Timeline) -> None:
-        assert list(became(timeline, timeline.events("claude-code", session(2).id)[0])) == []
+        assert list(became(timeline, timeline.events.of_session("claude-code", session(2).id)[0])) == []

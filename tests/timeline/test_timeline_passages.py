@@ -164,7 +164,7 @@ def test_a_timeline_of_the_version_before_gets_its_tables_and_keeps_its_events(t
     timeline = Timeline(path)
     heard(timeline, passage(CLAIM), session="s0")
 
-    assert timeline.session("claude-code", "s0") is not None
+    assert timeline.sessions.get("claude-code", "s0") is not None
     assert trace(timeline, CLAIM).foreign == 1.0
     timeline.close()
 
@@ -181,7 +181,7 @@ def test_what_was_erased_leaves_no_hash_and_none_comes_back(tmp_path: Path) -> N
         passages=(passage(CLAIM, start=said.where.start),),
     )
     timeline.commit([RedactedResult(look)], said.provider)
-    timeline.forget_events([said], blank=True)
+    timeline.forgotten.add([said], blank=True)
     gone = trace(timeline, CLAIM)
     timeline.commit([RedactedResult(replace(look, cursor=Cursor(position=2, size=2, mtime_ns=2)))], said.provider)
 

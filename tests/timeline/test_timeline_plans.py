@@ -62,7 +62,7 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 
 def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
-    """Each public method of the timeline but `close`, with arguments that lead it past its first query."""
+    """Each public method of the timeline and its parts but `close`, with arguments that lead it past its first query."""
     provider, session, project = SESSION.provider, SESSION.id, SESSION.project
     first = event(0)
     reference = EvidenceReference.parse(evidence_reference(provider, session, first.id))
@@ -70,78 +70,91 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
     signature = "ConnectionRefusedError: could not connect to the ledger database"
     return {
         "commit": lambda: timeline.commit([_look(70), replace(_look(70), amends=True)], provider),
-        "cursor": lambda: timeline.cursor(f"/transcripts/{session}.jsonl"),
-        "looked_at": timeline.looked_at,
-        "folders": timeline.folders,
-        "session_states": timeline.session_states,
-        "recent_prompts": lambda: timeline.recent_prompts(100),
-        "last_ordinals": timeline.last_ordinals,
-        "session_state": lambda: timeline.session_state(provider, session),
-        "session": lambda: timeline.session(provider, session),
-        "last_session": lambda: (
-            timeline.last_session(project, besides="another"),
-            timeline.last_session(None),
-            timeline.last_session(None, among=[project]),
+        "files.cursor": lambda: timeline.files.cursor(f"/transcripts/{session}.jsonl"),
+        "files.looked_at": timeline.files.looked_at,
+        "sessions.folders": timeline.sessions.folders,
+        "sessions.states": timeline.sessions.states,
+        "events.recent_prompts": lambda: timeline.events.recent_prompts(100),
+        "sessions.last_ordinals": timeline.sessions.last_ordinals,
+        "sessions.state": lambda: timeline.sessions.state(provider, session),
+        "sessions.get": lambda: timeline.sessions.get(provider, session),
+        "sessions.last": lambda: (
+            timeline.sessions.last(project, besides="another"),
+            timeline.sessions.last(None),
+            timeline.sessions.last(None, among=[project]),
         ),
-        "last_prompt": lambda: timeline.last_prompt(provider, session),
-        "spoken": lambda: timeline.spoken(provider, session),
-        "sessions_named": lambda: timeline.sessions_named(session[:8]),
-        "events": lambda: timeline.events(provider, session, after=3, limit=5),
-        "holding": lambda: timeline.holding([(provider, session, 0, 5)]),
-        "last_events": lambda: (
-            timeline.last_events(provider, session, 5),
-            timeline.last_events(provider, session, 5, before=9),
+        "events.last_prompt": lambda: timeline.events.last_prompt(provider, session),
+        "events.spoken": lambda: timeline.events.spoken(provider, session),
+        "sessions.named": lambda: timeline.sessions.named(session[:8]),
+        "events.of_session": lambda: timeline.events.of_session(provider, session, after=3, limit=5),
+        "events.holding": lambda: timeline.events.holding([(provider, session, 0, 5)]),
+        "events.last": lambda: (
+            timeline.events.last(provider, session, 5),
+            timeline.events.last(provider, session, 5, before=9),
         ),
-        "of_tools": lambda: timeline.of_tools(provider, session, ("TodoWrite",), among=50),
-        "last_sessions": lambda: timeline.last_sessions(project, 3),
-        "evidence": lambda: timeline.evidence(reference),
-        "line": lambda: timeline.line(reference),
-        "forget_events": lambda: [timeline.forget_events([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
-        "offered": lambda: timeline.offered([first]),
-        "search": lambda: (
-            timeline.search(EventQuery(text="ledger database"), MEANING),
-            timeline.search(EventQuery(text=FAILED, project=project, session=session[:8], file="ledger.py", tool="Bash"), MEANING),
-            timeline.search(EventQuery(types=frozenset({EventType.ERROR}), since=START)),
+        "events.of_tools": lambda: timeline.events.of_tools(provider, session, ("TodoWrite",), among=50),
+        "sessions.latest": lambda: timeline.sessions.latest(project, 3),
+        "events.evidence": lambda: timeline.events.evidence(reference),
+        "events.line": lambda: timeline.events.line(reference),
+        "forgotten.add": lambda: [timeline.forgotten.add([event(number)], blank=bool(number)) for number in range(2)],  # type: ignore[func-returns-value]
+        "events.offered": lambda: timeline.events.offered([first]),
+        "search.find": lambda: (
+            timeline.search.find(EventQuery(text="ledger database"), MEANING),
+            timeline.search.find(
+                EventQuery(text=FAILED, project=project, session=session[:8], file="ledger.py", tool="Bash"), MEANING
+            ),
+            timeline.search.find(EventQuery(types=frozenset({EventType.ERROR}), since=START)),
         ),
-        "embed_bundles": lambda: timeline.embed_bundles(MEANING),
-        "make_cards": timeline.make_cards,
-        "cards": lambda: (
-            timeline.cards(CardQuery(text="mend the ledger database", project=project, session=session[:8], since=START), MEANING),
-            timeline.cards(CardQuery(text="mend the ledger", within=project)),
+        "vectors.embed": lambda: timeline.vectors.embed(MEANING),
+        "vectors.near": lambda: timeline.vectors.near("ledger", MEANING),
+        "cards.make": timeline.cards.make,
+        "cards.find": lambda: (
+            timeline.cards.find(
+                CardQuery(text="mend the ledger database", project=project, session=session[:8], since=START), MEANING
+            ),
+            timeline.cards.find(CardQuery(text="mend the ledger", within=project)),
         ),
-        "talk": lambda: timeline.talk(first.id),
-        "prompts_called": lambda: timeline.prompts_called(first.id[:8]),
-        "card_prompt": lambda: timeline.card_prompt(evidence_reference(provider, session, first.id)),
-        "turn": lambda: timeline.turn(first.id),
-        "conversation": lambda: timeline.conversation(first.id),
-        "closing": lambda: timeline.closing(first.id),
-        "bar": lambda: timeline.bar(project),
-        "unsearched": timeline.unsearched,
-        "fix": lambda: timeline.fix(project=project, session="another", signatures=[signature], command="make test"),
-        "fix_of": lambda: timeline.fix_of(first),
-        "overviews": lambda: (timeline.overviews(), timeline.overviews(project=project)),
-        "session_count": lambda: timeline.session_count(project=project),
-        "works": lambda: (timeline.works(), timeline.works(project=project)),
-        "sub_sessions": lambda: timeline.sub_sessions(provider, session),
-        "edges": lambda: timeline.edges(provider, session),
-        "counts": timeline.counts,
-        "tallies": timeline.tallies,
-        "ordinals": lambda: timeline.ordinals([(provider, session, first.id)]),
-        "states_of": lambda: timeline.states_of([(provider, session)]),
-        "session_pages": lambda: list(timeline.session_pages()),
-        "problems": timeline.problems,
+        "cards.talk": lambda: timeline.cards.talk(first.id),
+        "cards.prompts_called": lambda: timeline.cards.prompts_called(first.id[:8]),
+        "cards.prompt_of": lambda: timeline.cards.prompt_of(evidence_reference(provider, session, first.id)),
+        "cards.turn": lambda: timeline.cards.turn(first.id),
+        "cards.conversation": lambda: timeline.cards.conversation(first.id),
+        "cards.closing": lambda: timeline.cards.closing(first.id),
+        "cards.bar": lambda: timeline.cards.bar(project),
+        "search.unsearched": timeline.search.unsearched,
+        "fixes.fix": lambda: timeline.fixes.fix(project=project, session="another", signatures=[signature], command="make test"),
+        "fixes.fix_of": lambda: timeline.fixes.fix_of(first),
+        "sessions.overviews": lambda: (timeline.sessions.overviews(), timeline.sessions.overviews(project=project)),
+        "sessions.count": lambda: timeline.sessions.count(project=project),
+        "sessions.works": lambda: (timeline.sessions.works(), timeline.sessions.works(project=project)),
+        "sessions.sub_sessions": lambda: timeline.sessions.sub_sessions(provider, session),
+        "events.edges": lambda: timeline.events.edges(provider, session),
+        "files.counts": timeline.files.counts,
+        "files.tallies": timeline.files.tallies,
+        "events.ordinals": lambda: timeline.events.ordinals([(provider, session, first.id)]),
+        "sessions.states_of": lambda: timeline.sessions.states_of([(provider, session)]),
+        "sessions.pages": lambda: list(timeline.sessions.pages()),
+        "files.problems": timeline.files.problems,
         "damage": timeline.damage,
-        "purge": timeline.purge,
-        "forgotten": timeline.forgotten,
+        "forgotten.purge": timeline.forgotten.purge,
+        "forgotten.lines": timeline.forgotten.lines,
         "identity": timeline.identity,
-        "changes": lambda: timeline.changes(Since(), 10),
-        "citation": lambda: timeline.citation(first.id),
+        "events.changed_since": lambda: timeline.events.changed_since(Since(), 10),
+        "events.numbered": lambda: timeline.events.numbered([1, 2]),
+        "forgotten.out_of_step": timeline.forgotten.out_of_step,
+        "events.citation": lambda: timeline.events.citation(first.id),
         "provenance": lambda: timeline.provenance(project).traces([FAILED]),
     }
 
 
 def test_every_public_method_is_among_those_whose_queries_are_explained(timeline: Timeline) -> None:
-    public = {name for name, member in vars(Timeline).items() if callable(member) and not name.startswith("_")}
+    parts = {f"{name}.": part for name, part in vars(timeline).items() if not name.startswith("_")} | {"": timeline}
+    public = {
+        f"{part}{name}"
+        for part, owner in parts.items()
+        for name, member in vars(type(owner)).items()
+        if callable(member) and not name.startswith("_")
+    }
 
     assert set(_every_method(timeline)) == public - {"close"}
 
@@ -149,7 +162,7 @@ def test_every_public_method_is_among_those_whose_queries_are_explained(timeline
 def test_no_query_scans_every_event(timeline: Timeline, tmp_path: Path) -> None:
     asked: list[str] = []
     named: dict[str, str] = {}
-    for connection in (timeline._reader, timeline._writer):
+    for connection in (timeline._database._reader, timeline._database.writer):
         connection.set_trace_callback(asked.append)
     for method, run in _every_method(timeline).items():
         run()
@@ -192,9 +205,9 @@ def test_finding_a_notes_evidence_costs_the_same_whatever_else_there_is(timeline
             counted += 1
             return 0
 
-        timeline._reader.set_progress_handler(count, 1)
-        assert timeline.evidence(reference) == [event(0, "please mend the ledger")]
-        timeline._reader.set_progress_handler(None, 1)
+        timeline._database._reader.set_progress_handler(count, 1)
+        assert timeline.events.evidence(reference) == [event(0, "please mend the ledger")]
+        timeline._database._reader.set_progress_handler(None, 1)
         return counted
 
     with_few = steps()

@@ -64,8 +64,8 @@ def keep(timeline: Timeline, work: Work) -> None:
 
 
 def outcome_of(timeline: Timeline, prompt: str = ASKED) -> PromptOutcome | None:
-    (found,) = timeline._all("SELECT seq FROM events WHERE text = ? AND type = 'user_message'", (prompt,))
-    return prompt_outcome(timeline._all, found[0])
+    (found,) = timeline._database.all("SELECT seq FROM events WHERE text = ? AND type = 'user_message'", (prompt,))
+    return prompt_outcome(timeline._database.all, found[0])
 
 
 def swept() -> Work:
@@ -90,7 +90,7 @@ def test_what_was_let_go_is_not_reported(timeline: Timeline) -> None:
     work = swept()
     keep(timeline, work)
 
-    timeline.forget_events([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
+    timeline.forgotten.add([event for event in work.events if "settings.py" in event.path or "AssertionError" in event.text])
 
     said = outcome_of(timeline)
     assert said is not None
@@ -124,8 +124,8 @@ def test_a_long_errand_is_reported_as_shortly(timeline: Timeline) -> None:
         )
     keep(timeline, work.said("Done. " * 1_000))
 
-    (found,) = timeline._all("SELECT seq FROM events WHERE type = 'user_message'")
-    said = prompt_outcome(timeline._all, found[0])
+    (found,) = timeline._database.all("SELECT seq FROM events WHERE type = 'user_message'")
+    said = prompt_outcome(timeline._database.all, found[0])
 
     assert said is not None
     assert len(said.text) < 2_500
@@ -135,10 +135,10 @@ def test_a_long_errand_is_reported_as_shortly(timeline: Timeline) -> None:
 def test_it_is_found_by_what_it_means_with_what_came_of_it(timeline: Timeline, clock: Clock) -> None:
     keep(timeline, swept().asked("Thanks").said("You are welcome."))
     clock.now += timedelta(hours=4)
-    while timeline.embed_bundles(hears("broom")):
+    while timeline.vectors.embed(hears("broom")):
         pass
 
-    hits = timeline.search(EventQuery(text="broom"), hears("broom"))
+    hits = timeline.search.find(EventQuery(text="broom"), hears("broom"))
 
     assert hits[0].event.text == ASKED
     assert hits[0].snippet.startswith(f"{ASKED} → created settings.py; edited sweeper.py; ran pytest tests")
@@ -162,10 +162,10 @@ def test_it_is_found_with_the_files_and_tools_that_it_took(
 ) -> None:
     keep(timeline, swept().asked("Thanks"))
     clock.now += timedelta(hours=4)
-    while timeline.embed_bundles(hears("broom")):
+    while timeline.vectors.embed(hears("broom")):
         pass
 
-    hits = timeline.search(query, hears("broom"))
+    hits = timeline.search.find(query, hears("broom"))
 
     assert (ASKED in [hit.event.text for hit in hits]) is found
 
@@ -175,21 +175,23 @@ def test_only_prompts_that_came_to_something_keep_a_vector(timeline: Timeline, c
     keep(timeline, swept().asked("Why at all?").said(why).asked("Thanks").said("You are welcome.").asked("Good night"))
     clock.now += timedelta(hours=4)
 
-    while timeline.embed_bundles(hears("broom")):
+    while timeline.vectors.embed(hears("broom")):
         pass
 
-    kept = timeline._all("SELECT e.text FROM bundles AS b JOIN events AS e ON e.seq = b.event WHERE e.type = 'user_message'")
+    kept = timeline._database.all(
+        "SELECT e.text FROM bundles AS b JOIN events AS e ON e.seq = b.event WHERE e.type = 'user_message'"
+    )
     assert kept == [(ASKED,), ("Why at all?",)]
 
 
 def test_the_last_prompt_waits_until_nothing_more_can_come_of_it(timeline: Timeline, clock: Clock) -> None:
     keep(timeline, Work().asked(ASKED).edited(f"{HOME}/sweeper.py"))
 
-    soon = timeline.embed_bundles(hears("broom"))
+    soon = timeline.vectors.embed(hears("broom"))
     clock.now += timedelta(hours=3)
 
     assert soon == 0
-    assert timeline.embed_bundles(hears("broom")) == 1
+    assert timeline.vectors.embed(hears("broom")) == 1
 
 
 def test_prompts_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: Path, clock: Clock) -> None:
@@ -209,7 +211,9 @@ def test_prompts_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: P
     with closing(Timeline(earlier, clock=clock)) as timeline:
         timeline.commit([], SESSION.provider)
 
-        waiting = timeline._all("SELECT e.type, e.text FROM bundles AS b JOIN events AS e ON e.seq = b.event ORDER BY e.seq")
+        waiting = timeline._database.all(
+            "SELECT e.type, e.text FROM bundles AS b JOIN events AS e ON e.seq = b.event ORDER BY e.seq"
+        )
 
     assert before == (1,)
     assert ("user_message", ASKED) in waiting and len(waiting) == 3
@@ -237,8 +241,8 @@ def test_whatever_happened_is_reported_within_bounds(steps: list[tuple[str, str]
                 work.ran(text, text, "failed")
     with TemporaryDirectory() as folder, closing(Timeline(Path(folder) / "timeline.sqlite")) as timeline:
         keep(timeline, work)
-        for (number,) in timeline._all("SELECT seq FROM events"):
-            found = prompt_outcome(timeline._all, number)
+        for (number,) in timeline._database.all("SELECT seq FROM events"):
+            found = prompt_outcome(timeline._database.all, number)
             assert found is None or (found.came and len(found.text) < 2_500 and "\n" not in found.came)
 
 
@@ -249,8 +253,8 @@ def test_an_approved_plan_leads_to_what_was_done_after_it_and_ends_the_errand_be
     work.events[work.events.index(plan)] = replace(plan, type=EventType.DECISION, tool=PLANNING)
     keep(timeline, work)
 
-    (row,) = timeline._all("SELECT seq FROM events WHERE tool = ?", (PLANNING,))
-    after, before = prompt_outcome(timeline._all, row[0]), outcome_of(timeline)
+    (row,) = timeline._database.all("SELECT seq FROM events WHERE tool = ?", (PLANNING,))
+    after, before = prompt_outcome(timeline._database.all, row[0]), outcome_of(timeline)
 
     assert after is not None
     assert before is not None

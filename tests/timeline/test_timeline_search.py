@@ -72,11 +72,11 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 def found(timeline: Timeline, text: str = "", **wanted: Any) -> list[str]:
     """What is an answer; what is merely near, `near` shows."""
-    return [hit.event.text for hit in timeline.search(EventQuery(text=text, **wanted)) if not hit.near]
+    return [hit.event.text for hit in timeline.search.find(EventQuery(text=text, **wanted)) if not hit.near]
 
 
 def near(timeline: Timeline, text: str) -> list[str]:
-    return [hit.event.text for hit in timeline.search(EventQuery(text=text)) if hit.near]
+    return [hit.event.text for hit in timeline.search.find(EventQuery(text=text)) if hit.near]
 
 
 def checked(path: Path) -> None:
@@ -90,7 +90,7 @@ class TestWords:
         event = event_of(1, "first line\nThe sluice gate leaks at night.\nlast line")
         keep(timeline, event, event_of(2, "Nothing of the kind."))
 
-        (hit,) = timeline.search(EventQuery(text="leaking gates"))
+        (hit,) = timeline.search.find(EventQuery(text="leaking gates"))
 
         assert hit.event == event
         assert hit.session == SESSION
@@ -121,7 +121,7 @@ class TestWords:
         pruned = event_of(1, "old pruning", path="/home/ada/orchard/pear.py", session=older, at=START - timedelta(days=9))
         keep(timeline, pruned, session=older)
 
-        hits = timeline.search(EventQuery(text="", file="pear.py"))
+        hits = timeline.search.find(EventQuery(text="", file="pear.py"))
 
         assert [hit.event.text for hit in hits] == ["new pruning", "old pruning"]
 
@@ -139,7 +139,7 @@ class TestWords:
             event_of(4, "pump: no water", EventType.ERROR, tool="Bash", command="pump --prime", status="failed", call="c1"),
         )
 
-        (hit,) = timeline.search(EventQuery(text="pump"))
+        (hit,) = timeline.search.find(EventQuery(text="pump"))
 
         assert hit.event.type is EventType.ERROR
 
@@ -201,7 +201,7 @@ class TestWords:
         keep(timeline, event_of(1, "the pump"))
 
         for query in (EventQuery(text=text), EventQuery(text="pump", tool=name, file=name, session=name, project=name)):
-            assert all(hit.event.text == "the pump" for hit in timeline.search(query))
+            assert all(hit.event.text == "the pump" for hit in timeline.search.find(query))
 
 
 class TestWhereTheyBelong:
@@ -369,13 +369,13 @@ class TestEarlierSchemas:
         count = 2_500
         _as_written_by(version, path, [event_of(number, f"pump {number} hums") for number in range(count)])
         timeline = Timeline(path)
-        behind = [timeline.unsearched()]
+        behind = [timeline.search.unsearched()]
         at_first = found(timeline, "pump 7")
 
         keep(timeline, event_of(count, "the valve"))
-        behind.append(timeline.unsearched())
+        behind.append(timeline.search.unsearched())
         keep(timeline, event_of(1, "the sieve"), event_of(count, "the hose"), amends=True)
-        behind.append(timeline.unsearched())
+        behind.append(timeline.search.unsearched())
 
         assert at_first == []
         assert behind == [2_500, 500, 0]
@@ -391,7 +391,7 @@ class TestEarlierSchemas:
         _as_written_by(2, path, [event_of(number, f"pump {number} hums") for number in range(4_500)])
         with closing(Timeline(path)) as timeline:
             keep(timeline, event_of(3, "the sieve"), session=replace(SESSION, title="Pumps"), amends=True)
-            waiting = timeline.unsearched()
+            waiting = timeline.search.unsearched()
             for number in (5_001, 5_002):
                 keep(timeline, event_of(number, "the valve"))
 

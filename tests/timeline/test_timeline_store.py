@@ -68,7 +68,7 @@ def test_an_event_comes_back_as_it_was(timeline: Timeline) -> None:
 
     timeline.commit([look(whole)], "claude-code")
 
-    assert timeline.events("claude-code", "s1") == [whole]
+    assert timeline.events.of_session("claude-code", "s1") == [whole]
 
 
 def test_a_file_read_in_part_still_differs_from_what_was_read_of_it(timeline: Timeline) -> None:
@@ -76,7 +76,7 @@ def test_a_file_read_in_part_still_differs_from_what_was_read_of_it(timeline: Ti
 
     timeline.commit([partly], "claude-code")
 
-    assert timeline.looked_at()[partly.path] != (partly.cursor.size, partly.cursor.mtime_ns)
+    assert timeline.files.looked_at()[partly.path] != (partly.cursor.size, partly.cursor.mtime_ns)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 255, 256, 257, 700])
@@ -88,7 +88,7 @@ def test_however_many_come_at_once_each_is_stored_and_counted_once(timeline: Tim
     added = timeline.commit([replace(look(*events, *events), amends=amends)], "claude-code")
 
     assert added == count - 1
-    assert timeline.events("claude-code", "s1") == events
+    assert timeline.events.of_session("claude-code", "s1") == events
 
 
 def test_every_event_worth_a_vector_waits_for_one_and_no_other(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_an_event_known_already_is_taken_once_even_from_another_file(timeline: T
     added = timeline.commit([replace(look(*copied, session=fork), path="/t/s2.jsonl")], "claude-code")
 
     assert added == 1
-    assert [e.id for e in timeline.events("claude-code", "s2")] == [event(3).id]
-    assert len(timeline.events("claude-code", "s1")) == 2
+    assert [e.id for e in timeline.events.of_session("claude-code", "s2")] == [event(3).id]
+    assert len(timeline.events.of_session("claude-code", "s1")) == 2
 
 
 def test_a_transcript_that_rewrites_itself_brings_its_events_up_to_date_in_their_places(timeline: Timeline) -> None:
@@ -124,7 +124,7 @@ def test_a_transcript_that_rewrites_itself_brings_its_events_up_to_date_in_their
     added = timeline.commit([replace(look(event(1), grown, event(4)), amends=True)], "claude-code")
 
     assert added == 1
-    assert timeline.events("claude-code", "s1") == [event(1), replace(grown, ordinal=2), event(3), event(4)]
+    assert timeline.events.of_session("claude-code", "s1") == [event(1), replace(grown, ordinal=2), event(3), event(4)]
 
 
 def test_rewriting_changes_nothing_of_another_session(timeline: Timeline) -> None:
@@ -135,20 +135,20 @@ def test_rewriting_changes_nothing_of_another_session(timeline: Timeline) -> Non
     added = timeline.commit([replace(look(copied, session=fork), path="/t/s2.jsonl", amends=True)], "claude-code")
 
     assert added == 0
-    assert timeline.events("claude-code", "s1") == [event(1)]
-    assert timeline.events("claude-code", "s2") == []
+    assert timeline.events.of_session("claude-code", "s1") == [event(1)]
+    assert timeline.events.of_session("claude-code", "s2") == []
 
 
 def test_what_only_says_the_same_again_does_not_count_as_a_change(tmp_path: Path) -> None:
     now = START.timestamp()
     with closing(Timeline(tmp_path / "timeline.sqlite", clock=lambda: now)) as timeline:
         timeline.commit([look(event(1))], "claude-code")
-        (before,) = timeline.session_states()
+        (before,) = timeline.sessions.states()
         now += 60
 
         timeline.commit([replace(look(event(1)), amends=True)], "claude-code")
 
-        assert timeline.session_states() == [before]
+        assert timeline.sessions.states() == [before]
 
 
 def test_a_session_reported_anew_goes_on_where_it_was(timeline: Timeline) -> None:
@@ -157,10 +157,10 @@ def test_a_session_reported_anew_goes_on_where_it_was(timeline: Timeline) -> Non
 
     timeline.commit([look(*rewritten)], "claude-code")
 
-    events = timeline.events("claude-code", "s1")
+    events = timeline.events.of_session("claude-code", "s1")
     assert [e.id for e in events] == [event(number).id for number in (5, 6, 101, 102)]
     assert [e.ordinal for e in events] == [5, 6, 7, 8]
-    (state,) = timeline.session_states()
+    (state,) = timeline.sessions.states()
     assert state.last_ordinal == 8
 
 
@@ -171,10 +171,10 @@ def test_position_and_events_are_committed_together_or_not_at_all(timeline: Time
     with pytest.raises(sqlite3.Error):
         timeline.commit([look(event(3), impossible, position=200)], "claude-code")
 
-    cursor = timeline.cursor("/t/s1.jsonl")
+    cursor = timeline.files.cursor("/t/s1.jsonl")
     assert cursor is not None
     assert cursor.position == 100
-    assert [e.ordinal for e in timeline.events("claude-code", "s1")] == [1]
+    assert [e.ordinal for e in timeline.events.of_session("claude-code", "s1")] == [1]
 
 
 def test_edges_follow_from_order_and_parents(timeline: Timeline) -> None:
@@ -184,7 +184,7 @@ def test_edges_follow_from_order_and_parents(timeline: Timeline) -> None:
 
     timeline.commit([look(said, call, result)], "claude-code")
 
-    assert set(timeline.edges("claude-code", "s1")) == {
+    assert set(timeline.events.edges("claude-code", "s1")) == {
         Edge(kind=EdgeKind.NEXT, source=said.id, target=call.id),
         Edge(kind=EdgeKind.NEXT, source=call.id, target=result.id),
         Edge(kind=EdgeKind.CALLS, source=said.id, target=call.id),
@@ -204,7 +204,7 @@ def test_edges_end_at_files_commands_and_failures_by_their_names(timeline: Timel
 
     timeline.commit([look(call, command, result, error, change, by_hand, decision, stop)], "claude-code")
 
-    edges = [edge for edge in timeline.edges("claude-code", "s1") if edge.kind not in (EdgeKind.NEXT, EdgeKind.RETURNS)]
+    edges = [edge for edge in timeline.events.edges("claude-code", "s1") if edge.kind not in (EdgeKind.NEXT, EdgeKind.RETURNS)]
     assert sorted(edges, key=lambda edge: (edge.kind, edge.target)) == [
         Edge(kind=EdgeKind.DECIDES, source="s1", target=decision.id),
         Edge(kind=EdgeKind.RAISES_ERROR_SIGNATURE, source=result.id, target="error: no such gate: north"),
@@ -219,7 +219,7 @@ def test_evidence_leads_to_every_event_of_its_line(timeline: Timeline) -> None:
     line, derived = event(7), replace(event(7), id=event(7).id + ":1", type=EventType.ERROR)
     timeline.commit([look(line, derived, event(8))], "claude-code")
 
-    found = timeline.evidence(EvidenceReference(provider="claude-code", session="s1", event="00000007"))
+    found = timeline.events.evidence(EvidenceReference(provider="claude-code", session="s1", event="00000007"))
 
     assert [e.id for e in found] == [line.id, derived.id]
 
@@ -230,7 +230,7 @@ def test_evidence_that_begins_like_another_s_is_its_session_s(timeline: Timeline
         [look(event(7)), replace(look(other), session=replace(SESSION, id="2222-two"), path="/t/b.jsonl")], "claude-code"
     )
 
-    found = timeline.evidence(EvidenceReference(provider="claude-code", session="2222", event="00000007"))
+    found = timeline.events.evidence(EvidenceReference(provider="claude-code", session="2222", event="00000007"))
 
     assert found[0].id == other.id
 
@@ -240,7 +240,7 @@ def test_a_session_learns_its_title_later_and_keeps_its_project(timeline: Timeli
 
     timeline.commit([look(event(2), session=replace(SESSION, title="Pruning", project="elsewhere"))], "claude-code")
 
-    session = timeline.session("claude-code", "s1")
+    session = timeline.sessions.get("claude-code", "s1")
     assert session == replace(SESSION, title="Pruning")
 
 
@@ -249,7 +249,7 @@ def test_a_look_that_failed_is_a_problem_and_no_record_that_was_passed_over(time
 
     timeline.commit([look(problems=problems)], "claude-code")
 
-    assert (timeline.counts()[0].problems, timeline.counts()[0].skipped) == (2, 1)
+    assert (timeline.files.counts()[0].problems, timeline.files.counts()[0].skipped) == (2, 1)
 
 
 def test_problems_are_counted_by_reason(timeline: Timeline) -> None:
@@ -257,9 +257,9 @@ def test_problems_are_counted_by_reason(timeline: Timeline) -> None:
 
     timeline.commit([look(problems=(torn, replace(torn, position=9)))], "claude-code")
 
-    (counted,) = timeline.problems()
+    (counted,) = timeline.files.problems()
     assert (counted.reason, counted.count, counted.first_position) == ("not JSON", 2, 5)
-    assert timeline.counts()[0].problems == 2
+    assert timeline.files.counts()[0].problems == 2
 
 
 def test_quiet_since_is_the_earlier_of_event_and_commit(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_quiet_since_is_the_earlier_of_event_and_commit(tmp_path: Path) -> None:
 
     wrong_clock.commit([look(event(1))], "claude-code")
 
-    (state,) = wrong_clock.session_states()
+    (state,) = wrong_clock.sessions.states()
     assert state.quiet_since == START.timestamp() - 3600
     wrong_clock.close()
 
@@ -313,12 +313,12 @@ def test_the_hint_depends_on_who_said_no(code: int, next_step: str) -> None:
 
 
 def test_a_timeline_that_may_only_be_read_names_its_owner_and_not_the_disk(timeline: Timeline) -> None:
-    timeline._writer.execute("PRAGMA query_only = ON")
+    timeline._database.writer.execute("PRAGMA query_only = ON")
 
     with pytest.raises(StateNotWritten, match=r"timeline\.sqlite may not be opened or written") as committed:
         timeline.commit([look(event(1))], "claude-code")
     with pytest.raises(StateNotWritten) as erased:
-        timeline.forget_events([event(1)], blank=True)
+        timeline.forgotten.add([event(1)], blank=True)
 
     assert [each.value.hint.split(":")[0] for each in (committed, erased)] == ["see who owns it"] * 2
 
@@ -353,11 +353,11 @@ def test_the_last_session_is_the_one_in_which_a_person_spoke_last(timeline: Time
     spoken_in(timeline, "elsewhere", 8, project="mycelia")
     spoken_in(timeline, "agent-1", 9, type=EventType.ASSISTANT_MESSAGE)
 
-    last = timeline.last_session("orchard", besides="own")
+    last = timeline.sessions.last("orchard", besides="own")
 
     assert last is not None
     assert (last.id, last.project) == ("last", "orchard")
-    assert timeline.last_session("fence") is None
+    assert timeline.sessions.last("fence") is None
 
 
 def test_sub_agents_do_not_push_out_the_session_in_which_a_person_spoke(timeline: Timeline) -> None:
@@ -365,11 +365,11 @@ def test_sub_agents_do_not_push_out_the_session_in_which_a_person_spoke(timeline
     for number in range(60):
         spoken_in(timeline, f"agent-{number}", 2 + number, type=EventType.ASSISTANT_MESSAGE, parent="meant")
 
-    found = (timeline.last_session("orchard"), timeline.last_session(None), timeline.last_session(None, among=["orchard"]))
+    found = (timeline.sessions.last("orchard"), timeline.sessions.last(None), timeline.sessions.last(None, among=["orchard"]))
 
     assert [session.id if session else "" for session in found] == ["meant"] * 3
-    assert timeline.last_session(None, among=["mycelia"]) is None
-    assert [session.id for session in timeline.last_sessions("orchard", 8)] == ["meant"]
+    assert timeline.sessions.last(None, among=["mycelia"]) is None
+    assert [session.id for session in timeline.sessions.latest("orchard", 8)] == ["meant"]
 
 
 def test_neither_commits_nor_sub_agents_are_among_the_last_sessions_but_forks_are(timeline: Timeline) -> None:
@@ -378,7 +378,7 @@ def test_neither_commits_nor_sub_agents_are_among_the_last_sessions_but_forks_ar
     spoken_in(timeline, "fork", 3, parent="first")
     spoken_in(timeline, "first", 1)
 
-    assert [session.id for session in timeline.last_sessions("orchard", 8)] == ["fork", "first"]
+    assert [session.id for session in timeline.sessions.latest("orchard", 8)] == ["fork", "first"]
 
 
 def test_events_are_counted_as_they_come_by_provider(timeline: Timeline) -> None:
@@ -387,7 +387,7 @@ def test_events_are_counted_as_they_come_by_provider(timeline: Timeline) -> None
     timeline.commit([replace(look(replace(event(2), text="said better"), event(3)), amends=True)], "claude-code")
     spoken_in(timeline, "other", 1, provider="codex")
 
-    assert {each.provider: each.events for each in timeline.counts()} == {"claude-code": 4, "codex": 1}
+    assert {each.provider: each.events for each in timeline.files.counts()} == {"claude-code": 4, "codex": 1}
 
 
 def test_events_of_an_earlier_schema_are_counted_by_provider(tmp_path: Path) -> None:
@@ -405,16 +405,16 @@ def test_events_of_an_earlier_schema_are_counted_by_provider(tmp_path: Path) -> 
         database.execute("PRAGMA user_version = 5")
 
     with closing(Timeline(path)) as store:
-        assert [each.events for each in store.counts()] == [2]
+        assert [each.events for each in store.files.counts()] == [2]
 
 
 def test_a_session_of_which_nothing_is_offered_any_more_is_not_the_last(timeline: Timeline) -> None:
     spoken_in(timeline, "older", 1)
     spoken_in(timeline, "last", 5)
 
-    timeline.forget_events(timeline.events("claude-code", "last"))
+    timeline.forgotten.add(timeline.events.of_session("claude-code", "last"))
 
-    last = timeline.last_session("orchard")
+    last = timeline.sessions.last("orchard")
     assert last is not None and last.id == "older"
 
 
@@ -422,8 +422,8 @@ def test_the_last_prompt_is_found_behind_whatever_the_agent_did_since(timeline: 
     deeds = [event(number, type=EventType.TOOL_CALL, role="assistant") for number in range(3, 500)]
     timeline.commit([look(event(1), event(2), *deeds)], "claude-code")
 
-    assert timeline.last_prompt("claude-code", "s1") == event(2)
-    assert timeline.last_prompt("claude-code", "never seen") is None
+    assert timeline.events.last_prompt("claude-code", "s1") == event(2)
+    assert timeline.events.last_prompt("claude-code", "never seen") is None
 
 
 def test_it_knows_every_folder_that_a_session_ran_in_once(timeline: Timeline) -> None:
@@ -433,7 +433,7 @@ def test_it_knows_every_folder_that_a_session_ran_in_once(timeline: Timeline) ->
     for session in elsewhere:
         timeline.commit([replace(look(session=session), path=f"/t/{session.id}.jsonl")], "claude-code")
 
-    assert timeline.folders() == ["/home/ada/a", "/home/ada/b"]
+    assert timeline.sessions.folders() == ["/home/ada/a", "/home/ada/b"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -446,9 +446,13 @@ def test_another_record_under_a_repeated_id_is_kept(timeline: Timeline, at_once:
     for result in [[first, other, more, same]] if at_once else [[first], [other, more], [same], [other, more]]:
         timeline.commit([look(*result)], "claude-code")
 
-    assert [each.text for each in timeline.events("claude-code", "s1")] == [first.text, "something else", "something else"]
-    assert len({each.id for each in timeline.events("claude-code", "s1")}) == 3
-    assert timeline.session_state("claude-code", "s1") is not None
+    assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [
+        first.text,
+        "something else",
+        "something else",
+    ]
+    assert len({each.id for each in timeline.events.of_session("claude-code", "s1")}) == 3
+    assert timeline.sessions.state("claude-code", "s1") is not None
 
 
 def test_a_copy_in_another_file_is_not_another_record(timeline: Timeline) -> None:
@@ -457,7 +461,7 @@ def test_a_copy_in_another_file_is_not_another_record(timeline: Timeline) -> Non
 
     timeline.commit([replace(look(copy), path="/t/s2.jsonl")], "claude-code")
 
-    assert [each.text for each in timeline.events("claude-code", "s1")] == ["event 1"]
+    assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == ["event 1"]
 
 
 def test_the_branch_is_that_of_the_last_look_that_brought_something_new(timeline: Timeline) -> None:
@@ -465,7 +469,7 @@ def test_the_branch_is_that_of_the_last_look_that_brought_something_new(timeline
 
     timeline.commit([look(event(1), session=replace(SESSION, branch="main"))], "claude-code")
 
-    known = timeline.session("claude-code", "s1")
+    known = timeline.sessions.get("claude-code", "s1")
     assert known is not None
     assert known.branch == "pears"
 
@@ -479,4 +483,4 @@ def test_a_file_that_was_written_anew_repeats_no_event_in_other_words(timeline: 
     added = timeline.commit([look(*anew)], "claude-code")
 
     assert added == 0
-    assert [each.text for each in timeline.events("claude-code", "s1")] == [f"event {number}" for number in range(4)]
+    assert [each.text for each in timeline.events.of_session("claude-code", "s1")] == [f"event {number}" for number in range(4)]

@@ -176,7 +176,7 @@ class TestSummaries:
     def test_what_a_session_worked_with_is_reported(self, timeline: Timeline) -> None:
         self._worked(timeline, session(1), 1)
 
-        (summary,) = timeline.works()
+        (summary,) = timeline.sessions.works()
 
         assert summary.files == {f"{HOME}/a.py"}
         assert summary.commands == {"pytest"}
@@ -187,35 +187,35 @@ class TestSummaries:
     def test_failures_that_were_let_go_are_not_reported(self, timeline: Timeline) -> None:
         work = self._worked(timeline, session(1), 1)
 
-        timeline.forget_events([event for event in work.events if "the soil is dry" in event.text])
+        timeline.forgotten.add([event for event in work.events if "the soil is dry" in event.text])
 
-        (summary,) = timeline.works()
+        (summary,) = timeline.sessions.works()
         assert not summary.signatures
 
     def test_sessions_are_counted_newest_first(self, timeline: Timeline) -> None:
         self._worked(timeline, session(1), 1)
         self._worked(timeline, session(2, provider="codex", project="meadow"), 2)
 
-        found = timeline.overviews()
+        found = timeline.sessions.overviews()
 
         assert [each.session.id for each in found] == [session(2).id, session(1).id]
         assert [(each.prompts, each.tests, each.failed_tests) for each in found] == [(2, 1, 1), (2, 1, 1)]
-        assert [each.session.project for each in timeline.overviews(project="meadow")] == ["meadow"]
+        assert [each.session.project for each in timeline.sessions.overviews(project="meadow")] == ["meadow"]
 
     def test_only_the_latest_are_looked_at_and_commits_are_no_sessions(self, timeline: Timeline) -> None:
         for number in range(1, 5):
             self._worked(timeline, session(number), number)
         self._worked(timeline, session(9, provider="git"), 9)
 
-        assert [work.session.id for work in timeline.works(limit=2)] == [session(4).id, session(3).id]
-        assert timeline.session_count() == 4
+        assert [work.session.id for work in timeline.sessions.works(limit=2)] == [session(4).id, session(3).id]
+        assert timeline.sessions.count() == 4
 
     def test_sub_agents_are_found_by_their_session(self, timeline: Timeline) -> None:
         self._worked(timeline, session(1), 1)
         self._worked(timeline, session(2, parent=session(1).id), 2)
 
-        assert [each.id for each in timeline.sub_sessions("claude-code", session(1).id)] == [session(2).id]
-        assert timeline.sub_sessions("codex", session(1).id) == []
+        assert [each.id for each in timeline.sessions.sub_sessions("claude-code", session(1).id)] == [session(2).id]
+        assert timeline.sessions.sub_sessions("codex", session(1).id) == []
 
 
 def test_failures_join_nothing_and_strengthen_a_little() -> None:

@@ -139,10 +139,10 @@ def conversing(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=64)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),
     )
-    recall.refresh(vault)
+    recall.refresh(vault.notes)
 
     def take_up(paths: Collection[str], *, meaning: bool) -> None:
-        recall.refresh(vault, hint=paths)
+        recall.refresh(vault.notes, hint=paths)
 
     kept = LocalConversations(vault=vault, folder=state / "conversations", take_up=partial(take_up, meaning=True))
     own = LocalState(state / "bridge.sqlite")

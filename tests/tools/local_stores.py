@@ -49,7 +49,7 @@ def local_store(
     )
 
     def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault, hint=paths, meaning=meaning)
+        recall.refresh(vault.notes, hint=paths, meaning=meaning)
 
     store = LocalStore(
         vault=vault,

@@ -63,8 +63,8 @@ def put(house: Conversing, path: str, text: str, **properties: str) -> None:
     file = house.vault.root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"---\n{front}---\n{text}\n")
-    house.vault.compare()
-    house.recall.refresh(house.vault)
+    house.vault.scanner.compare()
+    house.recall.refresh(house.vault.notes)
 
 
 def as_json(answer: Any) -> str:
@@ -305,12 +305,12 @@ class TestEvents:
         theirs = theirs.asked("Plan the acquisition of the quarry").said("The quarry is for sale.")
         timeline.commit([mine.look()], SESSION.provider)
         timeline.commit([theirs.look()], "codex")
-        timeline.make_cards()
+        timeline.cards.make()
         vault = Vault(home / "vault", home / "state" / "vault.sqlite")
         recall = Recall(
             index=Index(home / "past" / "index", embedder=HashingEmbedder(dim=16)), memory=SessionMemory(home / "past" / "s")
         )
-        yield QuestionAnswering(timeline=timeline, vault=vault, recall=recall, answerer=lambda: None, clock=lambda: START)
+        yield QuestionAnswering(timeline=timeline, notes=vault.notes, recall=recall, answerer=lambda: None, clock=lambda: START)
         recall.close()
         vault.close()
         timeline.close()
@@ -320,7 +320,7 @@ class TestEvents:
         past = Timeline(house.folder.parent.parent / "past" / "timeline.sqlite")
         searching = Searching(
             timeline=past,
-            vault=house.vault,
+            known=house.vault.known,
             recall=house.recall,
             meaning=None,
             note_view=NoteView(vault=house.vault, clock=lambda: START),
@@ -471,8 +471,8 @@ def test_recent_notes_are_listed_newest_first(house: Conversing) -> None:
 
 def test_a_note_that_came_by_another_way_is_hydrated_as_it_stands(house: Conversing) -> None:
     made = note("Frost comes late", "The frost comes late to the north field, since the river holds its warmth.")
-    house.vault.carry_out([Create(note=made, because="")])
-    house.recall.refresh(house.vault)
+    house.vault.planner.carry_out([Create(note=made, because="")])
+    house.recall.refresh(house.vault.notes)
 
     text = house.context("when does frost come")
 

@@ -62,8 +62,8 @@ def guarded() -> Iterator[Guarded]:
         bridge = Bridge(tools_of(house.store, LocalContext(), saving=Saving(rules=OfflineExtractor()), age=age))
         world = World(bridge, chance)
         world.fill(90)
-        house.vault.compare()
-        house.recall.refresh(house.vault)
+        house.vault.scanner.compare()
+        house.recall.refresh(house.vault.notes)
         tokens = Tokens(Path(folder) / "tokens")
         held = []
         for number in range(TOKENS):

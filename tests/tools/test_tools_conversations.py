@@ -54,7 +54,7 @@ def test_a_record_becomes_a_journal_linked_with_what_it_yields(house: Conversing
     journal = next(text for path, text in files.items() if path.startswith("journals/"))
     stems = [path.rpartition("/")[2].removesuffix(".md") for path in files if not path.startswith("journals/")]
     assert all(f"[[{stem}]]" in journal for stem in stems)
-    assert house.vault.unresolved_links() == []
+    assert house.vault.notes.unresolved_links() == []
     decision = next(text for path, text in files.items() if "postgresql-for" in path)
     assert "origin: assistant" in decision and "status: accepted" in decision
     assert f"claude_code:{UUID}#record" in decision
@@ -186,7 +186,7 @@ def test_who_decides_otherwise_replaces_what_was_decided(house: Conversing) -> N
     assert "- PostgreSQL for the job queue: it needs a server" in text[text.index("**Rejected**") :]
     assert "row-level locking" not in text
     superseded = [path for path, text in house.files().items() if "status: superseded" in text]
-    assert len(superseded) == 2 and house.vault.unresolved_links() == []
+    assert len(superseded) == 2 and house.vault.notes.unresolved_links() == []
 
 
 def test_a_journal_that_a_person_rewrote_is_theirs(house: Conversing) -> None:
@@ -194,8 +194,8 @@ def test_a_journal_that_a_person_rewrote_is_theirs(house: Conversing) -> None:
     path = next(path for path in house.files() if path.startswith("journals/"))
     file = house.vault.root / path
     file.write_text(file.read_text().replace("stalled on SQLite's lock", "stalled, as Ada found out"))
-    house.vault.compare()
-    house.recall.refresh(house.vault)
+    house.vault.scanner.compare()
+    house.recall.refresh(house.vault.notes)
 
     house.save(QUEUE, summary="Something else altogether about queues.", open_questions=["Who prunes the queue's oldest rows?"])
 
@@ -285,7 +285,7 @@ def test_a_decision_that_was_deleted_by_hand_is_taken_out_of_its_journal(house: 
     before = house.files()[journal]
     (note,) = (path for path in house.files() if "postgresql-for" in path)
     (house.vault.root / note).unlink()
-    house.vault.compare()
+    house.vault.scanner.compare()
 
     house.kept.tidy()
 
@@ -726,7 +726,7 @@ def test_a_process_that_dies_in_the_middle_is_mended_by_saving_again(home: Path,
         saved = house.save(SEVERAL)
         files = house.files()
         assert saved["saved"] and len(saved["notes"]) == 3
-        assert len(files) == 4 and house.vault.unresolved_links() == []
+        assert len(files) == 4 and house.vault.notes.unresolved_links() == []
         assert house.call("get-context", query="blossom dates")["records"][0]["conversation"] == ELSE
 
 
@@ -735,7 +735,7 @@ def test_what_was_kept_goes_with_a_note_that_was_deleted_by_hand(house: Conversi
     house.save(SEVERAL)
     journal = next(path for path in house.files() if path.startswith("journals/job-queue"))
     (house.vault.root / journal).unlink()
-    house.vault.compare()
+    house.vault.scanner.compare()
 
     house.kept.tidy()
 
@@ -745,7 +745,7 @@ def test_what_was_kept_goes_with_a_note_that_was_deleted_by_hand(house: Conversi
 def test_what_is_merely_missing_is_kept(house: Conversing) -> None:
     house.save(QUEUE)
     house.vault.root.rename(house.vault.root.with_name("unmounted"))
-    house.vault.compare()
+    house.vault.scanner.compare()
 
     house.kept.tidy()
 

@@ -116,8 +116,8 @@ def drawn() -> Iterator[tuple[Bridge, World, random.Random]]:
         bridge = Bridge(tools_of(house.store, LocalContext(), saving=saving, age=age))
         world = World(bridge, chance)
         world.fill(90)
-        house.vault.compare()
-        house.recall.refresh(house.vault)
+        house.vault.scanner.compare()
+        house.recall.refresh(house.vault.notes)
         yield bridge, world, chance
 
 

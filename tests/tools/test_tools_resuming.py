@@ -264,12 +264,12 @@ def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving
 def test_in_the_house_what_one_tool_writes_the_others_find(house: Services) -> None:
     ask(house, "write_memory", key="project.rootstock", value="Quince, since it stays small")
 
-    (hit,) = house.operations.search(query="quince", project="orchard")["hits"]
-    shown = house.operations.show(note=hit["id"], history=True)
+    (hit,) = house.operations.perform("search", {"query": "quince", "project": "orchard"})["hits"]
+    shown = house.operations.perform("show", {"note": hit["id"], "history": True})
 
     assert hit["title"] == "project.rootstock"
     assert [each["text"] for each in shown["versions"]] == ["Quince, since it stays small"]
-    assert house.operations.status()["notes"]["keyed"] == 1
+    assert house.operations.perform("status", {})["notes"]["keyed"] == 1
 
 
 def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: Services) -> None:

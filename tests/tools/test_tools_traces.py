@@ -13,6 +13,8 @@ from kite_memory.errors import KiteError
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Scope
+from kite_memory.timeline.rows import StoredEvents
+from kite_memory.timeline.schema import TimelineDatabase
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import resuming
 from kite_memory.tools.declarations import Bridge
@@ -29,20 +31,26 @@ HIRED = replace(SESSION, id="a5515e55-0000-4000-8000-000000000003", project="qua
 WORDS = "The auction of the quarry begins at nine thousand gold coins"
 
 
-class Watched(Timeline):
-    """``read`` are the sessions whose events somebody has looked at."""
+class WatchedEvents(StoredEvents):
+    """``read`` are the sessions whose events were looked at."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, database: TimelineDatabase) -> None:
+        super().__init__(database)
         self.read: list[str] = []
 
-    def last_events(self, provider: str, session: str, limit: int, *, before: int | None = None) -> list[Event]:
+    def last(self, provider: str, session: str, limit: int, *, before: int | None = None) -> list[Event]:
         self.read.append(session)
-        return super().last_events(provider, session, limit, before=before)
+        return super().last(provider, session, limit, before=before)
 
     def of_tools(self, provider: str, session: str, tools: Collection[str], *, among: int) -> list[Event]:
         self.read.append(session)
         return super().of_tools(provider, session, tools, among=among)
+
+
+class Watched(Timeline):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.events: WatchedEvents = WatchedEvents(self._database)
 
 
 @pytest.fixture
@@ -62,7 +70,7 @@ def timeline(tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def past(timeline: Timeline) -> TimelineQueries:
-    return TimelineQueries(timeline=timeline, vault=NoShelf())
+    return TimelineQueries(timeline=timeline, notes=NoShelf())
 
 
 def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:
@@ -91,7 +99,7 @@ def test_no_event_of_a_session_out_of_sight_is_read_for_anybody(timeline: Watche
     for arguments in ({"session_id": THEIRS.id}, {"project_path": "quarry"}, {"session_id": HIRED.id}):
         Bridge(tools).perform("smart_resume", arguments, Asker(grant=ORCHARD))
 
-    assert timeline.read == []
+    assert timeline.events.read == []
 
 
 class Listening:

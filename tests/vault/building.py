@@ -128,7 +128,7 @@ def write(vault: Vault, *items: RecordItem, name: str = "chunk-1", first: int = 
 
     made = drafts(*items, name=name, first=first, session=session)
     with vault.undisturbed():
-        return [outcome.path for outcome in vault.carry_out(vault.plan(made)) if isinstance(outcome, Written)]
+        return [outcome.path for outcome in vault.planner.carry_out(vault.planner.plan(made)) if isinstance(outcome, Written)]
 
 
 def contents(root: Path) -> dict[str, bytes]:

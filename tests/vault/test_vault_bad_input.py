@@ -12,11 +12,11 @@ from tests.vault.building import contents, fact, write
 
 
 def problems_of(vault: Vault) -> dict[str, str]:
-    return {problem.file: problem.reason for problem in vault.compare().problems}
+    return {problem.file: problem.reason for problem in vault.scanner.compare().problems}
 
 
 def paths(vault: Vault) -> list[str]:
-    return [entry.path for entry in vault.entries()]
+    return [entry.path for entry in vault.notes.entries()]
 
 
 MADE = ["pear-feb26 - Copy.md", "pear-feb26 copy.md", "pear-feb26 1.md"]
@@ -50,13 +50,13 @@ def test_a_note_that_icloud_keeps_elsewhere_is_not_taken_for_deleted(vault: Vaul
     written = write(vault, fact("Plum"))
     placeholder.unlink()
     (vault.root / evicted).write_bytes(text)
-    later = vault.compare()
+    later = vault.scanner.compare()
 
     assert problems == {evicted: "not downloaded from iCloud"}
     assert written == []
     assert (later.deleted, later.returned) == ((), ())
     assert paths(vault) == sorted([kept, evicted])
-    assert not vault.known.is_buried(vault.find(evicted).id)
+    assert not vault.known.is_buried(vault.notes.find(evicted).id)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_names_that_another_disk_takes_for_one_are_reported_and_both_stay(vault:
     problems = problems_of(vault)
 
     assert problems == {second: f"name differs from {first} in case or composition alone"}
-    assert [vault.find(path).title for path in (one, other)] == ["One", "Other"]
+    assert [vault.notes.find(path).title for path in (one, other)] == ["One", "Other"]
     assert contents(vault.root) == before
 
 
@@ -89,7 +89,7 @@ def test_a_note_of_five_megabytes_is_read_and_nothing_is_added_to_it(vault: Vaul
     write(vault, fact("Pear", "Wholly otherwise than was said before.", evidence=3), name="chunk-2", first=5)
 
     assert problems == {}
-    assert vault.find("Pear").path == path
+    assert vault.notes.find("Pear").path == path
     assert file.read_bytes() == before
 
 
@@ -102,7 +102,7 @@ def test_a_note_that_grows_too_large_to_be_read_is_neither_deleted_nor_made_agai
 
     assert problems == {path: "larger than 5 MB"}
     assert write(vault, fact("Pear")) == []
-    assert vault.compare().deleted == ()
+    assert vault.scanner.compare().deleted == ()
 
 
 BROKEN = {
@@ -125,22 +125,22 @@ def test_a_note_whose_properties_somebody_broke_is_left_to_the_letter_and_stays_
 
     problems = problems_of(vault)
     again = write(vault, fact("Pear", "Wholly otherwise than was said before.", evidence=3), name="chunk-2", first=5)
-    vault.mend_links()
+    vault.scanner.mend_links()
 
     assert set(problems) == {path}
     assert (again, file.read_bytes()) == ([], before)
     file.write_text(whole)
-    assert vault.compare().deleted == ()
-    assert vault.find("Pear").path == path
+    assert vault.scanner.compare().deleted == ()
+    assert vault.notes.find("Pear").path == path
 
 
 def test_properties_without_an_end_are_text_like_any_other_and_the_note_stays_itself(vault: Vault) -> None:
     (path,) = write(vault, fact("Pear"))
-    id = vault.find(path).id
+    id = vault.notes.find(path).id
     (vault.root / path).write_text("---\ntitle: x\n\nbody\n")
 
     assert problems_of(vault) == {}
-    assert (vault.find(path).id, vault.find(path).body) == (id, "---\ntitle: x\n\nbody")
+    assert (vault.notes.find(path).id, vault.notes.find(path).body) == (id, "---\ntitle: x\n\nbody")
 
 
 def test_a_write_protected_note_is_left_alone(vault: Vault) -> None:
@@ -151,6 +151,6 @@ def test_a_write_protected_note_is_left_alone(vault: Vault) -> None:
 
     write(vault, fact("Pear", "It bears late, and wholly otherwise than said.", evidence=3), name="chunk-2", first=5)
     with pytest.raises(KiteError, match="write-protected"):
-        vault.mute(path)
+        vault.edits.mute(path)
 
     assert file.read_bytes() == before

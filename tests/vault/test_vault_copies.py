@@ -51,7 +51,7 @@ def noted(vault: Vault, whose: str) -> Path:
         return vault.root / path
     file = vault.root / "projects" / "Pears.md"
     file.write_text(MINE)
-    vault.compare()
+    vault.scanner.compare()
     return file
 
 
@@ -62,7 +62,7 @@ def copied(file: Path, name: str) -> Path:
 
 
 def paths(vault: Vault) -> list[str]:
-    return [entry.path for entry in vault.entries()]
+    return [entry.path for entry in vault.notes.entries()]
 
 
 @whose
@@ -74,7 +74,7 @@ def test_a_copy_of_a_sync_tool_is_reported_and_is_no_second_note(vault: Vault, n
     theirs = copy.read_bytes()
     inside = copy.relative_to(vault.root).as_posix()
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
     VaultPages(vault=vault, clock=later).synthesize()
 
     assert (compared.added, compared.renamed, compared.deleted) == ((), (), ())
@@ -87,15 +87,15 @@ def test_a_copy_of_a_sync_tool_is_reported_and_is_no_second_note(vault: Vault, n
 @tools
 def test_a_copy_that_comes_or_goes_is_no_deletion_and_the_note_stays_the_note(vault: Vault, name: str) -> None:
     file = noted(vault, "ours")
-    id = vault.find(file.relative_to(vault.root).as_posix()).id
+    id = vault.notes.find(file.relative_to(vault.root).as_posix()).id
     copy = copied(file, name)
     file.unlink()  # as some tools do: the local file gets the copy's name, then the other device's takes its place
-    first = vault.compare()
+    first = vault.scanner.compare()
     file.write_text(copy.read_text().replace(SINCE, ""))
-    second = vault.compare()
+    second = vault.scanner.compare()
     copy.unlink()
 
-    third = vault.compare()
+    third = vault.scanner.compare()
 
     assert (first.deleted, second.deleted, third.deleted) == ((), (), ())
     assert not vault.known.is_buried(id)
@@ -109,7 +109,7 @@ def test_what_is_said_later_goes_to_the_note_and_not_to_its_copy(vault: Vault, n
     file = noted(vault, "ours")
     copy = copied(file, name)
     theirs = copy.read_bytes()
-    vault.compare()
+    vault.scanner.compare()
 
     write(vault, decision("Pears on quince stock", "Wholly otherwise than said.", evidence=3), name="chunk-3", first=5)
 
@@ -123,7 +123,7 @@ def test_a_note_of_a_persons_own_may_have_such_a_name(vault: Vault, name: str) -
     other = file.with_name(name.format(file.stem))
     other.write_text("Of apples there is much to tell that was never said of any other tree in this place.\n")
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
 
     assert compared.problems == ()
     assert other.relative_to(vault.root).as_posix() in paths(vault)
@@ -132,10 +132,10 @@ def test_a_note_of_a_persons_own_may_have_such_a_name(vault: Vault, name: str) -
 def test_a_copy_that_a_person_makes_their_own_is_a_note_again(vault: Vault) -> None:
     file = noted(vault, "ours")
     copy = copied(file, TOOLS["iCloud"])
-    vault.compare()
+    vault.scanner.compare()
     copy.write_text("Of apples there is much to tell that was never said of any other tree in this place.\n")
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
 
     assert compared.added == (copy.relative_to(vault.root).as_posix(),)
     assert compared.problems == ()
@@ -144,10 +144,10 @@ def test_a_copy_that_a_person_makes_their_own_is_a_note_again(vault: Vault) -> N
 def test_of_a_note_that_is_gone_its_copy_is_the_note(vault: Vault) -> None:
     file = noted(vault, "ours")
     copy = copied(file, TOOLS["OneDrive"])
-    vault.compare()
+    vault.scanner.compare()
     file.unlink()
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
 
     assert compared.deleted == ()
     assert copy.relative_to(vault.root).as_posix() in paths(vault)

@@ -10,6 +10,7 @@ import pytest
 
 from kite_memory.errors import KiteError, NoteNotFound, VaultReadOnly
 from kite_memory.model.note import Amend, Create, NoteStatus, Rejected, Scope, Skip, Supersede
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.folders import FolderPlace, KernelRenames, NotSupported, PlainRenames, Renames
 from kite_memory.vault.keyed_notes import KeyPlace
 from kite_memory.vault.notefile import UnreadableNote, parse
@@ -47,33 +48,35 @@ def create(vault: Vault) -> None:
         decision(entities=["Pears", "person:Ada Frost"], rejected=[Rejected(alternative="Apples", reason="early")]), name="chunk-2"
     )
     frost = drafts(fact("Frost", entities=["person:Ada Frost"]), name="chunk-4", session="5e55-0002")
-    vault.carry_out(vault.plan([*made, *frost]))
+    vault.planner.carry_out(vault.planner.plan([*made, *frost]))
 
 
 def amend(vault: Vault) -> None:
-    vault.carry_out(vault.plan(drafts(fact("Old", "Wholly new words about it.", evidence=6), name="chunk-3", first=5)))
+    vault.planner.carry_out(
+        vault.planner.plan(drafts(fact("Old", "Wholly new words about it.", evidence=6), name="chunk-3", first=5))
+    )
 
 
 def supersede(vault: Vault) -> None:
-    old = vault.find(OLD)
-    vault.carry_out([Supersede(note=note("New"), old_id=old.id, old_path=old.path, because="")])
+    old = vault.notes.find(OLD)
+    vault.planner.carry_out([Supersede(note=note("New"), old_id=old.id, old_path=old.path, because="")])
 
 
 def forget(vault: Vault) -> None:
     try:
-        vault.forget("Old")
+        vault.edits.forget("Old")
     except NoteNotFound:
         assert not (vault.root / OLD).exists()
-    if vault.unmended:  # as the daemon does after it has compared
-        vault.mend_links()
+    if vault.scanner.unmended:  # as the daemon does after it has compared
+        vault.scanner.mend_links()
 
 
 def mute(vault: Vault) -> None:
-    vault.mute("Old")
+    vault.edits.mute("Old")
 
 
 def remember(vault: Vault) -> None:
-    vault.remember("Port 80.")
+    vault.edits.remember(Memo(text="Port 80."))
 
 
 def keep(vault: Vault) -> None:
@@ -100,7 +103,7 @@ def start(tmp_path: Path, laid_out: Path) -> Path:
         write(vault, fact("Old"), fact("Beside"), fact("Below"))
         edited = vault.root / "projects" / "beside-feb26.md"
         edited.write_text(edited.read_text() + "\nAn owner's line.\n")
-        vault.compare()
+        vault.scanner.compare()
     return folder
 
 
@@ -145,10 +148,10 @@ def test_a_repeat_after_any_death_ends_where_no_death_would_have(
         if not isinstance(renames, ClaimingRenames):  # there, a claimed name is an empty file until the next writer
             assert_untorn(folder / "vault")
         with vault_in(folder, laid_out=False, renames=renames) as vault:
-            vault.compare()
+            vault.scanner.compare()
             assert leftovers(vault.root) == []
             scenario(vault)
-            comparison = vault.compare()
+            comparison = vault.scanner.compare()
             assert (comparison.problems, comparison.rescued, comparison.deleted) == ((), (), ())
             assert contents(vault.root) == expected, folder.name
 
@@ -163,7 +166,7 @@ def test_a_repeat_without_a_comparison_first_ends_there_too(start: Path, tmp_pat
     for folder in each_death(start, tmp_path, scenario, KernelRenames()):
         with vault_in(folder, laid_out=False) as vault:
             scenario(vault)
-            vault.compare()
+            vault.scanner.compare()
             assert contents(vault.root) == expected, folder.name
 
 
@@ -177,12 +180,12 @@ def test_what_was_published_and_deleted_before_the_next_start_stays_deleted(star
             seen += 1
 
         with vault_in(folder, laid_out=False) as vault:
-            vault.compare()
+            vault.scanner.compare()
             create(vault)
-            vault.compare()
+            vault.scanner.compare()
 
             assert not set(new) & set(contents(root)), folder.name
-            assert vault.unresolved_links() == []
+            assert vault.notes.unresolved_links() == []
     assert seen > 5
 
 
@@ -195,11 +198,11 @@ def test_what_was_published_and_renamed_before_the_next_start_is_not_doubled(sta
 
         with vault_in(folder, laid_out=False) as vault:
             create(vault)
-            vault.compare()
+            vault.scanner.compare()
 
-            ids = [found.id for entry in vault.entries() if (found := vault.read(entry.path))]
+            ids = [found.id for entry in vault.notes.entries() if (found := vault.notes.read(entry.path))]
             assert len(ids) == len(set(ids))
-            titles = [vault.find(id).title for id in ids]
+            titles = [vault.notes.find(id).title for id in ids]
             assert sorted(titles) == sorted(
                 ["Old", "Beside", "Below", "Pears over apples for the north field", "Frost", "Ada Frost"]
             )
@@ -214,12 +217,12 @@ def test_an_edit_before_the_next_start_is_kept(start: Path, tmp_path: Path) -> N
                 (root / path).write_bytes(data)
 
             with vault_in(folder, laid_out=False) as vault:
-                vault.compare()
+                vault.scanner.compare()
                 scenario(vault)
 
                 for path in edited:
                     assert b"\nBy hand.\n" in (root / path).read_bytes()
-                    assert not vault.is_ours(vault.find(path))
+                    assert not vault.notes.is_ours(vault.notes.find(path))
 
 
 def test_laying_out_can_be_repeated_after_any_death(tmp_path: Path) -> None:
@@ -232,7 +235,7 @@ def test_laying_out_can_be_repeated_after_any_death(tmp_path: Path) -> None:
     assert len(died) > 20
     for folder in died:
         with vault_in(folder) as vault:
-            vault.compare()
+            vault.scanner.compare()
             assert contents(vault.root) == expected, folder.name
 
 
@@ -264,7 +267,7 @@ def test_a_disk_that_says_no_at_any_step_is_said_and_a_repeat_puts_it_right(
         with vault_in(folder, laid_out=False) as vault:
             assert_untorn(vault.root)
             scenario(vault)
-            vault.compare()
+            vault.scanner.compare()
             assert contents(vault.root) == expected, number
     raise AssertionError("it never ran to its end")
 
@@ -310,12 +313,12 @@ def test_whatever_its_owner_does_between_any_two_steps_is_kept(
                 scenario(vault)
             except KiteError as refused:
                 assert refused.hint
-            vault.compare()
+            vault.scanner.compare()
             assert leftovers(vault.root) == []
             found = contents(vault.root)
             if there and act is deletes_it:
                 assert OLD not in found, number
-                assert isinstance(vault.plan(drafts(fact("Old")))[0], Skip)
+                assert isinstance(vault.planner.plan(drafts(fact("Old")))[0], Skip)
             elif there:
                 assert any(b"\nBy hand.\n" in data for data in found.values()), (number, sorted(found))
         acted += len(there)
@@ -334,7 +337,7 @@ def test_without_a_ledger_a_deletion_would_come_back(start: Path, tmp_path: Path
     shutil.rmtree(folder / "state")
 
     with vault_in(folder, laid_out=False) as vault:
-        vault.compare()
+        vault.scanner.compare()
         create(vault)
 
         assert (vault.root / "projects" / "frost-feb26.md").exists()
@@ -384,9 +387,9 @@ def test_a_death_in_the_middle_of_a_plain_rename_is_put_right(
             assert number
             return
         with vault_in(folder, laid_out=False, renames=PlainRenames()) as vault:
-            vault.compare()
+            vault.scanner.compare()
             scenario(vault)
-            assert vault.compare().problems == ()
+            assert vault.scanner.compare().problems == ()
             assert contents(vault.root) == expected
     raise AssertionError("it never ran to its end")
 
@@ -395,11 +398,11 @@ def test_a_note_is_accepted_after_any_repeat(start: Path, tmp_path: Path) -> Non
     for folder in each_death(start, tmp_path, supersede, KernelRenames()):
         with vault_in(folder, laid_out=False) as vault:
             supersede(vault)
-            vault.compare()
+            vault.scanner.compare()
 
-            assert vault.find("New").status is NoteStatus.ACCEPTED
-            assert vault.find("Old").superseded_by == "new-feb26"
-            assert vault.unresolved_links() == []
+            assert vault.notes.find("New").status is NoteStatus.ACCEPTED
+            assert vault.notes.find("Old").superseded_by == "new-feb26"
+            assert vault.notes.unresolved_links() == []
 
 
 def test_actions_alone_can_be_repeated(start: Path, tmp_path: Path) -> None:
@@ -407,8 +410,8 @@ def test_actions_alone_can_be_repeated(start: Path, tmp_path: Path) -> None:
     actions = [Create(note=note("One"), because=""), Create(note=note("Two", "[[one-feb26]]"), because="")]
 
     def carry_out(vault: Vault) -> None:
-        old = vault.find(OLD)
-        vault.carry_out([*actions, Amend(id=old.id, path=old.path, evidence=("a:b#c",), addition="More.", because="")])
+        old = vault.notes.find(OLD)
+        vault.planner.carry_out([*actions, Amend(id=old.id, path=old.path, evidence=("a:b#c",), addition="More.", because="")])
 
     undisturbed = copy(start, tmp_path / "undisturbed")
     with vault_in(undisturbed, laid_out=False) as vault:
@@ -418,5 +421,5 @@ def test_actions_alone_can_be_repeated(start: Path, tmp_path: Path) -> None:
     for folder in each_death(start, tmp_path, carry_out, KernelRenames()):
         with vault_in(folder, laid_out=False) as vault:
             carry_out(vault)
-            vault.compare()
+            vault.scanner.compare()
             assert contents(vault.root) == expected

@@ -24,6 +24,7 @@ PREAMBLE = """
 import subprocess, sys
 from pathlib import Path
 from kite_memory.errors import KiteError, VaultMissing, VaultReadOnly
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.vault import Vault
 from tests.vault.building import contents, fact, leftovers, vault_in, write
 
@@ -75,15 +76,15 @@ with vault_in(folder) as vault:
     assert "no space left" in said, said
     assert 0 < written < 500
     before = contents(root)
-    refused(VaultReadOnly, lambda: vault.remember("x" * 20_000))
+    refused(VaultReadOnly, lambda: vault.edits.remember(Memo(text="x" * 20_000)))
     notes = [path for path in before if path.startswith("projects/")]
     assert all(before[path].endswith(b"\\n") and before[path].startswith(b"---\\n") for path in notes)
-    assert vault.compare().problems == ()
+    assert vault.scanner.compare().problems == ()
     assert leftovers(root) == []
     (root / "big").unlink()
     write(vault, fact(f"Number {written}", f"Words {written} " * 200), name=f"chunk-{written}")
-    assert vault.find(f"Number {written}").body.startswith("Words")
-    assert vault.compare().added == ()
+    assert vault.notes.find(f"Number {written}").body.startswith("Words")
+    assert vault.scanner.compare().added == ()
 """,
     )
 
@@ -114,7 +115,7 @@ with vault_in(folder, laid_out=False) as vault:
     (state / "big").unlink()
     for n in range(len(done) + 3):
         write(vault, fact(f"N {n}", f"Words {n}"), name=f"c-{n}")
-    vault.compare()
+    vault.scanner.compare()
     assert leftovers(root) == []
     assert len([path for path in contents(root) if path.startswith("projects/n-")]) == len(done) + 3
 """,
@@ -134,19 +135,19 @@ with vault_in(folder) as vault:
     subprocess.run(["mount", "-o", "remount,ro", str(root)], check=True)
     for work in (
         lambda: write(vault, fact("New"), name="chunk-2"),
-        lambda: vault.remember("x"),
-        lambda: vault.forget("First"),
-        lambda: vault.mute("First"),
-        lambda: vault.mark("First", vault.find("First").status.__class__.REJECTED),
+        lambda: vault.edits.remember(Memo(text="x")),
+        lambda: vault.edits.forget("First"),
+        lambda: vault.edits.mute("First"),
+        lambda: vault.edits.mark("First", vault.notes.find("First").status.__class__.REJECTED),
     ):
         assert "read-only" in refused(VaultReadOnly, work)
-    assert vault.find("First").title == "First"
-    assert [entry.path for entry in vault.entries()] == ["projects/first-feb26.md"]
-    assert not vault.compare().frozen
+    assert vault.notes.find("First").title == "First"
+    assert [entry.path for entry in vault.notes.entries()] == ["projects/first-feb26.md"]
+    assert not vault.scanner.compare().frozen
     assert contents(root) == before
     subprocess.run(["mount", "-o", "remount,rw", str(root)], check=True)
     write(vault, fact("New"), name="chunk-2")
-    vault.compare()
+    vault.scanner.compare()
     assert sorted(path for path in contents(root) if path.startswith("projects/n")) == ["projects/new-feb26.md"]
     assert leftovers(root) == []
 """,
@@ -166,13 +167,13 @@ with vault_in(folder) as vault:
     before = contents(root)
     subprocess.run(["umount", str(root)], check=True)
     assert contents(root) == {}
-    assert vault.compare().frozen
+    assert vault.scanner.compare().frozen
     refused(VaultMissing, lambda: write(vault, fact("New"), name="chunk-2"))
     refused(VaultMissing, lambda: vault.ensure(Path("vault_template")))
     assert contents(root) == {}
     subprocess.run(["mount", "--bind", str(image), str(root)], check=True)
-    assert vault.compare().deleted == ()
-    assert not vault.frozen
+    assert vault.scanner.compare().deleted == ()
+    assert not vault.scanner.frozen
     write(vault, fact("New"), name="chunk-2")
     assert set(before) < set(contents(root))
 """,
@@ -189,11 +190,11 @@ with vault_in(folder) as vault:
     mount("-o", "mode=700")
     (root / "holiday.md").write_text("Somebody else's notes.")
     (root / ".obsidian").mkdir()
-    frozen = vault.compare()
+    frozen = vault.scanner.compare()
     assert frozen.frozen and not frozen.added
-    refused(VaultMissing, lambda: vault.remember("x"))
+    refused(VaultMissing, lambda: vault.edits.remember(Memo(text="x")))
     assert contents(root) == {"holiday.md": b"Somebody else's notes."}
     subprocess.run(["umount", str(root)], check=True)
-    assert not vault.compare().frozen
+    assert not vault.scanner.compare().frozen
 """,
     )

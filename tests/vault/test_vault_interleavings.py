@@ -76,8 +76,8 @@ class OneVault(RuleBasedStateMachine):
 
     @rule()
     def compares(self) -> None:
-        if self.vault.compare().frozen:
-            self.vault.accept_disappearance()
+        if self.vault.scanner.compare().frozen:
+            self.vault.scanner.accept_disappearance()
 
     @rule()
     def starts_again(self) -> None:
@@ -86,13 +86,13 @@ class OneVault(RuleBasedStateMachine):
 
     @rule()
     def mends_links(self) -> None:
-        self._unless_frozen(lambda vault: vault.mend_links())
+        self._unless_frozen(lambda vault: vault.scanner.mend_links())
 
     def _unless_frozen(self, work: Callable[[Vault], object]) -> None:
         try:
             work(self.vault)
         except VaultMissing:
-            self.vault.accept_disappearance()
+            self.vault.scanner.accept_disappearance()
             work(self.vault)
 
     @precondition(lambda self: self.notes)

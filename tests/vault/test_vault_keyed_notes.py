@@ -10,6 +10,7 @@ import pytest
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteStatus, Scope
 from kite_memory.vault import Vault
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeptNote, KeyConflict, KeyPlace
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.ledger.database import VERSION
@@ -53,7 +54,7 @@ def put(vault: Vault, path: str, text: str) -> None:
 
 
 def paths(vault: Vault) -> list[str]:
-    return [entry.path for entry in vault.entries()]
+    return [entry.path for entry in vault.notes.entries()]
 
 
 def edited(vault: Vault, kept: KeptNote, old: str, new: str) -> None:
@@ -184,7 +185,7 @@ def test_its_owner_may_overrule_himself(vault: Vault) -> None:
 
 def test_a_key_that_its_owner_gave_a_note_by_hand_is_one(vault: Vault) -> None:
     put(vault, "mine.md", "---\nkey: port\nproject: orchard\n---\n8080\n")
-    vault.compare()
+    vault.scanner.compare()
 
     assert now(vault) == ("8080", 1)
     assert keep(vault, "8081", expected=1).note.path == "mine.md"
@@ -212,7 +213,7 @@ def test_what_its_owner_deleted_is_not_there_and_its_versions_never_come_again(v
 
 def test_what_is_forgotten_leaves_none_of_its_words_behind(vault: Vault, tmp_path: Path) -> None:
     kept = keep(vault, "a word of no other note")
-    vault.forget(kept.note.id)
+    vault.edits.forget(kept.note.id)
     vault.close()
 
     with sqlite3.connect(tmp_path / "ledger.sqlite") as database:
@@ -262,7 +263,7 @@ def test_a_clock_that_was_far_ahead_costs_no_version(vault: Vault, clock: Clock)
 
 def test_what_was_turned_down_is_no_memory(vault: Vault) -> None:
     kept = keep(vault, "80")
-    vault.mark(kept.note.id, NoteStatus.REJECTED)
+    vault.edits.mark(kept.note.id, NoteStatus.REJECTED)
 
     assert now(vault) is None
     again = keep(vault, "81", expected=0)
@@ -272,7 +273,7 @@ def test_what_was_turned_down_is_no_memory(vault: Vault) -> None:
 def test_a_copy_of_a_note_is_not_a_second_memory(vault: Vault) -> None:
     kept = keep(vault, "80")
     put(vault, "copy.md", (vault.root / kept.note.path).read_text())
-    vault.compare()
+    vault.scanner.compare()
 
     assert [one.known.path for one in vault.keys.listed()] == [kept.note.path]
 
@@ -295,19 +296,24 @@ def test_keys_are_listed_in_order_by_their_beginning(vault: Vault) -> None:
 
 
 def test_the_same_words_remembered_do_not_touch_a_key(vault: Vault) -> None:
-    kept = keep(vault, "Frost comes late.", expires=START + timedelta(hours=1), kind=vault.remember("Frost comes late.").kind)
+    kept = keep(
+        vault,
+        "Frost comes late.",
+        expires=START + timedelta(hours=1),
+        kind=vault.edits.remember(Memo(text="Frost comes late.")).kind,
+    )
 
-    again = vault.remember("Frost comes late.", tags=["fruit"], scope=Scope.PROJECT, project="orchard")
+    again = vault.edits.remember(Memo(text="Frost comes late.", tags=["fruit"], scope=Scope.PROJECT, project="orchard"))
 
     assert again.id != kept.note.id
     assert now(vault) == ("Frost comes late.", 1)
 
 
 def test_what_is_remembered_again_after_it_has_expired_is_there_to_stay(vault: Vault, clock: Clock) -> None:
-    first = vault.remember("Frost comes late.", expires=clock() + timedelta(hours=1))
+    first = vault.edits.remember(Memo(text="Frost comes late.", expires=clock() + timedelta(hours=1)))
     clock.now += timedelta(hours=2)
 
-    again = vault.remember("Frost comes late.")
+    again = vault.edits.remember(Memo(text="Frost comes late."))
 
     assert (again.id, again.expires) == (first.id, None)
 

@@ -51,7 +51,7 @@ def test_a_text_that_is_invalid_any_more_is_said(tmp_path: Path) -> None:
     ledger.set("x", "y")
     ledger._database.run("UPDATE settings SET value = CAST(x'ff9f' AS TEXT)")
 
-    with pytest.raises(StateDamaged, match="not as it should be"):
+    with pytest.raises(StateDamaged, match="is damaged"):
         ledger.setting("x")
     ledger.close()
 

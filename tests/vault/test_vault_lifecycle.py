@@ -395,13 +395,15 @@ def test_any_two_texts_can_be_held_against_each_other(one: str, other: str, cosi
 def superseding(vault: Vault, *, branch: str = "") -> tuple[Note, Note]:
     """An old note and the one in its place, as they are on disk."""
     before = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old")
-    vault.carry_out(vault.plan(before))
-    earlier = vault.find("The press runs at 40 bar")
+    vault.planner.carry_out(vault.planner.plan(before))
+    earlier = vault.notes.find("The press runs at 40 bar")
     made = drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500)
     made = [replace(each, note=replace(each.note, evidence=("claude-code:later#00000001",), branch=branch)) for each in made]
     rulings: dict[tuple[str, str], Ruling] = {(made[0].note.id, earlier.id): "replaces"}
-    vault.carry_out(vault.plan(made, around=vault.around(made, lambda draft: around(earlier)), rulings=rulings))
-    return vault.find("The press runs at 40 bar"), vault.find("The press runs at 55 bar")
+    vault.planner.carry_out(
+        vault.planner.plan(made, around=vault.planner.around(made, lambda draft: around(earlier)), rulings=rulings)
+    )
+    return vault.notes.find("The press runs at 40 bar"), vault.notes.find("The press runs at 55 bar")
 
 
 def test_both_say_of_each_other_what_they_are_and_since_when(vault: Vault) -> None:
@@ -423,77 +425,79 @@ def test_both_say_of_each_other_what_they_are_and_since_when(vault: Vault) -> No
 def test_what_is_said_on_a_branch_replaces_nothing_elsewhere_until_it_is_merged(vault: Vault) -> None:
     older, newer = superseding(vault, branch="new-press")
     beside = (older.status, older.superseded_by, newer.status, newer.supersedes)
-    vault.compare()
-    waits = vault.heed()
+    vault.scanner.compare()
+    waits = vault.relations.bring_in_line()
 
-    vault.annotate(newer.id, {"branch": ""})
-    marked = vault.heed()
+    vault.edits.annotate(newer.id, {"branch": ""})
+    marked = vault.relations.bring_in_line()
 
     assert beside == (NoteStatus.ACCEPTED, "", NoteStatus.ACCEPTED, ())
     assert waits == []
     assert marked == [older.path]
-    older, newer = vault.find(older.id), vault.find(newer.id)
+    older, newer = vault.notes.find(older.id), vault.notes.find(newer.id)
     assert (older.status, older.superseded_by) == (NoteStatus.SUPERSEDED, "the-press-runs-at-55-bar-feb26")
     assert newer.supersedes == ("the-press-runs-at-40-bar-feb26",)
 
 
 def test_an_older_thing_that_is_read_late_stands_beside_what_is_of_a_branch(vault: Vault) -> None:
-    vault.carry_out(
-        vault.plan(drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500))
+    vault.planner.carry_out(
+        vault.planner.plan(drafts(fact("The press runs at 55 bar", "The cider press runs at 55 bar."), name="chunk-new", first=500))
     )
-    newer = vault.find("The press runs at 55 bar")
-    vault.annotate(newer.id, {"branch": "new-press"})
-    newer = vault.find(newer.id)
+    newer = vault.notes.find("The press runs at 55 bar")
+    vault.edits.annotate(newer.id, {"branch": "new-press"})
+    newer = vault.notes.find(newer.id)
     made = drafts(fact("The press runs at 40 bar", "The cider press runs at 40 bar."), name="chunk-old")
     made = [replace(each, note=replace(each.note, evidence=("claude-code:before#00000001",))) for each in made]
     rulings: dict[tuple[str, str], Ruling] = {(newer.id, made[0].note.id): "replaces"}
 
-    vault.carry_out(vault.plan(made, around=vault.around(made, lambda draft: around(newer)), rulings=rulings))
+    vault.planner.carry_out(
+        vault.planner.plan(made, around=vault.planner.around(made, lambda draft: around(newer)), rulings=rulings)
+    )
 
-    assert vault.find(made[0].note.id).status is NoteStatus.ACCEPTED
+    assert vault.notes.find(made[0].note.id).status is NoteStatus.ACCEPTED
 
 
 def test_what_a_person_lets_stand_again_stands(vault: Vault) -> None:
     older, newer = superseding(vault)
     file = vault.root / older.path
     file.write_text(file.read_text().replace("status: superseded", "status: accepted"))
-    vault.compare()
+    vault.scanner.compare()
 
-    changed = vault.heed()
+    changed = vault.relations.bring_in_line()
 
     assert sorted(changed) == sorted([older.path, newer.path])
-    again, other = vault.find(older.id), vault.find(newer.id)
+    again, other = vault.notes.find(older.id), vault.notes.find(newer.id)
     assert (again.status, again.superseded_by, again.valid_until, other.supersedes) == (NoteStatus.ACCEPTED, "", None, ())
-    assert vault.heed() == []
+    assert vault.relations.bring_in_line() == []
     assert (newer.id, older.id) in vault.known.settled()
 
 
 def test_to_mute_what_was_replaced_takes_nothing_back(vault: Vault) -> None:
     older, newer = superseding(vault)
-    vault.mute(older.id)
-    vault.compare()
+    vault.edits.mute(older.id)
+    vault.scanner.compare()
 
-    assert vault.heed() == []
-    assert (vault.find(older.id).superseded_by, vault.find(newer.id).supersedes) != ("", ())
+    assert vault.relations.bring_in_line() == []
+    assert (vault.notes.find(older.id).superseded_by, vault.notes.find(newer.id).supersedes) != ("", ())
 
 
 def test_nothing_is_heeded_where_no_one_changed_a_thing(vault: Vault) -> None:
     superseding(vault)
-    vault.compare()
+    vault.scanner.compare()
 
-    assert vault.heed() == []
+    assert vault.relations.bring_in_line() == []
 
 
 def test_a_person_may_decide_a_conflict(vault: Vault) -> None:
     older, newer = superseding(vault)
 
-    vault.settle(newer.id, older.id, "neither")
-    apart = vault.find(newer.id).supersedes
-    vault.settle(newer.id, older.id, "replaces")
+    vault.relations.settle(newer.id, older.id, "neither")
+    apart = vault.notes.find(newer.id).supersedes
+    vault.relations.settle(newer.id, older.id, "replaces")
 
     assert apart == ()
-    assert vault.find(older.id).superseded_by == "the-press-runs-at-55-bar-feb26"
-    assert vault.find(newer.id).supersedes == ("the-press-runs-at-40-bar-feb26",)
+    assert vault.notes.find(older.id).superseded_by == "the-press-runs-at-55-bar-feb26"
+    assert vault.notes.find(newer.id).supersedes == ("the-press-runs-at-40-bar-feb26",)
 
 
 def refused(quoted: str, said_to: str = "Edit (`orchard/queue.py`)", *, number: int = 1) -> Any:

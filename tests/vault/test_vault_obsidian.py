@@ -14,6 +14,7 @@ import pytest
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind, Rejected
+from kite_memory.vault.drafting import Memo
 from kite_memory.vault.vault import Vault
 from tests.fakes.house import fake_house
 from tests.sources.transcript import Transcript
@@ -136,7 +137,9 @@ TAG = re.compile(r"(?=.*[^\d/])[\w-]+(?:/[\w-]+)*")
 
 
 def test_tags_are_tags_to_obsidian_nested_ones_too(vault: Vault) -> None:
-    note = vault.remember("Prune in March.", tags=["Fruit Trees", "garden/pruning", "2026", "#spring", "a//b", "C++"])
+    note = vault.edits.remember(
+        Memo(text="Prune in March.", tags=["Fruit Trees", "garden/pruning", "2026", "#spring", "a//b", "C++"])
+    )
 
     tags = properties_of(vault, note.path)["tags"]
 
@@ -153,15 +156,15 @@ CALLOUT = re.compile(r"> \[!(note|abstract|info|todo|tip|success|question|warnin
 
 def test_what_was_turned_down_is_a_callout_that_obsidian_draws(vault: Vault) -> None:
     (path,) = write(vault, decision(rejected=[Rejected(alternative="Apples [x]", reason="they bloom\nearly")]))
-    body = vault.find(path).body
+    body = vault.notes.find(path).body
     again = decision(rejected=[Rejected(alternative="Plums", reason="wasps")], evidence=3)
 
     write(vault, again, name="chunk-2", first=5)
 
-    boxes = [block for block in vault.find(path).body.split("\n\n") if block.startswith(">")]
-    assert vault.find(path).body.startswith(body)
+    boxes = [block for block in vault.notes.find(path).body.split("\n\n") if block.startswith(">")]
+    assert vault.notes.find(path).body.startswith(body)
     assert len(boxes) == 2 and all(CALLOUT.match(box) and "\n" not in box for box in boxes)
-    assert vault.is_ours(vault.find(path))
+    assert vault.notes.is_ours(vault.notes.find(path))
 
 
 # A person at work with it
@@ -180,17 +183,17 @@ def test_an_edit_stays_and_what_we_learn_later_is_added_to_it(vault: Vault, pers
 
     text = person.reads(path)
     assert "\nMine.\n" in text and text.endswith("It bears late, and wholly otherwise than said.\n")
-    assert len(vault.find("Pear").evidence) == 2
+    assert len(vault.notes.find("Pear").evidence) == 2
 
 
 def test_the_property_editor_may_write_all_of_them_anew(vault: Vault, person: Person) -> None:
     (path,) = write(vault, decision(entities=["Marcheweg"]))
-    before = vault.find(path)
+    before = vault.notes.find(path)
     person.sets_properties(path, {"rating": 5, "cssclasses": ["wide"], "title": "Pears: yes, # and no"})
 
-    vault.compare()
-    after = vault.find(path)
-    vault.mute(path)
+    vault.scanner.compare()
+    after = vault.notes.find(path)
+    vault.edits.mute(path)
 
     assert after.title == "Pears: yes, # and no"
     for name in ("id", "kind", "project", "created", "evidence", "entities", "aliases", "status", "importance", "body"):
@@ -202,16 +205,16 @@ def test_the_property_editor_may_write_all_of_them_anew(vault: Vault, person: Pe
 def test_a_renamed_note_keeps_its_id_and_every_link_leads_to_it(vault: Vault, person: Person) -> None:
     write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
-    id = vault.find("topics/PostgreSQL.md").id
+    id = vault.notes.find("topics/PostgreSQL.md").id
     person.renames("topics/PostgreSQL.md", "topics/Postgres.md")
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
     write(vault, fact("Three", "Of PostgreSQL.", entities=["PostgreSQL"]), name="chunk-3", session="5e55-0003")
 
     assert compared.renamed == (("topics/PostgreSQL.md", "topics/Postgres.md"),)
-    assert vault.find("Postgres").id == id
-    assert "[[Postgres|PostgreSQL]]" in vault.find("Three").body
-    assert vault.unresolved_links() == []
+    assert vault.notes.find("Postgres").id == id
+    assert "[[Postgres|PostgreSQL]]" in vault.notes.find("Three").body
+    assert vault.notes.unresolved_links() == []
 
 
 def test_folders_may_be_filed_anew_and_what_comes_later_lands_where_the_note_is_now(vault: Vault, person: Person) -> None:
@@ -220,7 +223,7 @@ def test_folders_may_be_filed_anew_and_what_comes_later_lands_where_the_note_is_
 
     write(vault, fact("Pear", "It bears late, and wholly otherwise than said.", evidence=3), name="chunk-2", first=5)
 
-    assert [entry.path for entry in vault.entries()] == [f"Orchard/Trees/{PurePosixPath(path).name}"]
+    assert [entry.path for entry in vault.notes.entries()] == [f"Orchard/Trees/{PurePosixPath(path).name}"]
     assert "It bears late" in person.reads(f"Orchard/Trees/{PurePosixPath(path).name}")
 
 
@@ -230,13 +233,13 @@ def test_a_renamed_note_that_replaces_another_is_still_named_by_it(vault: Vault,
 
     (path,) = write(vault, fact("Pear"))
     newer = drafts(fact("Quince"), name="chunk-2")[0].note
-    vault.carry_out([Supersede(note=newer, old_id=vault.find(path).id, old_path=path, because="")])
-    person.renames(vault.find("Quince").path, "projects/Quinces.md")
+    vault.planner.carry_out([Supersede(note=newer, old_id=vault.notes.find(path).id, old_path=path, because="")])
+    person.renames(vault.notes.find("Quince").path, "projects/Quinces.md")
 
-    vault.compare()
+    vault.scanner.compare()
 
-    assert vault.find(path).superseded_by == "Quinces"
-    assert vault.unresolved_links() == []
+    assert vault.notes.find(path).superseded_by == "Quinces"
+    assert vault.notes.unresolved_links() == []
 
 
 def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: Vault, person: Person) -> None:
@@ -246,32 +249,32 @@ def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: V
     path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     newer = drafts(fact("Quince"), name="chunk-3")[0].note
-    vault.carry_out([Supersede(note=newer, old_id=vault.find(path).id, old_path=path, because="")])
-    for old, new in (("topics/PostgreSQL.md", "topics/Postgres.md"), (vault.find("Quince").path, "projects/Quinces.md")):
+    vault.planner.carry_out([Supersede(note=newer, old_id=vault.notes.find(path).id, old_path=path, because="")])
+    for old, new in (("topics/PostgreSQL.md", "topics/Postgres.md"), (vault.notes.find("Quince").path, "projects/Quinces.md")):
         (person.root / old).rename(person.root / new)
 
-    vault.compare()
-    asked = vault.unmended
-    vault.mend_links()
+    vault.scanner.compare()
+    asked = vault.scanner.unmended
+    vault.scanner.mend_links()
 
-    assert asked and not vault.unmended
-    assert "[[Postgres]]" in vault.find("Two").body
-    assert vault.find(path).superseded_by == "Quinces"
-    assert vault.unresolved_links() == []
+    assert asked and not vault.scanner.unmended
+    assert "[[Postgres]]" in vault.notes.find("Two").body
+    assert vault.notes.find(path).superseded_by == "Quinces"
+    assert vault.notes.unresolved_links() == []
 
 
 def test_links_lead_to_the_copy_of_a_note_that_outlives_it(vault: Vault, person: Person) -> None:
     path, _ = write(vault, fact("Pear", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     copied = PurePosixPath(person.copies(path)).stem
-    vault.compare()
+    vault.scanner.compare()
     person.deletes(path)
 
-    vault.compare()
-    vault.mend_links()
+    vault.scanner.compare()
+    vault.scanner.mend_links()
 
     assert f"[[{copied}|Pear]]" in person.reads("topics/PostgreSQL.md")
-    assert vault.unresolved_links() == []
+    assert vault.notes.unresolved_links() == []
 
 
 def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vault: Vault, person: Person) -> None:
@@ -279,38 +282,38 @@ def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vaul
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     person.renames("topics/PostgreSQL.md", "topics/Postgres.md")
 
-    vault.compare()
+    vault.scanner.compare()
 
-    assert not vault.unmended
+    assert not vault.scanner.unmended
 
 
 def test_what_comes_back_from_the_trash_links_to_nothing_that_went_meanwhile(vault: Vault, person: Person) -> None:
     write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     *_, two = write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     trashed = person.throws_away(two)
-    vault.compare()
+    vault.scanner.compare()
     person.deletes("topics/PostgreSQL.md")
-    vault.compare()
-    vault.mend_links()
+    vault.scanner.compare()
+    vault.scanner.mend_links()
     person.renames(trashed, two)
 
-    vault.compare()
-    asked = vault.unmended
-    vault.mend_links()
+    vault.scanner.compare()
+    asked = vault.scanner.unmended
+    vault.scanner.mend_links()
 
     assert asked
-    assert "On PostgreSQL." in vault.find("Two").body
-    assert vault.unresolved_links() == []
+    assert "On PostgreSQL." in vault.notes.find("Two").body
+    assert vault.notes.unresolved_links() == []
 
 
 def test_what_goes_into_obsidians_trash_is_gone_and_comes_back_from_there(vault: Vault, person: Person) -> None:
     (path,) = write(vault, fact("Pear"))
     trashed = person.throws_away(path)
 
-    gone = vault.compare()
+    gone = vault.scanner.compare()
     again = write(vault, fact("Pear"))
     person.renames(trashed, path)
-    back = vault.compare()
+    back = vault.scanner.compare()
 
     assert (gone.deleted, again, back.returned) == ((path,), [], (path,))
 
@@ -319,7 +322,7 @@ def test_a_copy_is_the_persons_and_the_original_stays_ours(vault: Vault, person:
     (path,) = write(vault, fact("Pear"))
     copied = person.copies(path)
 
-    compared = vault.compare()
+    compared = vault.scanner.compare()
     write(vault, fact("Pear", "It bears late, and wholly otherwise than said.", evidence=3), name="chunk-2", first=5)
 
     assert [problem.file for problem in compared.problems] == [copied]
@@ -331,10 +334,10 @@ def test_an_alias_that_a_person_gives_is_understood_in_what_comes_later(vault: V
     write(vault, fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), STORE)
     write(vault, fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]), name="chunk-2", session="5e55-0002")
     person.sets_properties("topics/PostgreSQL.md", {"aliases": ["PG"]})
-    vault.compare()
+    vault.scanner.compare()
 
     write(vault, fact("Three", "Jobs wait in PG.", entities=["PG"]), name="chunk-3", session="5e55-0003")
 
-    assert vault.find("Three").body == "Jobs wait in [[PostgreSQL|PG]]."
-    assert vault.find("PG").path == "topics/PostgreSQL.md"
-    assert [entry.path for entry in vault.entries() if "PG" in entry.path] == []
+    assert vault.notes.find("Three").body == "Jobs wait in [[PostgreSQL|PG]]."
+    assert vault.notes.find("PG").path == "topics/PostgreSQL.md"
+    assert [entry.path for entry in vault.notes.entries() if "PG" in entry.path] == []

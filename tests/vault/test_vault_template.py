@@ -77,4 +77,4 @@ def test_views_ask_for_properties_that_notes_have(path: Path) -> None:
 def test_templates_are_no_notes(vault: Vault) -> None:
     assert (vault.root / "templates" / "Decision.md").is_file()
 
-    assert list(vault.entries()) == []
+    assert list(vault.notes.entries()) == []

@@ -84,24 +84,26 @@ class Daemon:
         known = self.vault.known.by_id(identity(thought))
         path = known.path if known else ""
         action = Supersede(note=newer, old_id=identity(thought), old_path=path, because="it is newer")
-        self.unless_frozen(lambda vault: vault.carry_out([action]))
+        self.unless_frozen(lambda vault: vault.planner.carry_out([action]))
 
     def compares(self) -> None:
-        if self.vault.compare().frozen:
-            self.vault.accept_disappearance()
+        if self.vault.scanner.compare().frozen:
+            self.vault.scanner.accept_disappearance()
 
     def mends_links(self) -> None:
-        self.unless_frozen(lambda vault: vault.mend_links())
+        self.unless_frozen(lambda vault: vault.scanner.mend_links())
 
     def marks(self) -> None:
         if path := self._any():
-            self.unless_frozen(lambda vault: vault.mute(path) if self.dice.random() < 0.5 else vault.mute(path, undo=True))
+            self.unless_frozen(
+                lambda vault: vault.edits.mute(path) if self.dice.random() < 0.5 else vault.edits.mute(path, undo=True)
+            )
 
     def forgets(self) -> None:
         path = self._any()
         if path:
             with contextlib.suppress(KiteError):
-                gone = self.vault.forget(path)
+                gone = self.vault.edits.forget(path)
                 if gone.trashed:
                     self.forgotten.add(gone.trashed)
 
@@ -122,7 +124,7 @@ class Daemon:
         try:
             work(self.vault)
         except VaultMissing:
-            self.vault.accept_disappearance()
+            self.vault.scanner.accept_disappearance()
             with contextlib.suppress(KiteError):
                 work(self.vault)
         except KiteError:
@@ -396,7 +398,7 @@ class Sitting:
             yield f"one thought in several notes: {sorted(twice)}"
         if left := leftovers(self.folder / "vault"):
             yield f"left over: {left}"
-        if dangling := [link for link in vault.unresolved_links() if link.ours]:
+        if dangling := [link for link in vault.notes.unresolved_links() if link.ours]:
             yield f"our links that lead nowhere: {dangling}"
         self.daemon.synthesizes()
         if page and self._bytes("MEMORY.md") != page:

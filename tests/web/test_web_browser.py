@@ -125,4 +125,4 @@ def test_another_page_of_this_machine_cannot_act(opened: "Browser", own: Service
         answer = other.request.post(target, form={"name": "ports"})
 
         assert answer.status == 403
-        assert own.vault.find("ports").title == "The API listens on 8123, metrics on 9123"
+        assert own.vault.notes.find("ports").title == "The API listens on 8123, metrics on 9123"

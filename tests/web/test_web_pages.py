@@ -132,7 +132,7 @@ def test_forms_change_what_the_commands_would(own: Services) -> None:
     statuses = {each["path"]: each["status"] for each in own.operations.perform("notes", {"limit": 100})["notes"]}
     assert statuses["projects/ports.md"] == "accepted"
     assert statuses["projects/retry-budget.md"] == "accepted"
-    assert not own.vault.is_ours(own.vault.find("ports"))  # the person's from now on
+    assert not own.vault.notes.is_ours(own.vault.notes.find("ports"))  # the person's from now on
 
 
 def test_a_secret_in_an_edit_is_left_out(own: Services) -> None:
@@ -157,7 +157,7 @@ def test_an_edit_of_a_note_that_has_changed_meanwhile_is_refused(own: Services) 
 
     assert answer.status == 400
     assert "has changed since you opened it" in answer.text
-    assert "another tab" in own.vault.find("ports").body
+    assert "another tab" in own.vault.notes.find("ports").body
 
 
 def test_a_hostile_note_is_only_text(own: Services) -> None:
@@ -192,13 +192,13 @@ def test_a_page_of_the_list_reads_its_own_notes_alone(own: Services, monkeypatch
     known = own.vault.known.all()
     assert len(known) > 20
     read: list[str] = []
-    reading = own.vault.read
+    reading = own.vault.notes.read
 
     def noted(path: str) -> Note | None:
         read.append(path)
         return reading(path)
 
-    monkeypatch.setattr(own.vault, "read", noted)
+    monkeypatch.setattr(own.vault.notes, "read", noted)
 
     listed = own.operations.perform("notes", {"start": 5, "limit": 3})
 

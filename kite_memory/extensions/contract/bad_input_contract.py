@@ -163,8 +163,10 @@ class BadInputContract(ABC):
         assert sorted(event_texts(read_results)) == sorted(event_texts(steady))
         with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
             assert timeline.commit(map(RedactedResult, read_results), source.provider) == len(event_texts(steady))
-            for overview in timeline.overviews():
-                assert brief(overview.session, timeline.events(overview.session.provider, overview.session.id)) is not None
+            for overview in timeline.sessions.overviews():
+                assert (
+                    brief(overview.session, timeline.events.of_session(overview.session.provider, overview.session.id)) is not None
+                )
 
     @pytest.mark.parametrize("up", range(8))
     def test_a_file_where_a_folder_should_be_holds_no_transcripts(self, tmp_path: Path, up: int) -> None:

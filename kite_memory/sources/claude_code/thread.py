@@ -149,7 +149,7 @@ class PromptQueue:
         return "new"
 
     def passed(self) -> list[Queued]:
-        """Update the queue when a turn begins with another message of the user; return the entries whose events are due now.
+        """Start a turn with another message of the user: return queued prompts whose events are due.
 
         A prompt that was starting is this message in other words. A prompt passed by two such messages never started a turn,
         because the client ended before, so its event is due.

@@ -133,7 +133,7 @@ class CodexInterpreter:
         return thread.last_at
 
     def _speak(self) -> None:
-        """Switch to the session of the current header; no event of another session has been added yet."""
+        """Build events for the session of the current header; no event of another session has been added yet."""
         problems = self._builder.problems
         self._builder = self._new_builder()
         self._builder.problems = problems

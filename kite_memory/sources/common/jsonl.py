@@ -144,7 +144,7 @@ class AppendOnlyFile:
         )
 
     def _after_newline(self, begin: int) -> int:
-        """Return where the next line begins, or 0 if none exists. Reads piece by piece and keeps nothing."""
+        """Return where the next line begins, or 0 if no line follows. Reads piece by piece and keeps nothing."""
         while piece := self.between(begin, begin + _PIECE):
             newline = piece.find(b"\n")
             if newline >= 0:

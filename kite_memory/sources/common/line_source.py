@@ -129,10 +129,11 @@ class Line:
 
     @property
     def note(self) -> str:
-        """Keep a short note for later lines of the session; every cursor holds it."""
+        """The note that earlier lines kept; empty if there was none."""
         return self._progress.note
 
     def keep(self, note: str) -> None:
+        """Keep a short note for later lines of the session; every cursor holds it."""
         self._progress.note = beginning(note, TITLE_LIMIT)
 
     def user(self, text: object) -> None:

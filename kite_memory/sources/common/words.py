@@ -16,8 +16,8 @@ _MARK_BYTES = OWN_EXTRACTOR_MARK.encode()
 def made_by_our_extractor(row: Mapping[str, Any], line: bytes, *, first_cwd: str, own_folders: Iterable[Path]) -> bool:
     """Return whether a line before the first answer shows that our extractor started the session.
 
-    Any one of these is enough: the session runs in a folder of ours; its prompt or system prompt has our mark; it is a scripted run
-    and the mark is anywhere in the line.
+    Any one of these is enough: the session runs in one of our folders; its prompt or system prompt has our mark; it is a scripted
+    run and the mark is anywhere in the line.
     """
     if first_cwd and any(_inside(first_cwd, folder) for folder in own_folders):
         return True

@@ -380,7 +380,7 @@ class _DatabaseReader:
         return content or None
 
     def object(self, query: str, key: object, row: int) -> dict[str, Any]:
-        """Return the object in a value; an empty one if none exists, or if it is counted as a problem."""
+        """Return the object in a value; an empty one for anything else, which may count as a problem."""
         self._just_read = 0
         try:
             value = self._database.value(query, (key,))

@@ -72,7 +72,7 @@ def gemini_arguments(tool: str, args: object, cwd: str) -> dict[str, Any]:
 
 
 def came_of(tool: str, call: Mapping[str, Any], cwd: str) -> Came | None:
-    """Parse the result inside a call; ``None`` while none exists."""
+    """Parse the result inside a call; ``None`` while the call has no result yet."""
     status, result = call.get("status"), call.get("result")
     if (isinstance(status, str) and status in _WAITING) or (status is None and not result):
         return None
@@ -516,7 +516,7 @@ class GeminiInterpreter:
 
 
 def folder_of(hash: str, paths: list[str]) -> str:
-    """Return the path in ``paths``, or the parent of one, that has this SHA-256; empty if none exists."""
+    """Return the path in ``paths``, or the parent of one, that has this SHA-256; empty if no path has it."""
     for path in paths:
         folder = Path(path)
         for candidate in (folder, *list(folder.parents)[:_DEEPEST]):

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from kite_memory.errors import KiteError
-from kite_memory.team.postgres.connections import Cursor, storable
+from kite_memory.team.postgres.connections import Connections, Cursor, storable
+from kite_memory.tools.store import EVERYBODY
 
 SCHEMA: Final = """
 CREATE TABLE kite.audit (
@@ -79,7 +81,7 @@ class PersonUsage:
     last: datetime
 
 
-def add(cursor: Cursor, tenant: str, entries: Sequence[AuditEntry]) -> None:
+def _add(cursor: Cursor, tenant: str, entries: Sequence[AuditEntry]) -> None:
     cursor.executemany(
         "INSERT INTO kite.audit (tenant, at, person, token, ai, project, tool, key, outcome, took_ms) VALUES (%(tenant)s, %(at)s,"
         " %(person)s, %(token)s, %(ai)s, %(project)s, %(tool)s, %(key)s, %(outcome)s, %(took_ms)s)",
@@ -91,7 +93,7 @@ def add(cursor: Cursor, tenant: str, entries: Sequence[AuditEntry]) -> None:
     )
 
 
-def entries(
+def _entries(
     cursor: Cursor, tenant: str, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100
 ) -> list[AuditEntry]:
     """Return the newest entries first."""
@@ -105,7 +107,7 @@ def entries(
     return [AuditEntry(**row) for row in rows]
 
 
-def usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[PersonUsage]:
+def _usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[PersonUsage]:
     """Return each person's usage, the busiest first."""
     rows = cursor.execute(
         "SELECT person, count(*) AS calls, count(*) FILTER (WHERE tool = ANY (%(writing)s) AND outcome = 'ok') AS writes,"
@@ -119,6 +121,24 @@ def usage(cursor: Cursor, tenant: str, *, since: datetime) -> list[PersonUsage]:
 
 def drop_old(cursor: Cursor, days: int) -> None:
     cursor.execute("SELECT kite.drop_audit(%s)", (days,))
+
+
+class TeamAudit:
+    """The audit of one tenant, for those who run the server; no tool of agents reads it."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def record(self, entries: Sequence[AuditEntry]) -> None:
+        self._connections.run(EVERYBODY, partial(_add, tenant=self._connections.tenant, entries=entries))
+
+    def entries(self, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100) -> list[AuditEntry]:
+        """Return the newest entries first."""
+        asked = partial(_entries, tenant=self._connections.tenant, since=since, person=person, tool=tool, key=key, limit=limit)
+        return self._connections.run(EVERYBODY, asked)
+
+    def usage(self, *, since: datetime) -> list[PersonUsage]:
+        return self._connections.run(EVERYBODY, partial(_usage, tenant=self._connections.tenant, since=since))
 
 
 class AuditTrail:
@@ -175,7 +195,7 @@ class AuditTrail:
                 self._waiting, self._lost = kept[:_MOST_WAITING], self._lost + lost + len(kept[_MOST_WAITING:])
             self._some.set()
         except Exception:  # last resort of a thread: later entries may succeed
-            log.exception("the audit could not be written: a bug of ours")
+            log.exception("internal error: the audit could not be written")
 
 
 def _lost_entry(last: AuditEntry, count: int) -> AuditEntry:

@@ -103,7 +103,7 @@ class Connections:
                         f"the team's store took longer than {self._patience.statement:g} seconds", hint="try again, or ask for less"
                     ) from error
                 except errors.ProgramLimitExceeded as error:
-                    raise UsageError("a name in it is too long for the team's database", hint="say it in fewer letters") from error
+                    raise UsageError("a name in it is too long for the team's database", hint="use a shorter name") from error
                 except psycopg.OperationalError as error:
                     if last:
                         raise unavailable(error) from error
@@ -189,7 +189,7 @@ def connect(url: str, password: str, **parameters: int) -> Connection:
             **given,
         )
     except psycopg.ProgrammingError:  # its message may quote the URL with the password
-        raise UsageError("the store's URL is not one", hint="write it as postgresql://user@host/database") from None
+        raise UsageError("invalid store URL", hint="write it as postgresql://user@host/database") from None
 
 
 def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str, str]:
@@ -222,7 +222,7 @@ def unavailable(error: psycopg.Error) -> StoreUnavailable:
     """Return the error without the server's message, which may hold an address."""
     match error:
         case errors.DiskFull():
-            return StoreUnavailable("the team's database has no space left", hint="tell who runs it")
+            return StoreUnavailable("the team's database has no space left", hint="tell the server's administrator")
         case errors.TooManyConnections():
             return StoreUnavailable("the team's database takes no more connections", hint="try again in a moment")
         case _ if _TURNED_AWAY.search(str(error)):  # errors while connecting have no code, only a message
@@ -230,7 +230,7 @@ def unavailable(error: psycopg.Error) -> StoreUnavailable:
                 "the team's store does not know this user or password", hint="`kmem keys set team` keeps the password"
             )
         case _:
-            return StoreUnavailable("the team's store does not answer", hint="try again in a moment; nothing was written by halves")
+            return StoreUnavailable("the team's store does not answer", hint="nothing was written; try again")
 
 
 def _ours(error: psycopg.Error) -> Exception:

@@ -87,7 +87,9 @@ class S3Objects:
             return self._client.get_object(Bucket=self._bucket, Key=name)["Body"].read()
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
-                raise ObjectMissing("the transcript is no longer in object storage", hint="tell who runs it") from error
+                raise ObjectMissing(
+                    "the transcript is no longer in object storage", hint="tell the server's administrator"
+                ) from error
             raise _unavailable(error) from error
         except BotoCoreError as error:
             raise _unavailable(error) from error
@@ -156,7 +158,9 @@ class StoredTranscript:
             raise StoreUnavailable("this transcript is in object storage, which is not set up here", hint="see `[team]`")
         content = objects.get(self.object)
         if hashlib.sha256(content).hexdigest() != self.hash:
-            raise ObjectMissing("the transcript in object storage is not what was put there", hint="tell who runs it")
+            raise ObjectMissing(
+                "the transcript in object storage is not what was put there", hint="tell the server's administrator"
+            )
         return content.decode("utf-8", "surrogatepass")
 
 

@@ -17,7 +17,8 @@ import psycopg
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Note, NoteKind, Origin, Scope
 from kite_memory.recall.embedder import Embedder
-from kite_memory.team.postgres import audit, backup, conversations, notes
+from kite_memory.team.postgres import backup, conversations, notes
+from kite_memory.team.postgres.audit import TeamAudit, drop_old
 from kite_memory.team.postgres.connections import Connection, Connections, Cursor, Patience, Unsure, storable, unavailable
 from kite_memory.team.postgres.conversations import ObjectMissing, Objects
 from kite_memory.team.postgres.finding import find, indexed, question
@@ -40,7 +41,7 @@ from kite_memory.tools.store import (
     State,
     StoreUnavailable,
 )
-from kite_memory.vault.drafting import remembered
+from kite_memory.vault.drafting import Memo, remembered
 from kite_memory.vault.wording import note_id
 
 _PAUSE: Final = 600.0
@@ -182,6 +183,7 @@ class PostgresStore:
         self, connections: Connections, *, embedder: Embedder, objects: Objects | None = None, keep_days: int = KEEP_DAYS
     ) -> None:
         """Use the connections. ``keep_days`` is how long deleted notes and the audit are kept."""
+        self.audit = TeamAudit(connections)
         self._connections = connections
         self._embedder = embedder
         self._objects = objects
@@ -310,18 +312,17 @@ class PostgresStore:
         """Write a note. The same words of the same kind and in the same place are the same note."""
         grant.demand(place.scope, place.project)
         note = remembered(
-            text,
-            at=datetime.now(UTC),
-            kind=kind,
-            title=title,
-            project=place.project,
-            scope=place.scope,
-            session=place.session,
-            tags=tags,
-            origin=origin,
-            evidence=(),
-            importance=2,
-            expires=None,
+            Memo(
+                text=text,
+                kind=kind,
+                title=title,
+                project=place.project,
+                scope=place.scope,
+                session=place.session,
+                tags=tags,
+                origin=origin,
+            ),
+            datetime.now(UTC),
         )
         id = note_id(note.created, "remembered", uuid.uuid4().hex)  # two notes in one millisecond need different ids
         note = clean(replace(note, id=id, scope=place.scope, project=place.project, session=place.session))
@@ -387,7 +388,7 @@ class PostgresStore:
         """
         count = self._connections.run(EVERYBODY, partial(notes.drop_expired, tenant=self._tenant))
         self._connections.run(EVERYBODY, partial(notes.drop_forgotten, tenant=self._tenant, days=self._keep_days))
-        self._connections.run(EVERYBODY, partial(audit.drop_old, days=self._keep_days))
+        self._connections.run(EVERYBODY, partial(drop_old, days=self._keep_days))
         if self._objects is None:
             return count
         for name in list(self._objects.names(self._tenant, before=datetime.now(UTC) - orphaned_after)):
@@ -396,25 +397,12 @@ class PostgresStore:
                 count += 1
         return count
 
-    def record(self, entries: Sequence[audit.AuditEntry]) -> None:
-        self._connections.run(EVERYBODY, lambda cursor: audit.add(cursor, self._tenant, entries))
-
-    def audited(
-        self, *, since: datetime, person: str = "", tool: str = "", key: str = "", limit: int = 100
-    ) -> list[audit.AuditEntry]:
-        """Return the newest entries of the audit first. For who runs the server; no tool of agents calls this."""
-        asked = partial(audit.entries, tenant=self._tenant, since=since, person=person, tool=tool, key=key, limit=limit)
-        return self._connections.run(EVERYBODY, asked)
-
-    def usage(self, *, since: datetime) -> list[audit.PersonUsage]:
-        return self._connections.run(EVERYBODY, partial(audit.usage, tenant=self._tenant, since=since))
-
     def undelete(self, name: str, *, by: str, person: str = "", project: str = "") -> notes.Deleted:
         """Bring back a deleted memory or note by its key, id, path or title, no matter who deleted it.
 
         For administrators of the server.
 
-        Raises `UsageError` if none exists, or more than one, or if another memory has its key by now.
+        Raises `UsageError` if nothing deleted has this name, or several have, or if another memory has its key by now.
         """
         asked = partial(notes.deleted, tenant=self._tenant, name=name, person=person, project=project)
         found = self._connections.run(EVERYBODY, asked)
@@ -480,5 +468,5 @@ class Housekeeping:
             except KiteError as error:
                 log.warning("the team's store could not be tidied: %s", error)
             except Exception:  # last resort of a thread: the next run may succeed
-                log.exception("the team's store could not be tidied: a bug of ours")
+                log.exception("internal error: the team's store could not be tidied")
             self._stop.wait(self._pause)

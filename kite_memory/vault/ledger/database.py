@@ -251,7 +251,7 @@ def _as_state_error(error: sqlite3.OperationalError, path: Path) -> KiteError:
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_PERM:
             return VaultReadOnly(f"cannot write to {path}: {error}", hint=f"see who owns it: ls -l {path.parent}")
         case _:
-            return StateDamaged(f"the vault's ledger at {path} is not as it should be: {error}", hint="run `kmem doctor`")
+            return StateDamaged(f"the vault's ledger at {path} is damaged: {error}", hint="run `kmem doctor`")
 
 
 def _make_private(path: Path) -> None:

@@ -16,6 +16,55 @@ from kite_memory.vault.wording import body_key, entity_key, stem_key, title_key
 _WAITS = "(status = 'proposed' OR asks) AND status IN ('proposed', 'accepted') AND twin = 0 AND problem = ''"
 
 
+class LinkRows:
+    """Where the links of the notes lead."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def linked_by(self, path: str) -> list[KnownFile]:
+        """Return the files that a file's links lead to by their names."""
+        return known_where(
+            self._database,
+            "stem_key IN (SELECT name FROM names JOIN files AS f ON f.key = names.file WHERE role = 'link' AND f.path = ?)",
+            path,
+        )
+
+    def most_linked(self, limit: int) -> list[tuple[str, int]]:
+        """Return the names that most links lead to, as `link_key` writes them, and how many files link to each."""
+        return self._database.run(
+            "SELECT name, COUNT(*) AS links FROM names WHERE role = 'link' AND name IN (SELECT stem_key FROM files)"
+            " GROUP BY name ORDER BY links DESC, name LIMIT ?",
+            limit,
+        )
+
+    def broken_targets(self) -> list[str]:
+        """Return the targets of links, as `link_key` writes them, that no file has."""
+        rows = self._database.run(
+            "SELECT DISTINCT name FROM names WHERE role = 'link' AND name NOT IN (SELECT stem_key FROM files) ORDER BY name"
+        )
+        return [name for (name,) in rows]
+
+
+class ProblemRows:
+    """What could not be read or was left alone."""
+
+    def __init__(self, database: LedgerDatabase) -> None:
+        self._database = database
+
+    def replace(self, problems: Iterable[Problem]) -> None:
+        with self._database.changing():
+            self._database.run("DELETE FROM problems")
+            rows = {(problem.file, problem.reason) for problem in problems}
+            self._database.run_each("INSERT INTO problems (path, reason) VALUES (?, ?)", rows)
+
+    def all(self) -> list[Problem]:
+        rows = self._database.run(
+            "SELECT path, reason FROM problems UNION SELECT path, problem FROM files WHERE problem <> '' ORDER BY path, reason"
+        )
+        return [Problem(file=path, position=0, reason=reason) for path, reason in rows]
+
+
 class NoteRows:
     """Every file that was read. Derived from the vault, except for ids that a file has lost and drift."""
 
@@ -121,29 +170,6 @@ class NoteRows:
     def named(self, role: Literal["alias", "entity", "link", "session"], name: str) -> list[KnownFile]:
         return known_where(self._database, "key IN (SELECT file FROM names WHERE role = ? AND name = ?)", role, name)
 
-    def linked_by(self, path: str) -> list[KnownFile]:
-        """Return the files that a file's links lead to by their names."""
-        return known_where(
-            self._database,
-            "stem_key IN (SELECT name FROM names JOIN files AS f ON f.key = names.file WHERE role = 'link' AND f.path = ?)",
-            path,
-        )
-
-    def most_linked(self, limit: int) -> list[tuple[str, int]]:
-        """Return the names that most links lead to, as `link_key` writes them, and how many files link to each."""
-        return self._database.run(
-            "SELECT name, COUNT(*) AS links FROM names WHERE role = 'link' AND name IN (SELECT stem_key FROM files)"
-            " GROUP BY name ORDER BY links DESC, name LIMIT ?",
-            limit,
-        )
-
-    def broken_link_targets(self) -> list[str]:
-        """Return the targets of links, as `link_key` writes them, that no file has."""
-        rows = self._database.run(
-            "SELECT DISTINCT name FROM names WHERE role = 'link' AND name NOT IN (SELECT stem_key FROM files) ORDER BY name"
-        )
-        return [name for (name,) in rows]
-
     def titles_of(self, known: KnownFile) -> tuple[str, ...]:
         """Return its title and aliases, as `wording.title_key` writes them."""
         rows = self._database.run(
@@ -204,18 +230,6 @@ class NoteRows:
     def titles(self) -> list[str]:
         return [title for (title,) in self._database.run("SELECT DISTINCT title FROM files LIMIT 5000")]
 
-    def set_problems(self, problems: Iterable[Problem]) -> None:
-        with self._database.changing():
-            self._database.run("DELETE FROM problems")
-            rows = {(problem.file, problem.reason) for problem in problems}
-            self._database.run_each("INSERT INTO problems (path, reason) VALUES (?, ?)", rows)
-
-    def problems(self) -> list[Problem]:
-        rows = self._database.run(
-            "SELECT path, reason FROM problems UNION SELECT path, problem FROM files WHERE problem <> '' ORDER BY path, reason"
-        )
-        return [Problem(file=path, position=0, reason=reason) for path, reason in rows]
-
     def _one(self, where: str, *values: object) -> KnownFile | None:
         found = known_where(self._database, where, *values, limit=1)
         return found[0] if found else None
@@ -234,6 +248,8 @@ class Ledger:
         self.purge = self._database.purge
         self.keys = KeyRows(self._database)
         self.notes = NoteRows(self._database, self.keys)
+        self.links = LinkRows(self._database)
+        self.problems = ProblemRows(self._database)
         self.tombstones = Tombstones(self._database, self.keys)
         self.bodies = Bodies(self._database)
         self.relations = Relations(self._database)
