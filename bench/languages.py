@@ -32,8 +32,9 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.search import Query, name
+from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, Situation
 from kite_memory.recall.session_memory import SessionMemory
 

@@ -25,7 +25,7 @@ from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
-from kite_memory.wiring.services import meaning_of
+from kite_memory.wiring.models import meaning_of
 
 Json = dict[str, Any]
 PROVIDER = "claude-code"

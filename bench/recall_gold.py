@@ -45,16 +45,17 @@ from kite_memory.model.note import Entry, Note, NoteKind
 from kite_memory.recall.gate import Dial
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
-from kite_memory.recall.search import Query, name
+from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, Requirement, Weighed, situation_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction import drop_private, redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.notefile import parse, render
-from kite_memory.wiring.services import meaning_of
+from kite_memory.wiring.models import meaning_of
 
 Json = dict[str, Any]
 

@@ -43,18 +43,18 @@ from kite_memory.model.event import Cursor, Event, EventType, ReadResult, Redact
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.index import Index
-from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder, read_vocabulary
 from kite_memory.recall.prose import passages
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.text.stems import STOP_WORDS
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
-from kite_memory.wiring.services import meaning_of
+from kite_memory.wiring.models import meaning_of
 
 Choice = Literal["random", "real"]
 

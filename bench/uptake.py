@@ -30,9 +30,9 @@ from typing import Any
 from kite_memory.app.usage_report import turns
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note, NoteKind
-from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.uptake import uptake
 from kite_memory.sources.claude_code.source import ClaudeCode
+from kite_memory.text.stems import STOP_WORDS
 
 _ANY_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 _BUDGET = 64 << 20

@@ -22,9 +22,9 @@ from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import likely_tokens
-from kite_memory.recall.search import name
 from kite_memory.recall.select import Prompt, Situation
 from kite_memory.recall.session_memory import SessionMemory
 

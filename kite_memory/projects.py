@@ -18,12 +18,13 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from kite_memory.system.private_files import is_file
+from kite_memory.text import lazy_regex
 
 _LONGEST_NAME = 64
 _DEEPEST = 64
-_UNSAFE = re.compile(r"[^\w.]+")
-_REMOTE_NAME = re.compile(r"[/:\\]([^/:\\?#]{1,200}?)(?:\.git)?[/\\]?(?:[?#].*)?$")
-_AGENTS_WORKTREE = re.compile(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]")
+_UNSAFE = lazy_regex(r"[^\w.]+")
+_REMOTE_NAME = lazy_regex(r"[/:\\]([^/:\\?#]{1,200}?)(?:\.git)?[/\\]?(?:[?#].*)?$")
+_AGENTS_WORKTREE = lazy_regex(r"[\\/](?:\.claude[\\/]worktrees|\.worktrees)[\\/]")
 
 
 def project_of(cwd: str) -> str:
@@ -251,14 +252,14 @@ USUAL = ("main", "master", "trunk", "develop")
 _LONGEST_BRANCH = 250
 
 
-_GIT = re.compile(r"\bgit +(?:-c +\S+ +)?(?:switch|checkout|commit|status|stash|rebase|merge|pull|cherry-pick)\b")
-_ELSEWHERE = re.compile(r"\b(?:cd|pushd)\s|\bgit +(?:\S+ +)*?(?:-C\b|--git-dir|--work-tree|init\b|clone\b|worktree\b)")
-_SAID = re.compile(
+_GIT = lazy_regex(r"\bgit +(?:-c +\S+ +)?(?:switch|checkout|commit|status|stash|rebase|merge|pull|cherry-pick)\b")
+_ELSEWHERE = lazy_regex(r"\b(?:cd|pushd)\s|\bgit +(?:\S+ +)*?(?:-C\b|--git-dir|--work-tree|init\b|clone\b|worktree\b)")
+_SAID = lazy_regex(
     r"^(?:\[([^\s\]]+) (?:\(root-commit\) )?[0-9a-f]{7,40}\] |Switched to (?:a new )?branch '([^'\n]+)'|Already on '([^'\n]+)'"
     r"|On branch (\S+)$)",
     re.MULTILINE,
 )
-_SWITCHED = re.compile(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[bBcC]|--create) +([\w./@+-]+)")
+_SWITCHED = lazy_regex(r"\bgit +(?:switch|checkout)(?: +(?:-q|--quiet))? +(?:-[bBcC]|--create) +([\w./@+-]+)")
 _READ_OUTPUT = 20_000
 
 

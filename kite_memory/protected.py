@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.redaction.assigned import Promise, promise
-from kite_memory.redaction.chance import stands_in, wordlike
 from kite_memory.redaction.literals import LONGEST, SHORTEST, Literals, ProtectedLiteral, literal
 from kite_memory.system.private_files import make_folder, replace_file
 
@@ -45,6 +43,8 @@ def read_literals(file: Path) -> FoundLiterals:
 
     Raises `KiteError` for a file that cannot be read or parsed, `UsageError` for one that is too large.
     """
+    from kite_memory.redaction.assigned import Promise, promise  # here: its expressions are slow to compile
+
     try:
         with file.open("rb") as opened:
             content = opened.read(_LARGEST + 1)
@@ -75,6 +75,8 @@ def read_literals(file: Path) -> FoundLiterals:
 
 
 def _chosen(named: list[tuple[str, str, bool]]) -> FoundLiterals:
+    from kite_memory.redaction.chance import stands_in, wordlike
+
     literals: dict[str, None] = {}
     passed_over: list[str] = []
     for name, value, surely in named:

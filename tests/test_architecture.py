@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "team": {"team", "tools", "vault", "recall", "redaction", *BASE},
     "mcp_server": {"mcp_server", "tools", *BASE},
     "exchange": {"exchange", "sources", "vault", "redaction", *BASE},
-    "web": {"web", "errors"},
+    "web": {"web", "text", "errors"},
     "agents": {"agents", "errors", "system"},
     "sync": {"sync", *BASE},
     "extensions": {"extensions", "sources", "distill", "recall", "timeline", *BASE},
@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "daemon": {"daemon", "app", "distill", "sources", "vault", "endpoint", "paths", *BASE},
     "hook_client": {"paths", "endpoint"},
     "endpoint": {"paths"},
-    "tui": {"tui", "timeline", "recall", "errors"},
+    "tui": {"tui", "timeline", "recall", "text", "errors"},
     "wiring": {
         "wiring", "app", "daemon", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team",
         "extensions", "protected", "log_lines", "assets", "endpoint", "paths", "config", "keys", *BASE,

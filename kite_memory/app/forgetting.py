@@ -12,9 +12,9 @@ from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Entry, Note
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.search import name
 from kite_memory.text.ages import age
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
@@ -28,7 +28,7 @@ _HEAD_LENGTH = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """The events of one line of a transcript, and the notes that also cite them besides those to be forgotten."""
+    """The events of one transcript line, and the other notes that cite them besides those to be forgotten."""
 
     events: tuple[Event, ...]
     others: tuple[str, ...]

@@ -3,20 +3,19 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import Note
-from kite_memory.recall.gate import FEATURES
-from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import prose
+from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
-from kite_memory.recall.search import name
-from kite_memory.recall.select import Prompt, Weighed
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.review_page import version
+
+if TYPE_CHECKING:
+    from kite_memory.recall.select import Prompt, Weighed
 
 Json = dict[str, Any]
 
@@ -237,8 +236,11 @@ def quote_json(quote: Quote) -> Json:
     return {"citation": quote.id, "text": quote.text, "date": quote.date.isoformat(), "evidence": list(quote.evidence)}
 
 
-def explained_json(asked: Prompt, weighed: Weighed) -> Json:
+def explained_json(asked: "Prompt", weighed: "Weighed") -> Json:
     """Return the query, and what each part of it added to each candidate's score, in units of the logit."""
+    from kite_memory.recall.gate import FEATURES  # imports numpy, which showing a note does not need
+    from kite_memory.recall.lexical import essence
+
     around = asked.situation
     return {
         "query": {

@@ -14,36 +14,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
-from kite_memory.app.note_view import NoteView, became_of, explained_json, note_json, pointer_json, quote_json
+from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import NoteIndexer, before
-from kite_memory.app.survey import Survey
-from kite_memory.app.usage_report import Figures, by_name, helping, occasion_json
+from kite_memory.app.survey import sources_json
+from kite_memory.app.usage_report import Figures, helping
 from kite_memory.distill.batch_ledger import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
 from kite_memory.errors import KiteError, UsageError, VaultMissing
-from kite_memory.model.event import Event, EvidenceReference, evidence_reference
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
 from kite_memory.text.ages import duration
-from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import OTHER_VERSION, Bridge
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
-from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.notefile import body_of
 from kite_memory.vault.review_page import version
@@ -52,12 +48,8 @@ Json = dict[str, Any]
 
 log = logging.getLogger("kite_memory")
 
-_OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
 
-_EVENT_TEXT = 2_000
 _LAST_NOTES = 5
-_MOST_PROMPTS = 1_000
-_MOST_WEEKS = 53
 
 
 _CHANGING = frozenset({"remember", "edit", "forget", "consolidate", "undo", "import", "sort"})
@@ -84,14 +76,14 @@ class Operations:
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
         if operation is None:
-            raise UsageError(f"unknown operation {op!r}", hint=_OTHER_VERSION)
+            raise UsageError(f"unknown operation {op!r}", hint=OTHER_VERSION)
         try:
             bound = inspect.signature(operation).bind(**arguments)
         except TypeError as error:
-            raise UsageError(f"invalid arguments for {op}: {error}", hint=_OTHER_VERSION) from error
+            raise UsageError(f"invalid arguments for {op}: {error}", hint=OTHER_VERSION) from error
         for given, value in bound.arguments.items():
             if not _fits(value, bound.signature.parameters[given].annotation):
-                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=_OTHER_VERSION)
+                raise UsageError(f"invalid arguments for {op}: {given} cannot be {value!r:.40}", hint=OTHER_VERSION)
         result = operation(*bound.args, **bound.kwargs)
         if op in _CHANGING:
             try:
@@ -109,28 +101,22 @@ def bridge_operations(bridge: Bridge) -> Mapping[str, Callable[..., Json]]:
     return {"bridge": performed}
 
 
-class ShownNotes:
-    """What prompts are shown, and why. ``saved`` returns the events that notes of saved conversations cite."""
+class PromptAnswers:
+    """What prompts are shown."""
 
     def __init__(
         self,
         *,
         timeline: Timeline,
-        known: KnownNotes,
         recall: Recall,
         note_view: NoteView,
-        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
-        clock: Callable[[], datetime],
     ) -> None:
         self._timeline = timeline
-        self._known = known
         self._recall = recall
         self._note_view = note_view
-        self._saved = saved
-        self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"recall": self.recall, "helped": self.helped, "why": self.why}
+        return {"recall": self.recall}
 
     def recall(self, *, prompt: str, session: str = "", cwd: str = "", explain: bool = False) -> Json:
         """Return what recall answers to a prompt, without recording it as shown.
@@ -169,56 +155,9 @@ class ShownNotes:
             text=text, session=known.id, project=project, situation=before(self._timeline, known.provider, known.id, text)
         )
 
-    def helped(self, *, weeks: int = 12) -> Json:
-        """Return how the notes that were shown were used, week by week; see `helping`."""
-        return helping(self._recall.memory, self._known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
-
-    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
-        """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
-
-        With ``silent``, all prompts are listed.
-        """
-        if not note:
-            occasions = self._recall.memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
-            known = by_name(self._known.all()) if occasions else {}
-            passed = 0 if silent else self._recall.memory.report.silent_since(occasions[-1].at if occasions else None)
-            return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
-        if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
-            return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
-        found = self._note_view.in_force(note)
-        evidence = [self._evidence(reference) for reference in found.evidence]
-        return {**note_json(found), "became": became_of(found), "evidence": evidence}
-
-    def _turn(self, citation: str) -> list[Json]:
-        """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
-        prompt = self._timeline.cards.prompt_of(citation)
-        said = self._timeline.events.offered(self._timeline.cards.turn(prompt.id)) if prompt is not None else []
-        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
-        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
-
-    def _evidence(self, text: str) -> Json:
-        reference = EvidenceReference.parse(text)
-        events = [] if reference is None else self._timeline.events.evidence(reference) or self._saved(reference)
-        return {
-            "reference": plain_line(text),
-            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
-            "events": [
-                {
-                    "id": event.id,
-                    "session": event.session,
-                    "at": event.at.isoformat(),
-                    "role": event.role,
-                    "type": event.type.value,
-                    "text": plain(event.text[:_EVENT_TEXT]),
-                    "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
-                }
-                for event in events
-            ],
-        }
-
 
 class NoteChanges:
-    """What a person writes: new notes, edits, and notes that are not to be shown unasked."""
+    """The operations `remember`, `edit` and `mute`, by which a person changes notes."""
 
     def __init__(
         self,
@@ -330,7 +269,7 @@ class ExtractorState:
 
 
 class StatusReport:
-    """What was read, kept and spent, and what is amiss."""
+    """The operation `status`: what was read, kept and spent, and what is wrong."""
 
     def __init__(
         self,
@@ -406,7 +345,7 @@ class StatusReport:
         kept = [note for note in notes if note.kind and not note.problem]
         return {
             "daemon": daemon,
-            "sources": self._sources(survey),
+            "sources": sources_json(survey, self._pipeline.survey.places(), self._files.tallies()),
             "notes": {
                 "total": len(kept),
                 "by_kind": dict(sorted(Counter(note.kind for note in kept).items())),
@@ -452,31 +391,6 @@ class StatusReport:
         if not watched or self._vault.scanner.frozen or not self._vault.root.is_dir():
             with self._vault.lock:
                 self._vault.scanner.compare()
-
-    def _sources(self, survey: Survey) -> list[Json]:
-        """Return the state of each provider.
-
-        ``there`` is whether one of its folders exists, ``skipped`` how many records were skipped, and ``more`` whether there are
-        more files than were ``found``.
-        """
-        there = self._pipeline.survey.places()
-        found, unread, behind = survey.found, survey.unread, survey.behind
-        counted = {tally.provider: tally for tally in self._files.tallies()}
-        return [
-            {
-                "provider": provider,
-                "there": there.get(provider, False) or found[provider] > 0,
-                "found": found[provider],
-                "more": provider in survey.more,
-                "read": found[provider] - unread[provider],
-                "skipped": counted[provider].skipped if provider in counted else 0,
-                "sessions": counted[provider].sessions if provider in counted else 0,
-                "events": counted[provider].events if provider in counted else 0,
-                "problems": counted[provider].problems if provider in counted else 0,
-                "behind_bytes": behind[provider],
-            }
-            for provider in sorted({*counted, *there})
-        ]
 
     def _last_notes(self, notes: Sequence[KnownFile]) -> list[Json]:
         """Return the notes written last, the latest first."""

@@ -19,6 +19,7 @@ from kite_memory.model.hit import Judge, Judged, Question, Unjudged
 from kite_memory.model.note import Amend, Chunk, Note, NoteKind, Origin, Scope, Skip
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import drop_private, redact
+from kite_memory.text import lazy_regex
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Draft, Memo
 from kite_memory.vault.ledger import KnownFile
@@ -193,7 +194,7 @@ _COPIED = 0.8
 _COPIED_PAIRS = 8
 """Least number of word pairs of a request that can count as copied."""
 _BECAUSE = "kept as it was said"
-_COMMAND = re.compile(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
+_COMMAND = lazy_regex(r"\s*[/$]remember\s+(?P<text>\S.*)", re.DOTALL)
 """Command that makes the agent store a note, in these words or in others. In other words, the note is not found here."""
 _LONGEST_COMMAND = 4_000
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
@@ -318,7 +319,7 @@ class PromptCapture:
 
 
 def said_id(provider: str, session: str, asked: "KeepRequest") -> str:
-    """Return the id of the note made from a prompt, by which its transcript line finds it. The same words give the same id."""
+    """Return the id of the note made from a prompt. Its transcript line has the same words, so it gives the same id."""
     return note_id(_NO_TIME, TAG, provider, session, body_key(asked.text))
 
 

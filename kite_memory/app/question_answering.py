@@ -17,19 +17,21 @@ from typing import Any, Literal
 from kite_memory.app.timeline_queries import TimelineQueries, named
 from kite_memory.app.timeline_queries import since as time_since
 from kite_memory.distill.answering import Answerer, CitedSentence, EvidencePiece, Polisher, Unsaid, WrittenAnswer
-from kite_memory.distill.prose import clean, clip, one_line, sentences, stems
+from kite_memory.distill.prose import clean, one_line, sentences, stems
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import NoteStatus
 from kite_memory.projects import project_of
-from kite_memory.recall.prose import prose
+from kite_memory.recall.prose import name, prose
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.search import Query, name
+from kite_memory.recall.search import Query
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
+from kite_memory.text import lazy_regex
 from kite_memory.text.ages import age
+from kite_memory.text.display import clip
 from kite_memory.timeline.conversations import CardQuery, Meaning
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
@@ -58,16 +60,16 @@ _TELLING = frozenset(
     }
 )
 """Types of events that are quoted. The text of the others is a tool's output."""
-_COMMITTED = re.compile(
+_COMMITTED = lazy_regex(
     r"\bgit commit\b[^\n\"']{0,80}(?:\"\$\(cat <<-?\s?['\"]?EOF['\"]?\n(.{1,4000}?)\nEOF|-a?m\s{0,4}\"([^\"]{1,4000})\")", re.DOTALL
 )
-_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
-_CODE = re.compile(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
-_WORD = re.compile(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
-_LINE_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
-_STRONG = re.compile(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
+_PARAGRAPH = lazy_regex(r"\n\s*\n|\n(?=\s{0,8}(?:[-*#>|]|\d{1,3}[.)]\s))")
+_CODE = lazy_regex(r"```.{0,4000}?(?:```|\Z)", re.DOTALL)
+_WORD = lazy_regex(r"[\"'(\[*`]{0,3}[^\W\d_]+(?:['’-][^\W\d_]+)*[\"')\]*`.,;:!?—-]{0,4}|[—–-]")
+_LINE_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+", re.MULTILINE)
+_STRONG = lazy_regex(r"(?<![\w*_`])(\*\*|__)(?=[^\s*_])([^*_`\n]{1,400}?)(?<=\S)\1(?![\w*_`])")
 """Bold markup around words, unlike `1024**2` and `__init__`."""
-_OFFER = re.compile(
+_OFFER = lazy_regex(
     r"^\W{0,3}(?:I['’]d|I['’]ll|I (?:could|can|would|will|suggest|propose|recommend)|we (?:could|can|might)|let me|let['’]s"
     r"|options?\b|choices?\b|or (?:we|I)\b|then I['’]d|my plan|the plan|plan:|next\b|easiest is|alternatively|shall|should|want me"
     r"|do you want)",

@@ -11,7 +11,7 @@ from kite_memory.app.note_view import note_json
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.event import EvidenceReference
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.search import Query
@@ -45,7 +45,6 @@ _QUOTED = 240
 _QUOTES = 3
 _LOOKED_FOR_AGAIN = 4
 """Notes of the page whose nearest note is searched for again at each look, in turn."""
-_COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 
 
 class NoteChanged(KiteError):
@@ -147,7 +146,7 @@ class Review:
             for file in self._vault.known.all()
             if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.twin
             if (note := self._vault.notes.read(file.path)) is not None
-            if note.kind in _COMPARABLE and not note.key and kept.get(note.id) != version(note)
+            if note.kind in SPOKEN_KINDS and not note.key and kept.get(note.id) != version(note)
         ]
         use_of = self._used()
         uses = {note.path: use_of(note) for note in found}
@@ -388,14 +387,14 @@ class Review:
 
     def _nearest(self, note: Note) -> Note | None:
         """Return the nearest note by words alone, so that the result is stable while the vault is."""
-        if note.kind not in _COMPARABLE:
+        if note.kind not in SPOKEN_KINDS:
             return None
         said = words(lifecycle.text_of(note))
         query = Query(text=f"{note.title} {note.body}"[:_ASKED], mode="keyword", project=note.project, limit=_CANDIDATES)
         best: tuple[float, Note] | None = None
         for hit in self._recall.search(query):
             other = self._vault.notes.read(hit.note.path)
-            if other is None or other.status is not NoteStatus.ACCEPTED or other.kind not in _COMPARABLE or other.key:
+            if other is None or other.status is not NoteStatus.ACCEPTED or other.kind not in SPOKEN_KINDS or other.key:
                 continue
             if other.project not in ("", note.project) or name_of(other) == name_of(note):
                 continue

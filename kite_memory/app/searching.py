@@ -5,19 +5,20 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from kite_memory.app.note_view import NoteView, became_of, note_json
 from kite_memory.app.timeline_queries import since as since_began
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Hit, Pointer, Quote
-from kite_memory.model.note import NoteKind
+from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
 from kite_memory.recall.catalogue import Sight
-from kite_memory.recall.recall import Recall
+from kite_memory.recall.index import Index
+from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
-from kite_memory.recall.search import Mode, Query, name
+from kite_memory.recall.search import Mode, Query
 from kite_memory.text.ages import age
 from kite_memory.text.stems import stems
 from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
@@ -125,13 +126,24 @@ def searched_for(query: str) -> SearchedFor:
     )
 
 
+class SearchableNotes(Protocol):
+    """What a search asks of `Recall`, or of `IndexedNotes` in a process that only searches."""
+
+    def search(self, query: Query) -> tuple[Hit, ...]: ...
+
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]: ...
+
+    @property
+    def index(self) -> Index: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searching:
     """The search operation, in the shape of the contract."""
 
     timeline: Timeline
     known: KnownNotes
-    recall: Recall
+    recall: SearchableNotes
     meaning: Meaning | None
     note_view: NoteView
     clock: Callable[[], datetime]
@@ -235,14 +247,29 @@ class Searching:
             project=asked.within,
             since=asked.since,
             by_words=by_words,
-            limit=asked.most + len(hits),
         )
-        rests_on = {reference for hit in hits for reference in hit.note.evidence}  # events whose note is already among the hits
-        events = [each for each in self.timeline.search.find(of_events, meaning) if _reference(each.event) not in rests_on]
+        events = self._events(of_events, meaning, hits, cards, asked.most)
         if not events and wanted.words and (wanted.file or wanted.types):
             latest = self.timeline.search.find(replace(of_events, text=""))
             events = [replace(each, near=True) for each in latest]
         return passages(cards, events, asked.most)
+
+    def _events(
+        self, query: EventQuery, meaning: Meaning | None, hits: Sequence[Hit], cards: Sequence[CardHit], most: int
+    ) -> list[EventHit]:
+        """Return the events to list beside these cards, without those whose note is already among the hits.
+
+        Cards leave room for a few. More are asked for where too many of these few are shown anyway.
+        """
+        rests_on = {reference for hit in hits for reference in hit.note.evidence}
+        shown = {card.telling.id for card in cards}
+        room = max(_EVENTS_NEXT, most - len(cards))
+        for limit in (room + _EVENTS_NEXT, most + len(hits)):
+            found = self.timeline.search.find(replace(query, limit=limit), meaning)
+            events = [each for each in found if _reference(each.event) not in rests_on]
+            if len(found) < limit or sum(not each.near and each.event.id not in shown for each in events) >= room:
+                break
+        return events
 
     def _became(self, hit: CardHit | EventHit) -> list[str]:
         """Return what followed a passage, one line each."""

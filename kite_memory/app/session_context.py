@@ -25,8 +25,10 @@ from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
 from kite_memory.sources.common.words import Approved, Said, Utterance, utterances
+from kite_memory.text.display import clip_line
+from kite_memory.text.quoting import mended
 from kite_memory.text.shell import invocations
-from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files, cut
+from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
@@ -264,7 +266,7 @@ _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,9})")
 
 
 def _text(value: object, *, limit: int = _LONGEST_NAME) -> str:
-    return value[:limit].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+    return mended(value[:limit]) if isinstance(value, str) else ""
 
 
 ABOUT = "what was being done here last, from the transcript"
@@ -288,13 +290,13 @@ def last_work(session: Session, events: Sequence[Event], prompt: Event | None, n
 
 
 def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends: datetime) -> Iterator[str]:
-    if prompt is not None and (asked := cut(prompt.text, _PROMPT)):
+    if prompt is not None and (asked := clip_line(prompt.text, _PROMPT)):
         branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
         yield f'{ends:%Y-%m-%d}{branch}, the last prompt: "{asked}"'
     if files := tuple(dict.fromkeys(file.path for file in changed_files(events, session.cwd))):
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):
-        yield f"A command that failed and was not seen to succeed since: {cut(failed, _COMMAND)}"
+        yield f"A command that failed and was not seen to succeed since: {clip_line(failed, _COMMAND)}"
     if (found_brief := brief(session, events)) is not None:
         for part in _ALSO:
             line = next((line for line in found_brief.lines if line.part is part and "no answer" not in line.text), None)

@@ -1,22 +1,28 @@
-"""Survey of the transcripts on disk, and how much of each is still to be read."""
+"""Survey of the transcripts on disk, how much of each is still to be read, and what a command answered while nothing changed."""
 
+import hashlib
+import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from kite_memory import __version__
+from kite_memory.config import Config
 from kite_memory.sources.common.source import Compound, Source
-from kite_memory.timeline.rows import ReadFiles
-from kite_memory.timeline.writing import LATEST_MTIME
+from kite_memory.system import sqlite
+from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 
 if TYPE_CHECKING:
     from kite_memory.app.pipeline import PassedOver
 
-_COUNTED = 3_000
-"""Files of a provider that are compared while a user waits: a twentieth of a second."""
+_COUNTED = 2_000
+"""Files that are compared while a user waits, the same number of each agent that is there: a tenth of a second."""
 _AT_ONCE = 500
 """Transcripts or sessions that are looked up together, to avoid a list of a hundred thousand."""
 
@@ -51,9 +57,9 @@ class TranscriptSurvey:
             for path, behind in self._compared_of(source):
                 yield source, path, behind
 
-    def _compared_of(self, source: Source) -> Iterator[tuple[Path, int | None]]:
+    def _compared_of(self, source: Source, most: int | None = None) -> Iterator[tuple[Path, int | None]]:
         stamp = source.stamp if isinstance(source, Compound) else _stamp
-        for paths in batches(source.transcripts()):
+        for paths in batches(source.transcripts(), None if most is None else most + 1):
             looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:
                 try:
@@ -70,7 +76,7 @@ class TranscriptSurvey:
     def _filled(self, survey: Survey, most: int | None = None) -> Survey:
         survey.passed_over = len({(each.provider, each.session) for each in self._passed_over()})
         for source in self._sources:
-            for _, behind in self._compared_of(source):
+            for _, behind in self._compared_of(source, most):
                 if survey.found[source.provider] == most:
                     survey.more.add(source.provider)
                     break
@@ -81,8 +87,8 @@ class TranscriptSurvey:
         return survey
 
     def now(self, most: int = _COUNTED) -> Survey:
-        """Return the survey that `keep` maintains; without one, a survey of up to ``most`` files for each provider."""
-        return self._survey or self._filled(Survey(), most)
+        """Return the survey that `keep` maintains; without one, a survey of up to ``most`` files of all agents together."""
+        return self._survey or self._filled(Survey(), most // max(1, sum(self.places().values())))
 
     def keep(self) -> None:
         """Make a survey that is maintained from now on. The first one is visible while it is made, so that no caller waits."""
@@ -113,12 +119,81 @@ class TranscriptSurvey:
 _Each = TypeVar("_Each")
 
 
-def batches(all: Iterable[_Each]) -> Iterator[list[_Each]]:
+def batches(all: Iterable[_Each], most: int | None = None) -> Iterator[list[_Each]]:
+    """Yield what is to be looked up together: less than usual where only ``most`` are wanted."""
     left = iter(all)
-    while batch := list(islice(left, _AT_ONCE)):
+    while batch := list(islice(left, _AT_ONCE if most is None else min(_AT_ONCE, most))):
         yield batch
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
+
+
+def sources_json(survey: Survey, there: Mapping[str, bool], tallies: Iterable[EventTally]) -> list[dict[str, Any]]:
+    """Return the state of each provider.
+
+    ``there`` is whether one of its folders exists, ``skipped`` how many records were skipped, and ``more`` whether there are more
+    files than were ``found``.
+    """
+    found, unread, behind = survey.found, survey.unread, survey.behind
+    counted = {tally.provider: tally for tally in tallies}
+    return [
+        {
+            "provider": provider,
+            "there": there.get(provider, False) or found[provider] > 0,
+            "found": found[provider],
+            "more": provider in survey.more,
+            "read": found[provider] - unread[provider],
+            "skipped": counted[provider].skipped if provider in counted else 0,
+            "sessions": counted[provider].sessions if provider in counted else 0,
+            "events": counted[provider].events if provider in counted else 0,
+            "problems": counted[provider].problems if provider in counted else 0,
+            "behind_bytes": behind[provider],
+        }
+        for provider in sorted({*counted, *there})
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswer:
+    """An answer that a command gave, which holds ``until`` then if nothing has changed. Transcripts are compared besides."""
+
+    found: str
+    """The `found_here` at that time."""
+    answer: Any
+    until: float
+
+    def keep(self, state: Path, name: str) -> None:
+        fields = {"found": self.found, "until": self.until, "answer": self.answer}
+        make_private_folder(state / _ANSWERS)
+        replace_file(state / _ANSWERS / f"{name}.json", json.dumps(fields).encode())
+
+
+_ANSWERS = "answers"
+
+
+def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]) -> Any:
+    """Return the answer that is kept under a name; ``None`` without one that still holds."""
+    try:
+        kept = json.loads((config.state / _ANSWERS / f"{name}.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    match kept:
+        case {"found": str(found), "until": int() | float() as until, "answer": answer} if now.timestamp() < until:
+            return answer if found == found_here(config, now, keys=keys) else None
+        case _:
+            return None
+
+
+def found_here(config: Config, now: datetime, *, keys: Sequence[str]) -> str:
+    """Return a digest of all that answers are made of, transcripts aside: settings, ``keys``, state, vault, and the day."""
+    beside = {path.name: _stamp(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
+    state = {name: stamp for name, stamp in sqlite.stamps(config.state).items() if not name.endswith(".html")}  # `kmem web`'s link
+    vault: list[tuple[str, int, int]] = []
+    for here, folders, names in os.walk(config.vault):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        vault += ((os.path.join(here, name), *_stamp(Path(here, name))) for name in sorted(names))  # noqa: PTH118 - a vault may have many
+    whole = repr((__version__, config, sorted(keys), f"{now:%Y-%m-%d}", beside, state, vault))
+    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()

@@ -15,7 +15,7 @@ from kite_memory.vault.made_pages import Grave, SharedFile, content_digest
 
 @dataclass(slots=True, kw_only=True)
 class AppliedVersions:
-    """What came of the others' notes. All are paths, except for counts; ``left`` could not be written and is tried again."""
+    """Result of applying the other machines' notes: paths and counts. What is ``left`` could not be written and is tried again."""
 
     written: set[str] = field(default_factory=set)
     renamed: int = 0

@@ -14,11 +14,11 @@ from kite_memory.app.synced_notes import AppliedVersions, SyncedNotes
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.model.event import Cursor, Event, ReadResult, in_time
+from kite_memory.model.event import Cursor, Event, ReadResult, in_time, line_of
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.recall.uptake import Tally
 from kite_memory.redaction import redact_result
-from kite_memory.sync.rows import EventsRow, ForgottenRow, NoteRow, Row, UptakeRow, line_of, without_forgotten
+from kite_memory.sync.rows import EventsRow, ForgottenRow, NoteRow, Row, UptakeRow, without_forgotten
 from kite_memory.sync.segments import (
     GitRemote,
     NotWhole,

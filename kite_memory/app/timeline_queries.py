@@ -22,10 +22,10 @@ from kite_memory.timeline.looking_up import FileChange, Met, ToolUse, became, ch
 from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
-from kite_memory.timeline.threads import Joint, WorkThread, joined
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Polisher
+    from kite_memory.timeline.threads import Joint, WorkThread
 
 Json = dict[str, Any]
 
@@ -281,6 +281,8 @@ class TimelineQueries:
 
         ``considered`` is how many of all ``sessions`` these are. ``unsure`` are links too weak to make a thread.
         """
+        from kite_memory.timeline.threads import joined
+
         began = time.perf_counter()
         works = self._timeline.sessions.works(project=named(project), limit=max(2, min(limit, _MOST_SESSIONS)))
         found = joined(works)
@@ -488,7 +490,7 @@ def _file_change(each: FileChange) -> Json:
     }
 
 
-def _thread(each: WorkThread) -> Json:
+def _thread(each: "WorkThread") -> Json:
     return {
         "project": each.project,
         "from": each.works[0].session.started.isoformat(),
@@ -502,7 +504,7 @@ def _work(work: Work) -> Json:
     return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts}
 
 
-def _joint(joint: Joint) -> Json:
+def _joint(joint: "Joint") -> Json:
     return {
         "from": f"{joint.earlier.provider}:{joint.earlier.id}",
         "to": f"{joint.later.provider}:{joint.later.id}",

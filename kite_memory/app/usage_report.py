@@ -6,16 +6,21 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kite_memory.model.event import Event, EventType, opens_turn
-from kite_memory.recall.recall import Recall
-from kite_memory.recall.rendering import plain_line
+from kite_memory.app.note_view import NoteView, became_of, note_json
+from kite_memory.model.event import Event, EventType, EvidenceReference, evidence_reference, opens_turn
+from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
+from kite_memory.timeline.looking_up import became
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
+from kite_memory.vault.known import KnownNotes
 from kite_memory.vault.ledger import KnownFile
+
+if TYPE_CHECKING:
+    from kite_memory.recall.recall import Recall
 
 log = logging.getLogger("kite_memory.app.usage_report")
 
@@ -60,7 +65,7 @@ class OutcomeTracker:
     """For one thread at a time. Costs one index lookup while no showing is open."""
 
     def __init__(
-        self, *, timeline: Timeline, recall: Recall, providers: Callable[[], Sequence[str]], clock: Callable[[], float]
+        self, *, timeline: Timeline, recall: "Recall", providers: Callable[[], Sequence[str]], clock: Callable[[], float]
     ) -> None:
         self._timeline = timeline
         self._recall = recall
@@ -198,6 +203,82 @@ def occasion_json(occasion: Occasion, known: Mapping[str, KnownFile]) -> Json:
 
 def by_name(notes: Iterable[KnownFile]) -> dict[str, KnownFile]:
     return {known.id or known.path: known for known in notes if not known.twin}
+
+
+_EVENT_TEXT = 2_000
+_MOST_PROMPTS = 1_000
+_MOST_WEEKS = 53
+
+
+class ShownNotes:
+    """What prompts were shown, and why. ``saved`` returns the events that notes of saved conversations cite."""
+
+    def __init__(
+        self,
+        *,
+        timeline: Timeline,
+        known: KnownNotes,
+        memory: SessionMemory,
+        note_view: NoteView,
+        saved: Callable[[EvidenceReference], Sequence[Event]] = lambda reference: (),
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._timeline = timeline
+        self._known = known
+        self._memory = memory
+        self._note_view = note_view
+        self._saved = saved
+        self._clock = clock
+
+    def operations(self) -> Mapping[str, Callable[..., Json]]:
+        return {"helped": self.helped, "why": self.why}
+
+    def helped(self, *, weeks: int = 12) -> Json:
+        """Return how the notes that were shown were used, week by week; see `helping`."""
+        return helping(self._memory, self._known.all(), self._clock(), weeks=max(1, min(weeks, _MOST_WEEKS)))
+
+    def why(self, *, note: str = "", last: int = 10, silent: bool = False) -> Json:
+        """Return the evidence of a note, or without one the ``last`` prompts that were shown notes, latest first.
+
+        With ``silent``, all prompts are listed.
+        """
+        if not note:
+            occasions = self._memory.report.occasions(max(1, min(last, _MOST_PROMPTS)), silent=silent)
+            known = by_name(self._known.all()) if occasions else {}
+            passed = 0 if silent else self._memory.report.silent_since(occasions[-1].at if occasions else None)
+            return {"prompts": [occasion_json(occasion, known) for occasion in occasions], "silent": passed}
+        if self._timeline.events.evidence(reference) if (reference := EvidenceReference.parse(note)) is not None else ():
+            return {"title": "", "path": "", "became": [], "evidence": self._turn(note)}
+        found = self._note_view.in_force(note)
+        evidence = [self._evidence(reference) for reference in found.evidence]
+        return {**note_json(found), "became": became_of(found), "evidence": evidence}
+
+    def _turn(self, citation: str) -> list[Json]:
+        """Return the events that a citation names, as far as they may be offered: of a turn, its prompt and its last answer."""
+        prompt = self._timeline.cards.prompt_of(citation)
+        said = self._timeline.events.offered(self._timeline.cards.turn(prompt.id)) if prompt is not None else []
+        cited = [evidence_reference(event.provider, event.session, event.id) for event in said]
+        return [self._evidence(each) for each in dict.fromkeys(cited or [citation])]
+
+    def _evidence(self, text: str) -> Json:
+        reference = EvidenceReference.parse(text)
+        events = [] if reference is None else self._timeline.events.evidence(reference) or self._saved(reference)
+        return {
+            "reference": plain_line(text),
+            "became": list(dict.fromkeys(plain_line(line, 1_000) for event in events for line in became(self._timeline, event))),
+            "events": [
+                {
+                    "id": event.id,
+                    "session": event.session,
+                    "at": event.at.isoformat(),
+                    "role": event.role,
+                    "type": event.type.value,
+                    "text": plain(event.text[:_EVENT_TEXT]),
+                    "where": f"{event.where.file}:{event.where.start}-{event.where.end}",
+                }
+                for event in events
+            ],
+        }
 
 
 def _verdict(count: Count) -> str:

@@ -5,33 +5,48 @@ Opening all `Services` takes longer than a query that needs only the timeline or
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import config
 from kite_memory.config import Config
-from kite_memory.errors import DaemonRunning, DaemonUnreachable
+from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
 
 if TYPE_CHECKING:
+    from kite_memory.model.event import Event, EvidenceReference
+    from kite_memory.recall.index import Index
+    from kite_memory.timeline.store import Timeline
     from kite_memory.tools.declarations import Json
     from kite_memory.tools.store import Asker
+    from kite_memory.vault import Vault
     from kite_memory.wiring.services import Services
 
 _OF_THE_TIMELINE = frozenset({"timeline", "resume", "threads", "how", "fix", "blame", "became"})
 _OF_THE_VAULT = frozenset({"show", "open", "notes", "around", "graph"})
+_OF_THE_INDEX = frozenset({"search"})
+_OF_THE_PROMPTS = frozenset({"why", "helped"})
 
 
 def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether `perform_light` can perform the operation: not one that a model is asked to reword."""
-    return op in _OF_THE_TIMELINE | _OF_THE_VAULT and not arguments.get("polish")
+    return op in _OF_THE_TIMELINE | _OF_THE_VAULT | _OF_THE_INDEX | _OF_THE_PROMPTS and not arguments.get("polish")
+
+
+class _Behind(Exception):
+    """The index must be brought up to date first, which takes all services."""
 
 
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
-    """Perform the operation and return its JSON value."""
+    """Perform the operation and return its JSON value. Raises `_Behind` for a search in an index that does not fit the vault."""
     with ExitStack() as opened:
-        operations = _timeline_queries if op in _OF_THE_TIMELINE else _vault_queries
-        return operations(config, op, arguments, opened)[op](**arguments)
+        if op in _OF_THE_TIMELINE:
+            operations = _timeline_queries(config, op, arguments, opened)
+        elif op in _OF_THE_VAULT:
+            operations = _vault_queries(config, op, arguments, opened)
+        else:
+            operations = _index_queries(config, opened) if op in _OF_THE_INDEX else _prompt_queries(config, opened)
+        return operations[op](**arguments)
 
 
 def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
@@ -64,6 +79,133 @@ def _vault_queries(config: Config, op: str, arguments: Mapping[str, Any], opened
     return VaultPages(vault=vault, clock=clock).operations()
 
 
+def _index_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.app.note_view import NoteView
+    from kite_memory.app.searching import Searching
+    from kite_memory.keys import keys_beside
+    from kite_memory.recall.index import Index
+    from kite_memory.recall.search import IndexedNotes
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
+    from kite_memory.wiring.models import first_embedders, meaning_of, second_embedder
+
+    clock = partial(datetime.now, UTC)
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    embedder, former = first_embedders(config)
+    beside = second_embedder(config, keys_beside(config.file))
+    index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
+    if not _is_in_step(vault, index):
+        raise _Behind
+    _make_cards(timeline)
+    searching = Searching(
+        timeline=timeline,
+        known=vault.known,
+        recall=IndexedNotes(index=index, clock=clock),
+        meaning=meaning_of(embedder),
+        note_view=NoteView(vault=vault, clock=clock),
+        clock=clock,
+    )
+    return {"search": searching.search}
+
+
+def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
+    from datetime import UTC, datetime
+    from functools import partial
+
+    from kite_memory.app.note_view import NoteView
+    from kite_memory.app.usage_report import ShownNotes
+    from kite_memory.recall.session_memory import SessionMemory
+    from kite_memory.timeline.store import Timeline
+    from kite_memory.vault import Vault
+
+    clock = partial(datetime.now, UTC)
+    timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
+    vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
+    memory = opened.enter_context(closing(SessionMemory(config.state / "index" / "shown.sqlite")))
+    if not _is_as_known(vault):
+        raise _Behind
+
+    def saved(reference: "EvidenceReference") -> "Sequence[Event]":
+        from kite_memory.tools.local_conversations import LocalConversations  # seldom: most notes are of transcripts
+
+        return LocalConversations(vault=vault, folder=config.state / "conversations", take_up=bool).evidence(reference)
+
+    view = NoteView(vault=vault, clock=clock)
+    return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=clock).operations()
+
+
+def _is_as_known(vault: "Vault") -> bool:
+    """Return whether the user has changed nothing in the vault since it was last compared."""
+    if not (vault.root.is_dir() or vault.known.all()):
+        return True
+    try:
+        with vault.lock:
+            comparison = vault.scanner.compare()
+    except KiteError:
+        return False
+    return bool(comparison.frozen) or not (comparison.added or comparison.changed or comparison.renamed or comparison.deleted)
+
+
+def _is_in_step(vault: "Vault", index: "Index") -> bool:
+    """Read the user's changes to the vault, and return whether the index fits it then. A frozen vault is not indexed."""
+    if not (vault.root.is_dir() or vault.known.all()):
+        return True
+    try:
+        with vault.lock:
+            comparison = vault.scanner.compare()
+            if comparison.frozen:
+                return True
+            return not (vault.scanner.unmended or vault.relations.bring_in_line()) and index.is_in_step(vault.notes)
+    except KiteError:
+        return False
+
+
+def keys_at_hand(config: Config) -> list[str]:
+    """Return the names of the keys that are set, on which the extractor and the embedder depend."""
+    from kite_memory.keys import keys_beside
+
+    kept = keys_beside(config.file)
+    return [name for name in ("anthropic", "openai", "voyage") if kept.find(name) is not None]
+
+
+def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
+    """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
+    from datetime import UTC, datetime
+
+    from kite_memory.app.survey import KeptAnswer, found_here
+
+    found = found_here(config, datetime.now(UTC), keys=keys_at_hand(config))
+    with suppress(OSError):  # it is only quicker with it
+        KeptAnswer(found=found, answer=answer, until=until).keep(config.state, name)
+
+
+def kept_status(config: Config) -> dict[str, Any] | None:
+    """Return the status while nothing has changed since the last one, with transcripts compared now; ``None`` otherwise."""
+    from datetime import UTC, datetime
+
+    from kite_memory.app.survey import TranscriptSurvey, kept_answer, sources_json
+    from kite_memory.daemon.protocol import absent
+    from kite_memory.timeline.rows import ReadFiles
+    from kite_memory.timeline.schema import TimelineDatabase
+    from kite_memory.timeline.summaries import Sessions
+    from kite_memory.wiring import sources_of
+
+    status = kept_answer(config, "status", datetime.now(UTC), keys=keys_at_hand(config))
+    if status is None:
+        return None
+    with closing(TimelineDatabase(config.state / "timeline.sqlite")) as database:
+        sources = sources_of(config, projects=Sessions(database).folders)
+        files = ReadFiles(database)
+        survey = TranscriptSurvey(sources=sources, files=files, passed_over=tuple)
+        status["sources"] = sources_json(survey.now(), survey.places(), files.tallies())
+    return {**status, "daemon": absent(config.state)}
+
+
+_OF_THE_FIRST_PAGE = frozenset({"timeline", "notes", "why", "helped"})
 _BRIDGE_PATIENCE = 60.0
 _FRESH_SECONDS = 2.0
 """Least seconds between two comparisons of the vault without a daemon, which would report changes."""
@@ -102,12 +244,24 @@ class LocalBridge:
         import orjson
 
         from kite_memory.daemon import protocol
+        from kite_memory.text.quoting import mended
 
-        asked = {name: _as_text(value) for name, value in arguments.items()}
+        asked = {name: mended(value) for name, value in arguments.items()}
         try:
             return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
         except DaemonUnreachable:
+            if self._house is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
+                return answer
             return self._here().operations.perform(op, asked)
+
+    def _first_answer(self, op: str, asked: Mapping[str, Any]) -> Any:
+        """Return what the first page shows, while nothing has changed; ``None`` for anything else, which opens all services."""
+        if op == "status":
+            return kept_status(self._settings)
+        if op in _OF_THE_FIRST_PAGE:
+            with suppress(_Behind):
+                return perform_light(self._settings, op, asked)
+        return None
 
     def _here(self) -> "Services":
         """Return the opened services, with the index in step with the vault as in a daemon."""
@@ -147,23 +301,40 @@ def perform(op: str, **arguments: Any) -> Any:
     import orjson
 
     from kite_memory.daemon import protocol
+    from kite_memory.text.quoting import mended
 
     settings = config.load()
-    asked = {name: _as_text(value) for name, value in arguments.items()}
+    asked = {name: mended(value) for name, value in arguments.items()}
     try:
         return orjson.loads(protocol.call(settings.state, op, orjson.dumps(asked), _patience(op, polish=bool(asked.get("polish")))))
     except DaemonUnreachable:
         if is_light(op, asked):
-            return perform_light(settings, op, asked)
+            with suppress(_Behind):
+                return perform_light(settings, op, asked)
+        if op == "status":
+            return kept_status(settings) or _status(settings)
         with services() as here:
             if op in ("remember", "sync"):
                 here.init_vault()
             if op in _ANSWERED_FROM_THE_INDEX:
                 catch_up(here)
-            for _ in range(_CARD_ROUNDS if op in _ANSWERED_FROM_CARDS else 0):
-                if not here.timeline.cards.make():
-                    break
+            if op in _ANSWERED_FROM_CARDS:
+                _make_cards(here.timeline)
             return here.operations.perform(op, asked)
+
+
+def _status(config: Config) -> Any:
+    with services() as here:
+        status = here.operations.perform("status", {})
+        until = here.recall.next_expiry()
+    keep_answer(config, "status", status, until)
+    return status
+
+
+def _make_cards(timeline: "Timeline") -> None:
+    for _ in range(_CARD_ROUNDS):
+        if not timeline.cards.make():
+            return
 
 
 def _patience(op: str, *, polish: bool = False) -> float:
@@ -222,12 +393,3 @@ def alone(settings: Config, *, instead: str) -> Iterator[None]:
         ) from error
     with lock:
         yield
-
-
-def _as_text(value: Any) -> Any:
-    """Return the value with invalid characters replaced: shells pass bytes that are not text as lone surrogates."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_as_text(each) for each in value]
-    return value

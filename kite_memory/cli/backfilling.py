@@ -5,6 +5,7 @@ for.
 """
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +24,6 @@ from kite_memory.cli import setup
 from kite_memory.cli.console import (
     choose,
     complain,
-    counted,
-    cut,
     remark,
     reply,
     short_path,
@@ -43,6 +42,7 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources.common.source import Source
 from kite_memory.system.private_files import replace_file
+from kite_memory.text.display import clip, counted
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def first_summary(services: "Services") -> str:
 
     notes = sorted(_current(services), key=rank)
     best = [note for note in notes if asserts(note)][:_BEST] or notes[:1]
-    lines = ["Some of the notes:", *(f"  {note.kind:10} {cut(note.title, width() - 13)}" for note in best), ""] if best else []
+    lines = ["Some of the notes:", *(f"  {note.kind:10} {clip(note.title, width() - 13)}" for note in best), ""] if best else []
     lines.append("Try:")
     if query := _query(best, services):
         lines.append(f'  kmem search "{query}"')
@@ -395,11 +395,11 @@ def backfill(
     spend: bool = False,
     take_up: bool = True,
     batch: bool = False,
-) -> None:
+) -> bool:
     """Read events, which costs nothing, and make notes where that is free or ``spend`` is set.
 
     Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
-    far back as ``since``. With ``batch``, everything that waits goes in batches.
+    far back as ``since``. With ``batch``, everything that waits goes in batches. Return whether the vault's pages could be written.
     """
     services.outbox.recover()
     found = unread(services, source=source)
@@ -424,26 +424,59 @@ def backfill(
         _distil(services)
         if batched := services.outbox.batches.chunks():
             tell(f"{counted(batched, 'chunk')} in a batch; the daemon takes the answers, and so does `kmem backfill`")
-        _bring_pages_up_to_date(services)
-    elif distill and isinstance(services.extractor, Keyless):
+        return _bring_pages_up_to_date(services)
+    if distill and isinstance(services.extractor, Keyless):
         remark(KiteError(services.extractor.lack.reason, hint=services.extractor.lack.hint))
     elif distill and waiting:
         tell("the daemon will make notes from them, within its daily budget")
     elif not distill:
-        tell("no notes were made: `kmem backfill` makes them, and so does the daemon")
+        tell(_WITHOUT_NOTES)
+    return True
 
 
 def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
+    lines = list(_stored(services))
+    for line in lines:
+        tell(line)
+    return bool(lines)
+
+
+def _stored(services: "Services") -> Iterator[str]:
     counts = [count for count in services.timeline.files.counts() if count.sessions]
     for count in counts:
         problems = f", {counted(count.problems, 'problem')}" if count.problems else ""
         files = f" in {count.files:,} files, for one may go on in several" if count.files > count.sessions else ""
-        tell(f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}")
+        yield f"{count.provider}: {counted(count.sessions, 'session')}{files}, {counted(count.events, 'event')}{problems}"
     if counts:
         notes = sum(bool(note.kind) and not note.problem for note in services.vault.known.all())
-        tell(f"{counted(notes, 'note')} in {short_path(services.config.vault)}")
-    return bool(counts)
+        yield f"{counted(notes, 'note')} in {short_path(services.config.vault)}"
+
+
+def answer_to_keep(services: "Services", *, distilled: bool) -> tuple[list[str], float] | None:
+    """Return what the backfill that has just ended printed last, and until when that holds.
+
+    ``None`` if another one would have something to do, or to report.
+    """
+    from kite_memory.vault.scanning import Comparison  # imports YAML
+
+    with services.vault.lock:
+        comparison = services.vault.scanner.compare()
+    lines = list(_stored(services))
+    if comparison != Comparison(problems=comparison.problems) or not lines:
+        return None
+    if not distilled:
+        return [_WITHOUT_NOTES, *lines], math.inf
+    outbox, pipeline = services.outbox, services.pipeline
+    unwritten = any(outbox.states().get(state) for state in ("waiting", "asked", "answered")) or outbox.batches.chunks()
+    if unwritten or pipeline.open_count() or pipeline.passed_over() or isinstance(services.extractor, Keyless):
+        return None
+    if services.recall.memory.shown_open(datetime.now(UTC)):
+        return None
+    return lines, services.recall.next_expiry()
+
+
+_WITHOUT_NOTES = "no notes were made: `kmem backfill` makes them, and so does the daemon"
 
 
 def read_events(services: "Services", found: Unread) -> None:
@@ -475,15 +508,18 @@ def _distil(services: "Services") -> None:
                     time.sleep(max(0.0, pause))
 
 
-def _bring_pages_up_to_date(services: "Services") -> None:
-    """Update the vault's review page and page of contents, which otherwise the daemon does."""
+def _bring_pages_up_to_date(services: "Services") -> bool:
+    """Update the vault's review page and page of contents, which otherwise the daemon does. Return whether both could be."""
+    well = True
     for page in ("review_page", "synthesize"):
         try:
             services.operations.perform(page, {})
         except VaultMissing:
-            return  # reported when the vault was opened
+            return False  # reported when the vault was opened
         except KiteError as error:
             remark(error)
+            well = False
+    return well
 
 
 @contextmanager

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.agents.settings_edit import Edit
-from kite_memory.cli import bridging, setup
-from kite_memory.cli.backend import alone, catch_up, daemon_runs, services
-from kite_memory.cli.console import ask, complain, counted, finish, remark, say, say_json, say_json_line, tell, watched
-from kite_memory.cli.everyday import down
+from kite_memory.cli.backend import alone, catch_up, daemon_runs, keep_answer, keys_at_hand, services
+from kite_memory.cli.console import ask, complain, finish, remark, say, say_json, say_json_line, tell, watched
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.ages import age
+from kite_memory.text.display import counted
 from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
 
     Example: kmem uninstall --yes
     """
+    from kite_memory.cli.everyday import down
+
     settings = configuration.load()
     if not yes and not ask("Remove Kite Memory from your agents and stop its daemon?"):
         raise (
@@ -50,6 +50,9 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
 
 
 def _unhook(settings: Config) -> bool:
+    from kite_memory.agents.settings_edit import Edit
+    from kite_memory.cli import setup
+
     well = True
     for agent in setup.agents(settings):
         try:
@@ -62,6 +65,9 @@ def _unhook(settings: Config) -> bool:
 
 
 def _disconnect(settings: Config) -> bool:
+    from kite_memory.agents.settings_edit import Edit
+    from kite_memory.cli import bridging
+
     well = True
     for each in bridging.standings(settings):
         try:
@@ -84,13 +90,11 @@ def _remove_service(settings: Config) -> bool:
     return outcome.done
 
 
-def add_uninstall(app: typer.Typer) -> None:
-    add(app, uninstall, panel=SETUP_PANEL)
-
-
 PANEL = "Care"
 
 _BRING_BACK = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
+
+_READS_BY_ITSELF = "it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -114,10 +118,13 @@ def backfill(
 
     Example: kmem backfill --dry-run
     """
-    from kite_memory.cli import backfilling
-
     settings = configuration.load()
     start = age(since, datetime.now(UTC))
+    of_everything = not (source or since or dry_run or retry or batch)
+    if of_everything and _nothing_is_new(settings, distill=distill):
+        return
+    from kite_memory.cli import backfilling
+
     with services() as here:
         providers = here.pipeline.providers()
         if source not in ("", *providers):
@@ -145,14 +152,45 @@ def backfill(
             tell(f"{counted(here.outbox.batches.mark(), 'chunk')} will be sent in batches")
             _wake_daemon()
             return
-        with alone(settings, instead="it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"):
+        with alone(settings, instead=_READS_BY_ITSELF):
+            whole = True
             try:
                 here.init_vault()
             except (VaultMissing, VaultReadOnly) as error:
                 remark(error)
-            backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
+                whole = False
+            whole &= backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
             if not backfilling.sum_up(here):
                 tell(_nothing(here))
+            answer = backfilling.answer_to_keep(here, distilled=distill) if of_everything and whole else None
+    if answer is not None:  # only now that the databases are closed
+        keep_answer(settings, _answer_of(distill), *answer)
+
+
+def _nothing_is_new(settings: Config, *, distill: bool) -> bool:
+    """Return whether a backfill would change nothing, and print then what it would print."""
+    from kite_memory.app.survey import TranscriptSurvey, kept_answer
+    from kite_memory.timeline.rows import ReadFiles
+    from kite_memory.timeline.schema import TimelineDatabase
+    from kite_memory.timeline.summaries import Sessions
+    from kite_memory.wiring import sources_of
+
+    with alone(settings, instead=_READS_BY_ITSELF):
+        summary = kept_answer(settings, _answer_of(distill), datetime.now(UTC), keys=keys_at_hand(settings))
+        if not summary:
+            return False
+        with closing(TimelineDatabase(settings.state / "timeline.sqlite")) as database:
+            sources = sources_of(settings, projects=Sessions(database).folders)
+            survey = TranscriptSurvey(sources=sources, files=ReadFiles(database), passed_over=tuple)
+            if any(behind is not None for _, _, behind in survey.compared()):
+                return False
+    for line in summary:
+        tell(line)
+    return True
+
+
+def _answer_of(distill: bool) -> str:
+    return "backfill" if distill else "backfill-without-notes"
 
 
 def _nothing(here: "Services") -> str:
@@ -452,7 +490,7 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
     import dataclasses
 
     from kite_memory.extensions import installed
-    from kite_memory.wiring.services import PROVIDERS
+    from kite_memory.wiring import PROVIDERS
 
     found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:
@@ -493,5 +531,6 @@ def check_extensions(
 
 
 def add_to(app: typer.Typer) -> None:
+    add(app, uninstall, panel=SETUP_PANEL)
     add(app, backfill, logs, doctor, verify, rebuild, demo, panel=PANEL)
     app.add_typer(extensions, name="extensions", rich_help_panel=PANEL)

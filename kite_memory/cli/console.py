@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_LONG_WORD = 25
-
-
 def say(text: str = "") -> None:
     """Print data, one line or several."""
     _write(sys.stdout, text)
@@ -116,10 +113,6 @@ def remark(error: KiteError) -> None:
         tell(f"hint: {error.hint}")
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def talk() -> "Console":
     """Return a rich console on stderr, with colour and progress only on a terminal."""
     from rich.console import Console
@@ -196,14 +189,6 @@ def _write(stream: TextIO | None, text: str, end: str = "\n") -> None:
     if stream is None:  # under pythonw, or after `>&-`
         return
     stream.write(_harmless(text) + end)
-
-
-def cut(line: str, columns: int) -> str:
-    """Return a line of at most so many columns, cut between words unless the last one is very long."""
-    if len(line) <= columns:
-        return line
-    head = line[: columns - 1].rpartition(" ")[0].rstrip()
-    return f"{head} …" if len(head) > columns - _LONG_WORD else f"{line[: columns - 1]}…"
 
 
 def _wrapped(text: str, stream: TextIO | None) -> str:

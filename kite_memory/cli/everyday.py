@@ -21,8 +21,7 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.backfilling import choose_model, first_summary, hook_agents, link_kmem
-from kite_memory.cli.console import complain, cut, say, say_wrapped, short_path, tell, watched, width
+from kite_memory.cli.console import complain, say, say_wrapped, short_path, tell, watched, width
 from kite_memory.cli.help import add
 from kite_memory.cli.results import say_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -30,6 +29,7 @@ from kite_memory.daemon.protocol import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.text.ages import age
+from kite_memory.text.display import clip
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 
 if TYPE_CHECKING:
@@ -111,10 +111,6 @@ def _listen(port: int) -> socket.socket:
 
 def _report(error: BaseException) -> None:
     log.error("a page failed", exc_info=error)
-
-
-def add_web(app: typer.Typer) -> None:
-    add(app, web, panel=PANEL)
 
 
 Turns = tuple[tuple[str, str], ...]
@@ -200,7 +196,7 @@ def play(*, brief: bool = False) -> None:
 
 def _show_beginning(line: str) -> None:
     if line.strip():
-        say(cut(line, width()))
+        say(clip(line, width()))
 
 
 def leave_transcripts(root: Path, project: Path, sessions: Sequence[Turns] = (_FIRST, _SECOND)) -> None:
@@ -299,6 +295,7 @@ def up(
 
     Example: kmem up --since 30d
     """
+    from kite_memory.cli.backfilling import choose_model, hook_agents, link_kmem
 
     settings = configuration.load()
     start_at = age(since, datetime.now(UTC))
@@ -359,6 +356,8 @@ def _laid_out(here: "Services") -> bool:
 
 def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
     """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
+    from kite_memory.cli.backfilling import first_summary
+
     return f"\n\n{first_summary(here)}" if _read_what_is_there(here, since) and shows else ""
 
 
@@ -430,4 +429,4 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def add_to(app: typer.Typer) -> None:
-    add(app, up, down, status, panel=PANEL)
+    add(app, up, down, status, web, panel=PANEL)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import complain, counted, of_the_machine, short_path
+from kite_memory.cli.console import complain, of_the_machine, short_path
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
+from kite_memory.text.display import counted
 from kite_memory.vault.notefile import FOLDERS
 from kite_memory.wiring.launch import unreachable_commands
 
@@ -190,7 +191,7 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 def _extensions(settings: Config) -> Iterator[Finding]:
     from kite_memory.extensions import installed
-    from kite_memory.wiring.services import PROVIDERS
+    from kite_memory.wiring import PROVIDERS
 
     for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:

@@ -4,11 +4,15 @@ The help of a command ends with an example to paste.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
+from enum import Enum
+from functools import partial
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_name, get_group
 
 from kite_memory import __version__
 from kite_memory.cli.console import say
@@ -27,6 +31,9 @@ class Command(TyperCommand):
         said, _, example = (help or "").rpartition(f"\n\n{_EXAMPLE}")
         super().__init__(name, help=said or help, epilog=epilog or example, **rest)
 
+    def get_params(self, ctx: Any) -> Any:
+        return _taking_plain_values(super().get_params(ctx))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         params = self.get_params(ctx)
         arguments = [param for param in params if param.param_type_name == "argument"]
@@ -39,8 +46,54 @@ class Command(TyperCommand):
         _write_example(self.epilog, formatter)
 
 
+def _taking_plain_values(params: Any) -> Any:
+    """Return the parameters, which from now on take words, small numbers and choices as they are.
+
+    Typer coerces every value by pydantic, which takes longer to import than most commands take to run.
+    """
+    for param in params:
+        if "get_runtime_param" not in vars(param):
+            descriptor = param.type_descriptor
+            param.get_runtime_param = partial(_Coercion, descriptor.annotation, descriptor.parameter_info, param.get_runtime_param)
+    return params
+
+
+class _Coercion:
+    def __init__(self, annotation: Any, limits: Any, of_pydantic: Callable[[], Any]) -> None:
+        self._annotation = annotation
+        self._limits = limits
+        self._of_pydantic = of_pydantic
+
+    def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if self._limits.parser is None:
+            if self._annotation is str and type(value) is str:
+                return value
+            if self._annotation == list[str] and type(value) is tuple and all(type(each) is str for each in value):
+                return list(value)
+            if isinstance(self._annotation, type) and issubclass(self._annotation, Enum) and value in list(self._annotation):
+                return self._annotation(value)
+            if self._annotation is int and (number := _small_number(value)) is not None and self._allows(number):
+                return number
+        return self._of_pydantic().coerce(value, param=param, ctx=ctx)
+
+    def _allows(self, number: int) -> bool:
+        least, most = self._limits.min, self._limits.max
+        return (least is None or least <= number) and (most is None or number <= most)
+
+
+def _small_number(value: object) -> int | None:
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, str) and len(value) < 10 and value.isascii() and value.isdecimal() else None
+
+
 class Sections(TyperGroup):
     """Command group that lists commands under the headings of their sections, each with the first sentence of its help."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _taking_plain_values(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Show the help and exit with success if there is no command."""
@@ -54,18 +107,142 @@ class Sections(TyperGroup):
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, rows in self.listing(ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        """Return the names of the commands and their first sentences, by heading."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 heading = getattr(command, "rich_help_panel", None) or "Commands"
                 sections.setdefault(heading, []).append((name, first_sentence(command.help or "")))
-        for heading, rows in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(rows)
+        return sections
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         _write_example(self.epilog, formatter)
+
+
+class LazySections(Sections):
+    """The group of all commands. The module of a command is imported when the command is asked for, and for the help none is."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands = _CommandsByName(self.commands)
+
+    def listing(self, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+        return {heading: [(name, sentence) for name, _, sentence in rows] for heading, rows in COMMANDS.items()}
+
+
+class _CommandsByName(MutableMapping[str, Any]):
+    def __init__(self, loaded: MutableMapping[str, Any]) -> None:
+        self._loaded = loaded
+        self._modules = {name: module for rows in COMMANDS.values() for name, module, _ in rows}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load_command(name, self._modules[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules or name in self._loaded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._modules, *self._loaded)))
+
+    def __len__(self) -> int:
+        return len({*self._modules, *self._loaded})
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+
+def _load_command(name: str, module: str) -> Any:
+    """Import the module and build this one of its commands: building all of them takes longer than many a command."""
+    section = group(help="", example="")
+    import_module(f"kite_memory.cli.{module}").add_to(section)
+    section.registered_commands = [each for each in section.registered_commands if _name_of(each) == name]
+    section.registered_groups = [each for each in section.registered_groups if each.name == name]
+    return get_group(section).commands[name]
+
+
+def _name_of(command: Any) -> str:
+    return str(command.name or get_command_name(command.callback.__name__))
+
+
+COMMANDS = {
+    "Everyday": (
+        ("up", "everyday", "Set everything up and start"),
+        ("down", "everyday", "Stop the daemon"),
+        ("status", "everyday", "Show the daemon, what was read and what waits, the notes, and today's costs"),
+        ("web", "everyday", "Show the memory in a browser, for you alone"),
+    ),
+    "Memory": (
+        ("search", "memory", "Search notes and transcripts, by meaning and by words"),
+        ("recall", "memory", "Show exactly what the prompt hook would give the agent, and why"),
+        ("show", "memory", "Show notes as an agent sees them when it opens one"),
+        ("edit", "memory", "Open a note in $VISUAL or $EDITOR"),
+        ("remember", "memory", "Write a note at once"),
+        ("forget", "memory", "Move notes to the vault's trash, and out of every index at once"),
+        ("mute", "memory", "Never give a note to an agent again"),
+        ("why", "memory", "Show the lines of the transcript that a note rests on"),
+        ("open", "memory", "Open a note in your desktop's markdown program"),
+    ),
+    "History": (
+        ("timeline", "history", "Show what happened in a session, in order"),
+        ("trace", "history", "Show what became of each part of a session, and why"),
+        ("resume", "history", "Summarise where the last session stopped"),
+        ("handoff", "history", "Write a session's brief into the file that the next agent reads"),
+        ("threads", "history", "List work threads: sessions that continued one another's work, and the reasons"),
+        ("how", "history", "Show how a tool was used here, and how that ended"),
+        ("fix", "history", "Show where an error occurred before, and how it was fixed"),
+        ("blame", "history", "Show which prompts changed a file, newest first, and their commits"),
+        ("ask", "history", "Answer a question from notes and events"),
+    ),
+    "Agents": (
+        ("connect", "bridging", "Register the MCP server with an agent, in its settings and its instructions"),
+        ("mcp", "bridging", "Serve MCP on standard input and output"),
+        ("serve", "bridging", "Serve MCP over HTTP, for several agents or a team"),
+        ("token", "bridging", "Create, list and revoke the tokens that `kmem serve` asks for"),
+        ("admin", "serving", "Administer a team's store: audit, usage, undelete, backup and restore"),
+    ),
+    "Vault": (
+        ("synthesize", "vault", "Rewrite MEMORY.md, a summary of the vault on one page of at most 200 lines"),
+        ("graph", "vault", "Show which notes link to which"),
+        ("consolidate", "vault", "Tidy up the vault; `kmem undo` reverts it"),
+        ("undo", "vault", "Revert the last consolidation, except where you have written since"),
+        ("export", "vault", "Write every note into one file that other programs can read"),
+        ("import", "vault", "Import another memory, or a folder of notes"),
+        ("sync", "vault", "Exchange this memory with your other machines"),
+        ("review", "reviewing", "Decide about notes that wait: doubtful, contradictory or overlong ones"),
+    ),
+    "Set-up": (
+        ("statusline", "setup", "Print a segment for a status line"),
+        ("daemon", "setup", "Run the service process itself"),
+        ("uninstall", "care", "Remove Kite Memory from your agents and stop its daemon"),
+        ("hooks", "setup", "Add, remove and show hooks in your agents' settings"),
+        ("service", "setup", "Start the daemon whenever you log in"),
+        ("keys", "setup", "Store keys for the model and for embeddings; both are optional"),
+        ("config", "setup", "Show and change settings"),
+    ),
+    "Care": (
+        ("backfill", "care", "Read every existing transcript and make notes of it"),
+        ("logs", "care", "Print the daemon's log"),
+        ("doctor", "care", "Check for problems that keep Kite Memory from working, and suggest fixes"),
+        ("verify", "care", "Check timeline, index and vault against each other"),
+        ("rebuild", "care", "Rebuild the index from the vault"),
+        ("demo", "care", "Show a transcript, its notes and an injection for two invented sessions"),
+        ("help", "help", "Show help about a command, or everything as a manual page"),
+        ("completion", "help", "Print the script that lets a shell complete commands and options"),
+        ("extensions", "care", "List sources, extractors and embedders that other packages add, and check them"),
+    ),
+}
+"""By heading: the name of each command, its module, and the first sentence of its help."""
 
 
 def group(*, help: str, example: str, **rest: Any) -> typer.Typer:

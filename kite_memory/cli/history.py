@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import counted, say, say_json, tell, watched, width
+from kite_memory.cli.console import say, say_json, tell, watched, width
 from kite_memory.cli.help import add
+from kite_memory.text.display import counted
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services

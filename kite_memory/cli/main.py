@@ -9,37 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli import bridging, care, everyday, help, history, memory, reviewing, serving, setup, vault
 from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
-from kite_memory.cli.help import group
+from kite_memory.cli.help import LazySections, prepare_completion
 from kite_memory.errors import KiteError, UsageError
 
-app = group(
+app = typer.Typer(
     name="kmem",
+    cls=LazySections,
+    rich_markup_mode=None,
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Long-term memory for AI coding agents: markdown notes on your machine, shown when they help.",
-    example="kmem up",
+    epilog="kmem up",
 )
-
-for add_section in (
-    everyday.add_to,
-    everyday.add_web,
-    memory.add_to,
-    history.add_to,
-    bridging.add_to,
-    serving.add_to,
-    vault.add_to,
-    vault.add_sync,
-    reviewing.add_to,
-    setup.add_to,
-    care.add_uninstall,
-    care.add_to,
-    help.add_to,
-):
-    add_section(app)
 
 BUG = 70
 INTERRUPTED = 130
@@ -119,7 +103,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _run(words: list[str]) -> int:
-    help.prepare_completion()
+    prepare_completion()
     try:
         code = app(words, prog_name="kmem", standalone_mode=False)
     except typer.TyperException as error:

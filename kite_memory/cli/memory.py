@@ -13,10 +13,11 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, counted, read_all, say, say_json, tell, watched
+from kite_memory.cli.console import ask, read_all, say, say_json, tell, watched
 from kite_memory.cli.help import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
+from kite_memory.text.display import clip_line, counted
 
 Hits = list[dict[str, Any]]
 
@@ -172,8 +173,7 @@ def _tell_explained(answer: dict[str, Any]) -> None:
     for part, called in _SURROUNDINGS.items():
         parts_text = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
         if parts_text:
-            line = " ".join(parts_text.split())
-            tell(f"{called}: {line if len(line) <= _LINE_LENGTH else line[: _LINE_LENGTH - 1] + '…'}")
+            tell(f"{called}: {clip_line(parts_text, _LINE_LENGTH)}")
     parts = {parts_text["id"]: parts_text["parts"] for parts_text in answer["explained"]["candidates"]}
     columns = [name for name in next(iter(parts.values()), {}) if any(round(added[name], 2) for added in parts.values())]
     if columns:

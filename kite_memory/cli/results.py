@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory import __version__
-from kite_memory.cli.console import counted, say, say_json, say_marked, tell, width
+from kite_memory.cli.console import say, say_json, say_marked, tell, width
+from kite_memory.text.display import clip_end, clip_line, counted
 
 
 def say_status(status: dict[str, Any], *, as_json: bool) -> None:
@@ -31,7 +32,7 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         say(f"source     {source['provider']}: {read}{files}{behind}{problems}")
     if not used:
         say("source     none: no agent has left transcripts here")
-    kinds = ", ".join(counted(count, kind).replace("entitys", "entities") for kind, count in notes["by_kind"].items() if count)
+    kinds = ", ".join(counted(count, kind) for kind, count in notes["by_kind"].items() if count)
     say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["to_review"]:
         say(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
@@ -169,10 +170,10 @@ def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain
         if is_note and not each.get("team") and width() - len(head) - len(named) < _READABLE_TEXT:
             named = handle(each["id"]) or named
         most = max(_LEAST_TEXT, width() - len(head) - len(named) - 2)
-        shown = shown if len(shown) <= most else shown[: most - 1].rstrip() + "…"
+        shown = clip_end(shown, most)
         line = f"{head}{shown:<{most}}  {named}"
     else:
-        shown = shown if len(shown) <= _TEXT else shown[: _TEXT - 1].rstrip() + "…"
+        shown = clip_end(shown, _TEXT)
         line = f"{head}{shown}  {named}"
     say_marked(line, list(_marks(line, len(head), len(head) + len(shown), words)))
     if explain:
@@ -201,8 +202,7 @@ def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
             f"{failed}{said}{where}{_became(event)}",
             _short(event["reference"]),
         )
-    asked = " ".join(event["asked"].split())
-    asked = asked if len(asked) <= 60 else asked[:59].rstrip() + "…"
+    asked = clip_line(event["asked"], 60)
     text = said if said.strip("…").strip()[:30] in event["asked"] else f"“{asked}” → {said}"
     later = f" [said again {event['later_at'][:10]}: {_short(event['later'])}]" if event["later"] else ""
     return "chat", event["at"][:10], f"{text}{where}{later}", _short(event["card"])
@@ -211,7 +211,7 @@ def _passage(event: dict[str, Any]) -> tuple[str, str, str, str]:
 def _became(each: dict[str, Any]) -> str:
     """Return the first line of what became of a result, without its citation: ``--explain`` prints it all."""
     said = each["became"][0].partition(" [")[0] if each.get("became") else ""
-    return f" [{said if len(said) <= _AFTER else said[: _AFTER - 1].rstrip() + '…'}]" if said else ""
+    return f" [{clip_end(said, _AFTER)}]" if said else ""
 
 
 _KINDS = {

@@ -10,9 +10,10 @@ import typer
 
 from kite_memory.cli import memory
 from kite_memory.cli.backend import perform
-from kite_memory.cli.console import counted, remark, say, say_json, talk, tell, watched, width
+from kite_memory.cli.console import remark, say, say_json, talk, tell, watched, width
 from kite_memory.cli.help import add
 from kite_memory.errors import KiteError
+from kite_memory.text.display import counted
 
 PANEL = "Vault"
 

@@ -11,11 +11,12 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
-from kite_memory.cli.console import counted, say, say_json, say_written_json, tell
+from kite_memory.cli.console import say, say_json, say_written_json, tell
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
 from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
+from kite_memory.text.display import counted
 
 if TYPE_CHECKING:
     from kite_memory.web.drawing import ExportedPage
@@ -128,10 +129,6 @@ _NAMES = {
 
 def _summary(counts: dict[str, int]) -> str:
     return ", ".join(counted(counts[name], called) for name, called in _NAMES.items() if counts[name]) or "nothing"
-
-
-def add_sync(app: typer.Typer) -> None:
-    add(app, sync, panel=PANEL)
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -412,3 +409,4 @@ def undo(as_json: AsJson = False) -> None:
 def add_to(app: typer.Typer) -> None:
     add(app, synthesize, graph, consolidate, undo, export, panel=PANEL)
     add(app, take_in, panel=PANEL, name="import")
+    add(app, sync, panel=PANEL)

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event
 from time import monotonic
 from types import TracebackType
+from typing import Any
 
 from kite_memory import endpoint
 from kite_memory.endpoint import LONGEST_REPLY, LONGEST_REQUEST, frame, split_head
@@ -83,6 +84,11 @@ def holder(state: Path) -> int | None:
         return None if lock_now(handle, shared=True) else _pid(handle) or 0
     finally:
         os.close(handle)
+
+
+def absent(state: Path) -> dict[str, Any]:
+    """Return the status of a daemon that cannot be reached. Its lock may be held by a backfill, or by a daemon that hangs."""
+    return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
 def _file(state: Path) -> Path:

@@ -11,9 +11,11 @@ from typing import assert_never
 
 from kite_memory.distill.extractor import Backend, Busy, Inquiry, Misconfigured, PromptTemplate, Refused, Reply
 from kite_memory.distill.judge import objects_in
-from kite_memory.distill.prose import clean, clip, one_line, stems
+from kite_memory.distill.prose import clean, one_line, stems
 from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _MAX_TOKENS = 900
 _SENTENCES = 8
@@ -164,16 +166,16 @@ _KEPT = 0.6
 """Share of a line's meaningful words that must be kept."""
 _LONGER = 40
 
-_CODE = re.compile(r"`([^`]{0,400})`")
-_QUOTED = re.compile(r"[\"“]([^\"“”]{1,400})[\"”]")
-_EXACT = re.compile(r"\d|[/\\_@#=<>{}\[\]$%|~^+*&]|[^\W\d_][.:-]+[^\W_]|[a-z][A-Z]|[A-Z]{2}")
+_CODE = lazy_regex(r"`([^`]{0,400})`")
+_QUOTED = lazy_regex(r"[\"“]([^\"“”]{1,400})[\"”]")
+_EXACT = lazy_regex(r"\d|[/\\_@#=<>{}\[\]$%|~^+*&]|[^\W\d_][.:-]+[^\W_]|[a-z][A-Z]|[A-Z]{2}")
 """Marks of a word that must be kept exactly, such as a path or an identifier."""
 _EDGES = ".,;:!?…()\"'“”‘’—–"
 _OPENING, _CLOSING = "\"'“‘(", "\"'”’)"
 _OF_ONE_SELF = frozenset({"i", "i'm", "i’m", "i'll", "i’ll", "i've", "i’ve", "i'd", "i’d"})
 _SENTENCE_END = (".", "!", "?", ":", "…", "—", "–")
 _SAYS: Mapping[str, re.Pattern[str]] = {
-    says: re.compile(rf"\b(?:{words})\b{beside}", re.IGNORECASE)
+    says: lazy_regex(rf"\b(?:{words})\b{beside}", re.IGNORECASE)
     for says, words, beside in (
         ("it fails", r"fail(?:s|ed|ing|ures?)?|errors?|broke|broken|breaks|crash(?:es|ed)?|red", ""),
         ("it passes", r"pass(?:es|ed|ing)?|succeed(?:s|ed)?|success(?:ful|fully)?|(?:went|gone|goes) well|works|worked|green", ""),
@@ -184,7 +186,7 @@ _SAYS: Mapping[str, re.Pattern[str]] = {
     )
 }
 """Words that change a line's meaning: each must be in both versions, or in neither."""
-_DENIES = re.compile(
+_DENIES = lazy_regex(
     r"\b(?:not|no|never|nothing|nobody|none|neither|nor|cannot|unknown|un\w{3,40}ed|\w{1,40}n['’]t)\b", re.IGNORECASE
 )
 _OPENERS = stems(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kite_memory.distill.prose import clean, one_line, sentences, stems
+from kite_memory.text import lazy_regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,7 @@ _FOREIGN_PASSING: Mapping[str, str] = {
     r"|tal vez",
     "Italian": r"oggi|domani|ieri|per ora|fino a|finché|quest[ao] (?:sessione|volta|file|funzione|test)|non ancora|forse",
 }
-_FOR_NOW = re.compile(rf"\b(?:{'|'.join(_FOREIGN_PASSING.values())})", re.IGNORECASE)
+_FOR_NOW = lazy_regex(rf"\b(?:{'|'.join(_FOREIGN_PASSING.values())})", re.IGNORECASE)
 
 
 def asked_in_another_language(sentence: str) -> tuple[Literal["preference", "fact"], str] | None:
@@ -123,7 +124,7 @@ _LINES = 24
 _LONGEST = 500
 _FEWEST_STEMS = 2
 """Fewest stems of a rule that names neither memory nor the future: one that does may be as brief as «use pnpm»."""
-_POINTS_BACK = re.compile(
+_POINTS_BACK = lazy_regex(
     r"\b(?:it|them|(?:this|that|these|those|so)\b(?!\s+\w))\b|\A(?:never|do(?:n'?t| not) ever)\s+\w+\s+again\W*\Z", re.IGNORECASE
 )
 """A reference to earlier text; a rule this brief cannot be understood later."""
@@ -169,35 +170,35 @@ class _Sentence:
     text: str
 
 
-_CUE = re.compile(
+_CUE = lazy_regex(
     r"\b(?:remember|forget|memor\w+|from now on|from this (?:point|moment|day)|going forward|henceforth|(?:in|for) (?:the )?future"
     rf"|future (?:reference|sessions?)|never|always|ever|make a note|note to self|in mind|next time"
     rf"|as a (?:general )?rule|{CUES})\b",
     re.IGNORECASE,
 )
-_FENCED = re.compile(r"^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
-_MACHINES = re.compile(
+_FENCED = lazy_regex(r"^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_MACHINES = lazy_regex(
     r"^(?:diff --git|@@ -|\+\+\+ |--- a/|Traceback \(most|\s{0,8}at [\w.$]+\(|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[\d\d:\d\d"
     r"|(?:error|warning|fatal|info|debug)(?:\[\w+\])?:)",
     re.MULTILINE | re.IGNORECASE,
 )
 """Lines that are not typed by a person: the rest of the prompt may be pasted too."""
-_ASIDE = re.compile(r"^(?:>|\||\t| {4,}|\$ |[%#]+ |[+-]{2,}|//|/\*)")
-_ITEM = re.compile(r"(?:[-*•]|\d{1,2}[.)])\s+")
-_UP_TO_IT = re.compile(
+_ASIDE = lazy_regex(r"^(?:>|\||\t| {4,}|\$ |[%#]+ |[+-]{2,}|//|/\*)")
+_ITEM = lazy_regex(r"(?:[-*•]|\d{1,2}[.)])\s+")
+_UP_TO_IT = lazy_regex(
     r"(?:(?:please|also|and|but|so|ok|okay|oh|btw|by the way|hey|yes|yeah|no(?! (?:te )?olvides)|nope|right|great|thanks|thank you"
     r"|perfect"
     r"|good|well"
     r"|actually|just|claude|codex|gemini|one more thing|note(?! to self)|important|fyi)\b[\s,.;:!—–-]*){1,5}(?=\S)",
     re.IGNORECASE,
 )
-_COURTESY = re.compile(
+_COURTESY = lazy_regex(
     r"(?:please|thanks|thank you|ok|okay|great|perfect|cool|nice|yes|no|good|understood|got it|sorry)[\w\s,]{0,20}[.!]*",
     re.IGNORECASE,
 )
-_QUOTE = re.compile(r"[\"“”]")
-_CODE = re.compile(r"`[^`\n]{0,200}`")
-_NOT_PROSE = re.compile(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
+_QUOTE = lazy_regex(r"[\"“”]")
+_CODE = lazy_regex(r"`[^`\n]{0,200}`")
+_NOT_PROSE = lazy_regex(r"[{}<>|\\=]|\w\(|;\s*$|->|::")
 
 
 def _sentences_of(said: str) -> Iterator[_Sentence]:
@@ -241,7 +242,7 @@ truncate try type update upgrade use validate verify wait wrap write
 """
 VERB = rf"(?:{'|'.join(map(re.escape, _VERBS.split()))})\b(?!['’-])"
 _ADVERB = r"(?:(?:also|only|just|first|explicitly|manually|directly|simply|automatically|ever|again|blindly|silently)\s+)?"
-_PASSING = re.compile(
+_PASSING = lazy_regex(
     r"\b(?:today|tomorrow|tonight|yesterday|right now|for now|at the moment|for the moment|for the time being"
     r"|temporarily|meanwhile"
     r"|in the meantime|in the middle of"
@@ -260,28 +261,28 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 """Words about the current task or the past: such a sentence will soon be outdated."""
-_SO_DO = re.compile(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{VERB}", re.IGNORECASE)
+_SO_DO = lazy_regex(rf",?\s+(?:so|then)\s+(?:please\s+|only\s+|just\s+)*{VERB}", re.IGNORECASE)
 """A continuation that makes a fact the mere reason for doing something now."""
-_POINTED_AT = re.compile(
+_POINTED_AT = lazy_regex(
     r"(?:this|that|these|those|it|he|she|they|there(?:'s| is| are))\b"
     r"(?!\s+(?:repo\w*|project|codebase|machine|laptop|server|monorepo|package|team|company|app|workspace|vault)\b)",
     re.IGNORECASE,
 )
 """Words that point at something a later reader cannot see."""
-_OF_A_PLACE = re.compile(
+_OF_A_PLACE = lazy_regex(
     r"\bhere\b|\b(?:in|from|inside|of) (?:the|this|that) (?:\w+ )?(?:block|loop|function|method|branch|handler|constructor|callback"
     r"|class|parser|condition|case)\b|\b\w+\(\)",
     re.IGNORECASE,
 )
 """A rule for the code at hand rather than for anybody who works on it."""
-_POINTS = re.compile(
+_POINTS = lazy_regex(
     r"(?:(?:please |don'?t |do not |never |always |again |ever )*)(?:do|say|use|try|make|change|touch|write|run|call"
     r"|forget|keep|be)?\s*"
     r"(?:it|that|this|these|those|them|so|such (?:a )?thing\w*|the same(?: thing| mistake)?)?(?:\s+again)?[.!\s]*",
     re.IGNORECASE,
 )
 """A sentence without meaning when it stands alone."""
-_EVERYWHERE = re.compile(
+_EVERYWHERE = lazy_regex(
     r"\b(?:everywhere|globally|(?:in|for|across|on) (?:all|every|any|each)(?: of)?(?: (?:my|our"
     r"|the))? (?:\w+ )?(?:projects?|repos?\b|repositor\w+"
     r"|codebases?)|(?:all|every) (?:of )?(?:my|our) (?:projects|repos|repositories)|whatever the project|in (?:any"
@@ -300,7 +301,7 @@ _A_CLAUSE = (
     r"|\w{3,40}s (?:every|each|once|twice|daily|weekly|monthly|yearly|on the \d|on \w{3,6}days?|at \d))\b)"
 )
 _MEMORY = r"(?:your |the |our |my |long[- ]term |project )*(?:memory|memories|vault)"
-_REMINDS = re.compile(
+_REMINDS = lazy_regex(
     rf"(?:(?:(?:can|could|would|will) you\s+(?:please\s+)?|(?:you should|i(?:'d| would) like you to|i (?:want|need) you to)\s+)?"
     rf"(?:remember|don'?t (?:ever )?forget|do not forget|never forget|memori[sz]e|make a (?:mental )?note|commit to memory)(?:"
     rf"(?:\s+for (?:later|(?:the )?future|next time))?\s+that\s+"
@@ -320,24 +321,24 @@ _REMINDS = re.compile(
     rf"(?P<content>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_THAT = re.compile(
+_THAT = lazy_regex(
     r"(?:and )?(?:please )?(?:remember|memori[sz]e|don'?t forget) (?:that|this|it)(?: for (?:later|(?:the )?future"
     r"|next time))?[.!\s]*"
     rf"|(?:save|add|store|put|commit) (?:that|this|it) (?:to|in|into) {_MEMORY}[.!\s]*",
     re.IGNORECASE,
 )
-_THEN_KEPT = re.compile(rf"(?P<content>[^?]{{12,400}}?)(?:[,;:]| [—–-]+)\s+(?:{_THAT.pattern})", re.IGNORECASE)
+_THEN_KEPT = lazy_regex(rf"(?P<content>[^?]{{12,400}}?)(?:[,;:]| [—–-]+)\s+(?:{_THAT.pattern})", re.IGNORECASE)
 
 _HENCEFORTH = (
     r"(?:from now on(?:wards)?|from here on(?: out)?|from this (?:point|moment|day) (?:on(?:wards)?|forward)|going forward"
     r"|henceforth"
     r"|(?:in|for) (?:the )?future|in (?:all )?future sessions|next time(?=,)|as a (?:general )?rule)"
 )
-_STANDS_FROM = re.compile(rf"{_HENCEFORTH}\s*[,:—–-]*\s*(?:please\s+)?(?P<content>\S.*)", re.IGNORECASE | re.DOTALL)
-_STANDS_TO = re.compile(
+_STANDS_FROM = lazy_regex(rf"{_HENCEFORTH}\s*[,:—–-]*\s*(?:please\s+)?(?P<content>\S.*)", re.IGNORECASE | re.DOTALL)
+_STANDS_TO = lazy_regex(
     r"(?P<content>\S.{3,400}?),?\s+(?:from now on(?:wards)?|going forward|from here on out)[.!\s]*", re.IGNORECASE | re.DOTALL
 )
-_DIRECTS = re.compile(
+_DIRECTS = lazy_regex(
     rf"(?:please\s+|let'?s\s+|we(?:'ll| will| should| must| only| always| never)?\s+|you\s+(?:should|must|are to"
     rf"|have to|need to|always|never|only)\s+"
     rf"|i(?:'d| would)? (?:want|like|expect|prefer)(?: you)?(?: to)?\s+|when(?:ever)?\s[^,]{{2,90}},\s*"
@@ -349,29 +350,29 @@ _DIRECTS = re.compile(
     rf"|i prefer\b|i want\b)",
     re.IGNORECASE,
 )
-_NEVER_AGAIN = re.compile(
+_NEVER_AGAIN = lazy_regex(
     rf"(?:never again\s*[,:]?\s+{_ADVERB}{VERB}|(?:never|don'?t (?:you )?ever"
     rf"|do not ever)\s+{_ADVERB}{VERB}[^?]{{1,200}}\bagain\b)[^?]*",
     re.IGNORECASE,
 )
-_STANDING = re.compile(
+_STANDING = lazy_regex(
     rf"(?:when(?:ever)?\s[^,?]{{2,90}},\s*|before\s[^,?]{{2,90}},\s*|after\s[^,?]{{2,90}},\s*|(?:you|we) (?:should|must)\s+"
     rf"|i (?:want|need|would like|expect) you to\s+)?"
     rf"(?:remember to\s+)?(?:always|never|don'?t ever|do not ever)\s+{_ADVERB}{VERB}[^?]*",
     re.IGNORECASE,
 )
-_MINDED = re.compile(
+_MINDED = lazy_regex(
     rf"(?:keep|bear) in mind(?:\s+that\s+|\s*:\s*){_A_CLAUSE}(?P<content>\S[^?]*)",
     re.IGNORECASE,
 )
-_WOULD_YOU = re.compile(r"(?:can|could|would|will) you (?:please )?remember (?:for \w+ \w+ )?that\b", re.IGNORECASE)
-_A_RULE = re.compile(
+_WOULD_YOU = lazy_regex(r"(?:can|could|would|will) you (?:please )?remember (?:for \w+ \w+ )?that\b", re.IGNORECASE)
+_A_RULE = lazy_regex(
     rf"\b(?:always|never|should(?:n'?t)?|must(?:n'?t)?|prefer|don'?t|do not|only (?:ever )?use|(?:like|want)s? (?:you"
     rf"|it|them)|hate)\b|{VERB}",
     re.IGNORECASE,
 )
-_IMPERATIVE = re.compile(rf"(?:always|never|don'?t|do not|please|only)\b|{VERB}", re.IGNORECASE)
-_WE_OR_I = re.compile(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
+_IMPERATIVE = lazy_regex(rf"(?:always|never|don'?t|do not|please|only)\b|{VERB}", re.IGNORECASE)
+_WE_OR_I = lazy_regex(r"(?:i|you)\b|we (?:prefer|want|like|always|never|should|must)\b", re.IGNORECASE)
 
 
 def _asks(sentence: _Sentence, before: str) -> KeepRequest | None:

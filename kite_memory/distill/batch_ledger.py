@@ -207,7 +207,7 @@ class BatchLedger:
             database.execute("UPDATE batches SET check_at = ? WHERE number = ?", (at, batch))
 
     def is_stranger(self, batch: SentBatch, *, check_at: float) -> None:
-        """Store that what the service has under the batch's id is another batch, so that it is looked for again."""
+        """Record that the service has another batch under this batch's id, so that ours is looked for again."""
         with self._transaction() as database:
             strangers = json.dumps([*batch.strangers, batch.remote])
             database.execute(

@@ -9,9 +9,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kite_memory.distill.prose import bounded, clean, clip, key_lines, one_line
+from kite_memory.distill.prose import bounded, clean, key_lines, one_line
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Chunk
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _WEIGHT_CAP = {
     EventType.USER_MESSAGE: 4000,
@@ -242,7 +244,7 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
     return short
 
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}(?::[0-9]{1,6})?")
+_NAME = lazy_regex(r"[A-Za-z0-9_.-]{1,160}(?::[0-9]{1,6})?")
 
 
 def _shortened(id: str, length: int) -> str:
@@ -418,15 +420,15 @@ _REPEATED = 60
 """Characters from which a text that is repeated word for word is left out: a short one may answer another question each time."""
 
 _IN_PASSING = 140
-_INFORMATIVE = re.compile(
+_INFORMATIVE = lazy_regex(
     r"because|cause|found|turns? out|issue|problem|bug|wrong|actually|instead|wait\b|fail|error|fix|not\b|n't\b|decid|should"
     r"|must|never|only|confirm|right\b|agree|weil|grund|fehler|nicht",
     re.IGNORECASE,
 )
 """Words that make a short line worth keeping, unlike those of "Let me look at the tests" alone."""
 
-_BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
+_BLANK_LINES = lazy_regex(r"\n[ \t]*(?:\n[ \t]*)+")
+_FENCE = lazy_regex(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
 
 
 def _without_code(text: str) -> str:
@@ -509,9 +511,9 @@ _EDITING_TOOLS = frozenset(
 _ASKING_TOOLS = frozenset(("task", "agent"))
 _LAUNCHED = "Async agent launched"
 """The client's fixed message when an agent goes to the background; its findings come later."""
-_STEP_INTO = re.compile(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
-_CHANGES = re.compile(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
-_LOOKING_COMMAND = re.compile(
+_STEP_INTO = lazy_regex(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
+_CHANGES = lazy_regex(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
+_LOOKING_COMMAND = lazy_regex(
     r"(?:cat|ls|head|tail|grep|egrep|rg|find|wc|pwd|tree|stat|file|which|sed -n|jq|diff"
     r"|git (?:-C \S{1,200} )?(?:--no-pager )?(?:status|log|diff|show|branch|blame|rev-parse|remote))\b"
 )

@@ -27,6 +27,7 @@ from kite_memory.distill.prose import (
 )
 from kite_memory.model.event import Event, EventType, Provenance
 from kite_memory.model.note import Decision, Insight, Origin, Preference, Record, RecordItem, Topic
+from kite_memory.text import lazy_regex
 
 
 class GateVerdict(StrEnum):
@@ -55,11 +56,11 @@ PROPOSED = "proposed: "
 
 _READ = 20_000
 _SHINGLE = 5
-_WORD = re.compile(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 
 
 def shingles(text: str) -> frozenset[str]:
-    """Return every run of five words, by which quotations are recognised."""
+    """Return every run of five words; texts that share some quote one another."""
     words = _WORD.findall(text.lower())
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 
@@ -279,7 +280,7 @@ _MANY = 5
 """Number of shared words that suffices without any other sign."""
 _OF_THE_ITEM = 0.15
 """Share of the item's words that suffices if the sentence has no other words or is a rule."""
-_RULES = re.compile(
+_RULES = lazy_regex(
     r"\b(?:always|never|must|should|shall|only|instead|rather|prefer\w*|want\w*|need\w*|from now on|no|not|don'?t|won'?t|stop"
     r"|keep|leave|let'?s|go with|use|make sure|immer|nie|nur|kein\w*|nicht|bitte)\b",
     re.IGNORECASE,
@@ -448,11 +449,11 @@ def _is_a_theory(item: RecordItem) -> bool:
     return item.origin != "user" and (isinstance(item, Insight) or bool(CLAIM.search(item.body)))
 
 
-_HEADLINE = re.compile(r"(?:feat|fix|chore|docs|refactor|test|perf|style|build|ci|revert)(?:\([^)]{1,40}\))?!?: ")
-_IMAGE = re.compile(r"^\[(?:image|document)\]", re.MULTILINE)
-_COMMITS = re.compile(r"\bgit\b[^|;&\n]{0,80}\bcommit\b")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]{1,400}`", re.DOTALL)
-_NAME = re.compile(
+_HEADLINE = lazy_regex(r"(?:feat|fix|chore|docs|refactor|test|perf|style|build|ci|revert)(?:\([^)]{1,40}\))?!?: ")
+_IMAGE = lazy_regex(r"^\[(?:image|document)\]", re.MULTILINE)
+_COMMITS = lazy_regex(r"\bgit\b[^|;&\n]{0,80}\bcommit\b")
+_CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]{1,400}`", re.DOTALL)
+_NAME = lazy_regex(
     r"`[^`\n]{2,80}`|\b\w+[_./:-]\w[\w./:-]*|\b[a-z]+[A-Z]\w+|\b[A-Z][a-z]+[A-Z]\w*|(?<!\w)--[a-z][\w-]+|\b\d[\d.,]*\w*"
 )
 
@@ -480,12 +481,12 @@ def _quotes(content: str, said: frozenset[str], prompt: frozenset[str]) -> bool:
     return len((shingles(content) & prompt) - said) >= 3
 
 
-_ECHO = re.compile(
+_ECHO = lazy_regex(
     r"</?vault-context|\[Relevant vault context|^--- \[[^\]\n]{1,200}\.md\]|<system-reminder|\bkite-memory:extract\b",
     re.IGNORECASE | re.MULTILINE,
 )
 
-_HIJACK = re.compile(
+_HIJACK = lazy_regex(
     r"\b(?:ignore|disregard|forget|override|bypass)\s+(?:(?:all|any|the|your|my|of)\s+){0,3}"
     r"(?:previous|prior|earlier|above|preceding|system|safety|other)\s+(?:\w+\s+)?(?:instructions?|prompts?|guidelines?|directives?)\b"
     r"|\byou are (?:now|no longer) (?:a|an|the|in|bound|required)\b"
@@ -496,7 +497,7 @@ _HIJACK = re.compile(
 )
 """Text meant to hijack a model, refused from any origin."""
 
-_ADDRESSED_TO_AN_AI = re.compile(
+_ADDRESSED_TO_AN_AI = lazy_regex(
     r"(?:^|[.!?:;\n]\s*)(?:dear|attention,?|note to|hey|important for)\s+(?:all\s+)?"
     r"(?:ai|assistant|agent|llm|model|claude|copilot|gpt)s?\b"
     r"|\b(?:ai|llm) (?:assistants?|agents?|models?|readers?) (?:must|should|shall|are (?:instructed|required|asked))\b"
@@ -505,7 +506,7 @@ _ADDRESSED_TO_AN_AI = re.compile(
 )
 """Text that addresses an AI: allowed from a person, refused from a file or a web page."""
 
-_ORDER = re.compile(
+_ORDER = lazy_regex(
     r"(?:(?:please|now|first,?|always|never|immediately|do not|don't|make sure|be sure|remember)\s"
     r"|you (?:must|should|need to|have to)\b"
     r"|(?:run|execute|delete|remove|send|post|upload|download|install|open|visit|fetch|curl|export|print|reveal|write|append|commit"
@@ -513,7 +514,7 @@ _ORDER = re.compile(
     r"|email|forward)\s)",
     re.IGNORECASE,
 )
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\n)")
+_SENTENCE_START = lazy_regex(r"(?:^|[.!?:;]\s+|\n)")
 
 
 def _orders(item: RecordItem) -> bool:
@@ -521,7 +522,7 @@ def _orders(item: RecordItem) -> bool:
     return any(_ORDER.match(text, start.end()) for text in (item.title, item.body) for start in _SENTENCE_START.finditer(text))
 
 
-_STEP = re.compile(
+_STEP = lazy_regex(
     r"\s*(?:(?:the\s+)?(?:agent|assistant|claude|model|ai|user|person)\s+(?:(?:then|next|also|first|subsequently|finally)\s+)*"
     r"(?:ran|runs|reads?|opened|edited|edits|looked|checked|searched|grepped|listed|created|committed|pushed|asked|started|began"
     r"|proceeded|continued|called|invoked|executed|viewed|printed|responded|replied|explained|reported|said|thanked)\b"

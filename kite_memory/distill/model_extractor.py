@@ -21,10 +21,11 @@ from kite_memory.distill.extractor import (
 )
 from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
-from kite_memory.distill.prose import clip, one_line
+from kite_memory.distill.prose import one_line
 from kite_memory.model.event import EventType
 from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Record, Remembered, Scope, Surroundings
 from kite_memory.redaction import drop_private, redact
+from kite_memory.text.display import clip
 
 
 def nearest_to(chunk: Chunk, nearest: Callable[[Note], Surroundings]) -> list[Note]:

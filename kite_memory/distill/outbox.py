@@ -497,11 +497,6 @@ class Outbox:
         with self._transaction() as database:
             database.execute("UPDATE chunks SET state = 'written', record = NULL WHERE id = ?", (chunk,))
 
-    def forget_delays(self) -> None:
-        """Make every waiting chunk available now, after a person has fixed a problem."""
-        with self._transaction() as database:
-            database.execute("UPDATE chunks SET not_before = 0 WHERE state = 'waiting'")
-
     def states(self) -> dict[ChunkState, int]:
         return dict(self._all("SELECT state, COUNT(*) FROM chunks GROUP BY state"))
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 import orjson
 
-from kite_memory.distill.prose import clean, clip, one_line
+from kite_memory.distill.prose import clean, one_line
 from kite_memory.errors import StateDamaged
 from kite_memory.model.event import Event
 from kite_memory.model.note import (
@@ -27,6 +27,7 @@ from kite_memory.model.note import (
     Rejected,
     Topic,
 )
+from kite_memory.text.display import clip
 
 _CLASSES: dict[str, Callable[..., RecordItem]] = {
     "decision": Decision,

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kite_memory.model.event import Event, EventType
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
-_TELLING = re.compile(
+_TELLING = lazy_regex(
     r"error|fail|panic|exception|traceback|fatal|cannot|can't|could not|unable|not found|no such|undefined|unexpected|expected"
     r"|assert|denied|refused|invalid|missing|timed? ?out|conflict|killed|warning: |exit code|rejected|✗|✘|❌",
     re.IGNORECASE,
 )
-_RULE = re.compile(r"^[\s=\-_*#~.+|·─━═]*$")
+_RULE = lazy_regex(r"^[\s=\-_*#~.+|·─━═]*$")
 _READ = 12_000
 """Characters of an output that are read, from its beginning and its end."""
 
@@ -38,16 +40,16 @@ def key_lines(text: str, limit: int, *, lines: int = 6) -> str:
     return clip(" / ".join(distinct), limit)
 
 
-_UNSEEN = re.compile(
+_UNSEEN = lazy_regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
-_BREAK = re.compile(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
-_ABBREVIATION = re.compile(
+_COLOUR = lazy_regex(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_BREAK = lazy_regex(r"[.!?…][\"')\]*`_]{0,4}\s+(?=[\"'(\[*`_]{0,4}[A-Z0-9`/])")
+_ABBREVIATION = lazy_regex(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|incl|fig|al|dr|mr|ms|st)|\b[A-Za-z]|^\s*\d{1,3})\.$", re.IGNORECASE
 )
-_WORD = re.compile(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 _STOP = frozenset(
     re.findall(
         "[a-z]+",
@@ -74,17 +76,6 @@ def clean(text: str) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(clean(text).split())
-
-
-def clip(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters, cut between words if possible, with an ellipsis."""
-    if len(text) <= limit:
-        return text
-    if limit < 1:
-        return ""
-    cut = text[: limit - 1]
-    space = max(cut.rfind(" "), cut.rfind("\n"))
-    return (cut[:space] if space > limit // 2 else cut).rstrip(" \n,;:-–—") + "…"
 
 
 def sentences(block: str) -> list[str]:
@@ -135,8 +126,8 @@ def stems_in_order(text: str) -> dict[str, list[int]]:
     return found
 
 
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+_HUMP = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
+_UNSPACED = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,32 +137,32 @@ class Option:
     text: str
 
 
-_LABEL = re.compile(
+_LABEL = lazy_regex(
     r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?(?:\*\*)?(?:option |approach |path )?(?P<label>[A-Da-d]"
     r"|[1-9])(?:\*\*)?[.):](?:\*\*)?\s+(?P<rest>\S.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
-_NAMED_OPTION = re.compile(
+_NAMED_OPTION = lazy_regex(
     r"^[ \t]{0,6}(?:[-*] )?(?:#{1,4} )?\*{0,2}(?:option|approach|path) (?P<label>[A-D]"
     r"|[1-9])\b\*{0,2}\s*[:.(—–-]*\s*(?P<rest>\S.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
-_PICK = re.compile(
+_PICK = lazy_regex(
     r"^\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|ye[ap]|sure|hmm|i think|i guess|let'?s|lets|go|do|just|i'd|i would|with|for|go for|go with"
     r"|option|approach|pick|take|choose|like|to|say|the)[\s,:]+){0,6}(?P<label>[A-Da-d]|[1-9])(?=\s*$|[.!)](?:\s|$)|\s*[,;:—–]"
     r"|\s(?:please|but|and|then|is|sounds|looks|seems|for|first|with|as|since|because|it|now|-)\b)",
     re.IGNORECASE,
 )
-_SEVERAL = re.compile(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
+_SEVERAL = lazy_regex(r"(?:\b[A-D]|[1-9])\s*(?:,|and|&|\+|or)\s*(?:[A-D]\b|[1-9])(?!\w)")
 _NTH = {"first": "1", "second": "2", "third": "3", "former": "1", "latter": "2"}
-_PICK_NTH = re.compile(
+_PICK_NTH = lazy_regex(
     r"\bthe (?P<nth>(?:first|second|third)(?= (?:one|option|approach|way)\b|[\s.!]*$)|former\b|latter\b)", re.IGNORECASE
 )
-_INLINE = re.compile(
+_INLINE = lazy_regex(
     r"\((?P<label>[1-9a-d])\)\s+(?P<rest>[^()]{3,200}?(?:\([^()]{2,80}\)[^()]{0,80}?)?)"
     r"(?=[,;]?\s*(?:and |or )?\([1-9a-d]\)|[.?!;](?:\s|$))"
 )
-_OFFERS = re.compile(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
+_OFFERS = lazy_regex(r"\b(?:options?|alternatives?|recommend\w*|designs?|choices?|lean(?:ing)? to|approaches)\b", re.IGNORECASE)
 
 
 def options_in(text: str) -> list[Option]:

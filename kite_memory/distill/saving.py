@@ -25,7 +25,7 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
-from kite_memory.distill.prose import MENDED, clip, one_line, stems
+from kite_memory.distill.prose import MENDED, one_line, stems
 from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
@@ -43,6 +43,8 @@ from kite_memory.model.note import (
     Rejected,
     Topic,
 )
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _MOST = 60
 _LONGEST = 600
@@ -91,12 +93,12 @@ def _parted(what: str) -> tuple[str, str]:
     return (what[: cut.start()], what[cut.end() :]) if cut else (what, "")
 
 
-_BECAUSE = re.compile(
+_BECAUSE = lazy_regex(
     r"\s*(?:[,;:—–]|\s-)\s*(?:because|since|as|due to)?\s*|\s+(?:because(?: of)?|since|as it|as the|as they|due to)\s+",
     re.IGNORECASE,
 )
-_REASON = re.compile(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
-_POINTS = re.compile(
+_REASON = lazy_regex(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
+_POINTS = lazy_regex(
     r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
 )
 _NO = (
@@ -110,7 +112,7 @@ _WE = (
     r"|both|all|finally|therefore|then)\s+)?"
 )
 _REJECTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_WE}(?:considered|tried|looked at|thought (?:about|of)|evaluated|discussed)\s+(?P<what>[^.;:,]{{2,80}}?)"
         rf"(?:\s+(?:first|too|as well))?"
@@ -129,7 +131,7 @@ _REJECTS = tuple(
         r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
     )
 )
-_OVER = re.compile(
+_OVER = lazy_regex(
     r"\b(?:chose|chosen|picked|prefer(?:red)?|went with|go with|took|use|uses|using|stick(?:ing)? with|stay"
     r"(?:ing)? with|settled on)\b"
     r".{2,120}?\b(?:over|instead of|rather than)\s+(?P<what>[^.,;:]{2,80}?)(?=\s+(?:for|because|since|as|so)\b|[.,;:]|$)"
@@ -138,12 +140,12 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 
-_LABELLED = re.compile(
+_LABELLED = lazy_regex(
     r"(?:(?:final|our|the|my)\s+)?(?:decision|resolution|conclusion|verdict|plan|(?:settled|agreed|decided|deal)"
     r"(?:\s+then)?)\s*(?:[:—–]|\s-|\bis(?: to)?\b)\s*(?P<what>\S.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_CHOSEN = re.compile(
+_CHOSEN = lazy_regex(
     r"(?:(?:so|then|ok(?:ay)?|yes|fine|right|good|and|but)[,.]?\s+)*(?:(?:i|we|you and i)(?:'ve|'re|'ll|\s+have"
     r"|\s+are|\s+will)?\s+(?:(?:now|both|all|finally|therefore|then|just)\s+)*"
     r"(?:decided|agreed|chose|chosen|picked|settled|opted|went with|go(?:ing)? (?:with|for)|stick(?:ing)? (?:with"
@@ -152,30 +154,30 @@ _CHOSEN = re.compile(
     r"|let'?s (?:go (?:with|for)|stick (?:with|to)|stay (?:with|on)|use|take|keep|adopt|switch to|move to|drop|do)\b)",
     re.IGNORECASE,
 )
-_WILL = re.compile(
+_WILL = lazy_regex(
     r"(?:(?:so|then|ok(?:ay)?|and)[,.]?\s+)*(?:we(?:'ll|\s+will|\s+are going to|\s+now)\s+(?!(?:see|look|check"
     r"|need|have|find|come|get|be|try|wait|discuss|talk|decide|know)\b)\w+"
     r"|so we (?!(?:can|could|have|need|should|see|know|are|were|had|still|must)\b)\w+)",
     re.IGNORECASE,
 )
-_PLANNED = re.compile(r"^(?:(?:so|then|ok(?:ay)?|and)[,.]?\s+)*we(?:'ll|\s+will|\s+are going to|\s+now)?\s+(?=\w)", re.IGNORECASE)
-_IT_IS = re.compile(
+_PLANNED = lazy_regex(r"^(?:(?:so|then|ok(?:ay)?|and)[,.]?\s+)*we(?:'ll|\s+will|\s+are going to|\s+now)?\s+(?=\w)", re.IGNORECASE)
+_IT_IS = lazy_regex(
     r"(?:(?:ok(?:ay)?|agreed|yes|fine|so|then)[,.]?\s+)*(?P<what>[\w`][^.,;:?]{1,60}?) it is\b(?!\s+(?:a|an|the"
     r"|not|also|too|possible|like)\b)",
     re.IGNORECASE,
 )
-_AGREED = re.compile(
+_AGREED = lazy_regex(
     r"(?P<what>[\w`][\w .`/+-]{1,40}?),\s*(?:agreed|deal|sounds good|let'?s do (?:it|that))\b|(?:ok(?:ay)?|agreed"
     r"|yes|yep|fine)[,:]?\s+(?:then\s+)?(?P<other>[\w`.+-]{3,30})(?=[.!]|$)",
     re.IGNORECASE,
 )
-_DIRECTED = re.compile(
+_DIRECTED = lazy_regex(
     r"(?:please\s+)?(?:use|store|put|keep|take|write|save|send|run)\s.{2,100}?(?:\bnot\b|\binstead of\b|\brather than\b)",
     re.IGNORECASE,
 )
-_ANSWERS = re.compile(r"(?P<what>[A-Z`][\w`.+-]*(?: [A-Z][\w`.+-]*){0,2})[.!]$")
+_ANSWERS = lazy_regex(r"(?P<what>[A-Z`][\w`.+-]*(?: [A-Z][\w`.+-]*){0,2})[.!]$")
 
-_CAUSE = re.compile(
+_CAUSE = lazy_regex(
     r"\b(?:(?:root|real|actual|underlying|true)\s+(?:cause|reason|problem|culprit)|(?:the\s+)?(?:cause|reason"
     r"|culprit)\s+(?:was|is|were|lay|turned out)"
     r"|(?:was|were|is|are)\s+(?:\w+\s+)?caused by|turned out (?:that|to be)|turns out (?:that|to be)|(?:came|comes"
@@ -183,14 +185,14 @@ _CAUSE = re.compile(
     r"|broke|breaks|crashed|crashes|hung|hangs) because|traced (?:it|this|that) (?:back )?to|came down to|boils down to)\b",
     re.IGNORECASE,
 )
-_FOUND = re.compile(
+_FOUND = lazy_regex(
     r"(?:found (?:it|the (?:\w+ )?(?:bug|problem|issue|cause|culprit|leak))|got it|confirmed)[.!:]*$", re.IGNORECASE
 )
-_WENT_RIGHT = re.compile(
+_WENT_RIGHT = lazy_regex(
     r"\b(?:i|we) (?:changed|fixed|moved|replaced|removed|added|swapped)\b|\bafter \w+ing\b|\b\w+ing .{2,60} fixes\b", re.IGNORECASE
 )
 
-_OPEN = re.compile(
+_OPEN = lazy_regex(
     r"(?:(?:still|one)\s+)?(?:open(?: question| point)?|unresolved|undecided|to be decided|tbd)\b\s*(?:[:—–]"
     r"|\s-)\s*(?P<what>\S.+)"
     r"|(?P<whole>.*\b(?:(?:have not|haven'?t|has not|hasn'?t)(?: yet)? (?:decided|settled|agreed|clarified|figured out)"
@@ -198,7 +200,7 @@ _OPEN = re.compile(
     r"|undecided|unsettled|open(?! to| for| in|-)))\b.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_WISHES = re.compile(
+_WISHES = lazy_regex(
     r"(?:(?:and|also|please|ok(?:ay)?)[:,]?\s+)*(?:(?:when(?:ever)?|every time|each time|any time) (?:you"
     r"|we)\b[^,?]{3,90},\s*\w+|(?:don'?t|do not|never)\b[^?]{4,160}\bever\b"
     r"|i want\b[^?]{3,120}\b(?:everywhere|always|no more|from now)\b|(?:in|for) (?:the )?future,?\s+\w+|no more\s+\w+)",
@@ -241,7 +243,7 @@ def _apart(sentence: Sentence) -> list[Sentence]:
     return [replace(sentence, text=part, stems=stems(part), words=len(part.split())) for part in parts]
 
 
-_LOWER_START = re.compile(r"(?<=[a-z]{3}[.!?])\s+(?=[a-z])")
+_LOWER_START = lazy_regex(r"(?<=[a-z]{3}[.!?])\s+(?=[a-z])")
 
 
 def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], collected: _Collected) -> Iterator[RecordItem]:
@@ -376,7 +378,7 @@ def _joined(item: RecordItem, same: RecordItem) -> RecordItem:
     return item
 
 
-_MOVES_ON = re.compile(
+_MOVES_ON = lazy_regex(
     r"(?:(?:ok(?:ay)?|thanks|good|great|fine|now|so|and)[,.!]?\s+)*(?:(?:another|different|new|separate|next|last"
     r"|second|third|other) (?:topic|thing|question|point|subject|issue)"
     r"|(?:next|moving on|unrelated|something else|separately|lastly|finally)\b|now (?:the|to|for)\b|last (?:thing|point)\b)",

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from kite_memory.distill.extractor import Busy, Misconfigured, Refused
-from kite_memory.distill.prose import clip, one_line
+from kite_memory.distill.prose import one_line
 from kite_memory.redaction import redact
 from kite_memory.redaction.cutting import beginning
+from kite_memory.text.display import clip
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -260,10 +260,6 @@ def _kept(row: tuple[str, str, bytes, int, str, str, int, float, float | None, s
         local=bool(local),
         person=person,
     )
-
-
-def default_end(now: datetime) -> datetime:
-    return now + timedelta(days=90)
 
 
 def _key(file: Path) -> bytes:

@@ -167,6 +167,12 @@ def evidence_reference(provider: str, session: str, event: str) -> str:
     return f"{provider}:{session}#{event[:8]}"
 
 
+def line_of(event: str) -> str:
+    """Return the id that all events of one transcript line share: ``<line>``, ``<line>:1``, ``<line>:2``."""
+    line, colon, number = event.rpartition(":")
+    return line if colon and number.isdecimal() else event
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceReference:
     """A parsed citation."""

@@ -173,6 +173,33 @@ class NoteKind(StrEnum):
     ENTITY = "entity"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindProperties:
+    """What holds for all notes of a kind.
+
+    ``folder`` is where the vault keeps them. One that ``states`` something may be shown unasked, and may say the same as another:
+    journals cover a whole day and entity pages only link notes, so only a search finds those. One that is ``replaceable`` may be
+    contradicted and replaced by a newer note of its kind.
+    """
+
+    folder: str
+    states: bool = True
+    replaceable: bool = True
+
+
+KINDS: Mapping[NoteKind, KindProperties] = {
+    NoteKind.DECISION: KindProperties(folder="decisions"),
+    NoteKind.INSIGHT: KindProperties(folder="topics"),
+    NoteKind.FACT: KindProperties(folder="projects"),
+    NoteKind.PREFERENCE: KindProperties(folder="people"),
+    NoteKind.QUESTION: KindProperties(folder="ideas", replaceable=False),
+    NoteKind.JOURNAL: KindProperties(folder="journals", states=False, replaceable=False),
+    NoteKind.ENTITY: KindProperties(folder="topics", states=False, replaceable=False),
+}
+SPOKEN_KINDS = frozenset(kind for kind in NoteKind if KINDS[kind].states)
+REPLACEABLE_KINDS = frozenset(kind for kind in NoteKind if KINDS[kind].replaceable)
+
+
 class NoteStatus(StrEnum):
     PROPOSED = "proposed"
     ACCEPTED = "accepted"

@@ -27,6 +27,7 @@ from kite_memory.recall.prose import CHARACTERS_PER_NOTE, passages, searchable
 from kite_memory.recall.vector_file import Keys, key_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
+from kite_memory.text.quoting import mended
 
 _SCHEMA = """
 CREATE TABLE note (
@@ -339,12 +340,12 @@ class Catalogue:
                 entry.size,
                 entry.mtime_ns,
                 digest,
-                _storable(note.id or entry.path),
+                mended(note.id or entry.path),
                 _stem(entry.path),
                 KINDS.index(note.kind),
                 STATUSES.index(note.status),
                 SCOPES.index(note.scope),
-                _project_number(writer, _storable(note.project)),
+                _project_number(writer, mended(note.project)),
                 _seconds(note.created),
                 _seconds(note.expires) if note.expires else None,
                 max(1, min(note.importance, 3)),
@@ -396,7 +397,7 @@ class Catalogue:
     def project_number(self, project: str) -> int:
         """Return a project's number; -1 for a project without notes."""
         with self.reading() as connection:
-            row = connection.execute("SELECT number FROM project WHERE name = ?", (_storable(project),)).fetchone()
+            row = connection.execute("SELECT number FROM project WHERE name = ?", (mended(project),)).fetchone()
             return int(row[0]) if row else -1
 
     def _opened(self) -> "_Connections":
@@ -524,7 +525,7 @@ def _reference(text: str) -> tuple[str, str]:
     """Return the target of a wikilink, path or id, as written and as a file's `_stem`."""
     inner = text.strip().removeprefix("[[").removesuffix("]]")
     target = inner.partition("|")[0].partition("#")[0].strip()
-    return _storable(target.rpartition("/")[2].removesuffix(".md")), _stem(target)
+    return mended(target.rpartition("/")[2].removesuffix(".md")), _stem(target)
 
 
 def _stem(path: str) -> str:
@@ -532,12 +533,7 @@ def _stem(path: str) -> str:
     covers only ASCII.
     """
     stem = path.rpartition("/")[2].removesuffix(".md")
-    return _storable(unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold()))
-
-
-def _storable(text: str) -> str:
-    """Replace lone surrogates, which YAML can contain and SQLite rejects."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return mended(unicodedata.normalize("NFC", unicodedata.normalize("NFC", stem).casefold()))
 
 
 def _seconds(at: datetime) -> float:

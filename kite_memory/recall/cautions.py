@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.prose import prose
+from kite_memory.text import lazy_regex
 from kite_memory.text.error_signature import normal
 from kite_memory.text.shell import Invocation, invocations
 
@@ -71,14 +72,14 @@ class _Mention:
     command: Invocation
 
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(])|\n+")
-_CODE = re.compile(r"`([^`\n]{2,200})`")
-_QUOTED = re.compile(r"`([^`\n]{6,200})`|(?<![\w'])'([^'\n]{6,200})'(?!\w)|\"([^\"\n]{6,200})\"|“([^”\n]{6,200})”")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z`'\"(])|\n+")
+_CODE = lazy_regex(r"`([^`\n]{2,200})`")
+_QUOTED = lazy_regex(r"`([^`\n]{6,200})`|(?<![\w'])'([^'\n]{6,200})'(?!\w)|\"([^\"\n]{6,200})\"|“([^”\n]{6,200})”")
 _GIT = (
     "add|am|apply|bisect|blame|branch|checkout|cherry-pick|clean|clone|commit|config|diff|fetch|filter-branch|gc|grep|init|log|merge|mv"
     "|notes|pull|push|rebase|reflog|reset|restore|revert|rm|show|stash|status|submodule|switch|tag|worktree"
 )
-_IN_PROSE = re.compile(
+_IN_PROSE = lazy_regex(
     rf"(?<![\w./`-])(?:git (?:{_GIT})|go (?:build|test|run|vet|mod tidy|mod|generate|install|fmt|get)"
     r"|(?:npm|pnpm|yarn|bun)(?: (?:run [\w:-]+|install|ci|i|add|test|publish|start|build|exec))?"
     r"|cargo (?:build|test|run|check|clippy|fmt|publish|install|update)"
@@ -90,11 +91,11 @@ _IN_PROSE = re.compile(
     r"|python3? -m [\w.]+|manage\.py [a-z]+|alembic (?:upgrade|downgrade|revision)|pytest|eslint|golangci-lint|ruff|mypy|tsc|jest"
     r"|vitest|prettier|sed|awk|tox|nox)(?: --?[a-z][\w-]*)*(?![\w-])"
 )
-_NOUNS = re.compile(
+_NOUNS = lazy_regex(
     r"(?<![\w`-])(?:(?P<push>force[- ]push(?:ing|es|ed)?)|(?P<pick>cherry-pick(?:ing|s)?)|(?P<amend>amend(?:ing|s)?))(?![\w`-])"
 )
-_WITH_FLAG = re.compile(r" with (--?[a-z][\w-]{0,40})")
-_CIRCUMSTANCE = re.compile(r" (?:in|during|inside|while|within|after|when|on) ")
+_WITH_FLAG = lazy_regex(r" with (--?[a-z][\w-]{0,40})")
+_CIRCUMSTANCE = lazy_regex(r" (?:in|during|inside|while|within|after|when|on) ")
 _GIT_NOUNS = {
     "push": Invocation(program="git", words=("push",), depth=1, flags=frozenset({"--force"})),
     "pick": Invocation(program="git", words=("cherry-pick",), depth=1),
@@ -121,7 +122,7 @@ ALONE = frozenset(
 )
 """Programs whose name alone shows what they are run for."""
 
-_FORBIDS = re.compile(
+_FORBIDS = lazy_regex(
     r"(?:(?:\b(?:never(?! \w+[^\Ws]s\b)|must not|mustn't|should not|shouldn't|no longer)"
     r"|(?:^|[.;:,!?(\u2013\u2014-]\s*|\b(?:you|we|please|and|but|or|so|then|to|agents?|people|developers?|contributors?) )"
     r"(?:do not|don't|avoid))\b[^.;:`]{0,30}"
@@ -129,12 +130,12 @@ _FORBIDS = re.compile(
     r"|\bthere is no |\bprefers? [^.;]{1,80} over (?:[\w-]{1,24},? (?:and|or) )?)$",
     re.IGNORECASE,
 )
-_WANTS_FIRST = re.compile(
+_WANTS_FIRST = lazy_regex(
     r"\b(?:before (?:you )?(?:run(?:ning)? |each |every |any |the )?|(?:at|on|after) (?:each|every) (?:\w+ )?"
     r"|when(?:ever)? (?:you |one )?(?:runs?|running|using|calling) )$",
     re.IGNORECASE,
 )
-_FAULTY = re.compile(
+_FAULTY = lazy_regex(
     r"\s?(?:\([^()]{0,60}\) )?(?:[\w'/.-]{1,24} ){0,4}?"
     r"(?:fails?|breaks?|hangs?|hides?|misses|drops?|loses?|ignores?|strips?|deletes?|removes?|rewrites?|overwrites?|corrupts?|misleads?"
     r"|silently|does not|doesn't|do not|don't|cannot|can't|won't|never|needs?|requires?|must|has to|have to|until|unless|is not"
@@ -142,13 +143,13 @@ _FAULTY = re.compile(
     r"|skips?|alone)\b",
     re.IGNORECASE,
 )
-_EVERYDAY = re.compile(
+_EVERYDAY = lazy_regex(
     r"[\w.-]+ (?:run |exec )?(?:tests?|lint|build|fmt|format|check|vet|install|i|ci|commit|push|pull"
     r"|add|status|diff|log|fetch|checkout|run|compose up)\b.*"
 )
 """Commands so common that only a note explicitly about them is relevant."""
 _DEEDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), purposes)
+    (lazy_regex(pattern, re.IGNORECASE), purposes)
     for pattern, purposes in (
         (
             r"\b(?:PR|pull request|merge request) (?:descriptions?|titles?|bod(?:y|ies)|templates?)\b"
@@ -167,17 +168,17 @@ _DEEDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     )
 )
 """Names of activities, and the commands that perform them. Only titles are read for these, since a title covers the whole note."""
-_ELSEWHERE = re.compile(r"(?<![\w./-])(?:/(?:home|Users|root|srv|opt|work\w*)|~|[A-Za-z]:\\Users)(?:[/\\][\w.-]+)+")
-_ADVISES = re.compile(
+_ELSEWHERE = lazy_regex(r"(?<![\w./-])(?:/(?:home|Users|root|srv|opt|work\w*)|~|[A-Za-z]:\\Users)(?:[/\\][\w.-]+)+")
+_ADVISES = lazy_regex(
     r"(?:Always|Never|Do not|Don't|Run|Use|Set|Prefer|Verify|Check|Keep|Match|Restrict|Read|Add|Take|Start|Avoid|Make sure|Pass|Put"
     r"|Give|Ask|Wait|Write|Call|Install|Build|Commit|Push|Leave|Instead)\b"
 )
-_PRESCRIBES = re.compile(
+_PRESCRIBES = lazy_regex(
     r"\b(?:always|never|must(?: not)?|do not|don't|needs? to|has to|have to|should(?: not)?|required?|rejects?|fails?|only)\b",
     re.IGNORECASE,
 )
-_SETTING = re.compile(r"\b[A-Z][A-Z0-9_]{2,60}=[\w./:-]{1,60}")
-_RUN_FROM = re.compile(
+_SETTING = lazy_regex(r"\b[A-Z][A-Z0-9_]{2,60}=[\w./:-]{1,60}")
+_RUN_FROM = lazy_regex(
     r"(?:the )?(?P<what>lint(?:er|ing)?|tests?|test suite|build|type ?check(?:er|ing)?|migrations?|deploy(?:ment)?s?|e2e tests?"
     r"|integration tests?) (?:only )?"
     r"(?:runs?|works?|must (?:be )?run|has to (?:be )?run|have to (?:be )?run|needs?|requires?|fails?|hangs?|breaks?)(?: only)? "
@@ -190,14 +191,14 @@ _RUN_FROM = re.compile(
 )
 ACTIVITY, TASK = "*activity", "*task"
 """Placeholders for a program: any that lints, tests or builds; and any that runs the task of that name."""
-_TASK_NAME = re.compile(r"[a-z][\w-]{1,40}:[a-z][\w:-]{1,40}(?= )")
+_TASK_NAME = lazy_regex(r"[a-z][\w-]{1,40}:[a-z][\w:-]{1,40}(?= )")
 ACTIVITIES = ("lint", "test", "build", "typecheck", "migrate", "deploy")
 _ACTIVITY_OF = {"e2e": "test", "inte": "test", "migr": "migrate"} | {name[:4]: name for name in ACTIVITIES}
-_PLACEHOLDER = re.compile(r"<[^<>]{0,40}>|\{[^{}]{0,40}\}|\.\.\.|…|\$\w{1,40}")
-_EXAMPLE = re.compile(_PLACEHOLDER.pattern + r"|\b[A-Z]{3,}\b")
-_ESCAPE = re.compile(r"\\[A-Za-z]")
-_WORD = re.compile(r"[a-z]{4,}")
-_TRIVIAL = re.compile(
+_PLACEHOLDER = lazy_regex(r"<[^<>]{0,40}>|\{[^{}]{0,40}\}|\.\.\.|…|\$\w{1,40}")
+_EXAMPLE = lazy_regex(_PLACEHOLDER.pattern + r"|\b[A-Z]{3,}\b")
+_ESCAPE = lazy_regex(r"\\[A-Za-z]")
+_WORD = lazy_regex(r"[a-z]{4,}")
+_TRIVIAL = lazy_regex(
     r"(?:error: )?(?:file does not exist|no such file(?: or directory)?|not found|permission denied|command not found"
     r"|exit (?:code|status) \S*"
     r"|file exists|invalid argument|build failed|test failed|syntax error|unknown error|merge conflict|request failed|fetch first"
@@ -366,11 +367,11 @@ def _specific_words(phrase: str) -> tuple[str, ...]:
 
 _LINTERS = frozenset({"ruff check", "flake8", "pylint", "cargo clippy", "shellcheck"})
 _TESTERS = frozenset({"pytest", "jest", "vitest", "tox", "nox", "rspec", "mocha"})
-_TEST_TASK = re.compile(r"(?:e2e|tests?)(?:[:_-][\w:-]+)?")
+_TEST_TASK = lazy_regex(r"(?:e2e|tests?)(?:[:_-][\w:-]+)?")
 _FORCED = frozenset({"-f", "--force-with-lease"})
-_ONLY_LOOKS = re.compile(r"(?:^|_)(?:get|list|search|read|fetch|query|find|view|show|describe)(?:_|$)")
+_ONLY_LOOKS = lazy_regex(r"(?:^|_)(?:get|list|search|read|fetch|query|find|view|show|describe)(?:_|$)")
 _NO_TOOL_WORDS = frozenset({"mcp", "server", "plugin", ""})
-_FORBIDS_CHANGE = re.compile(
+_FORBIDS_CHANGE = lazy_regex(
     r"\b(?:never|do not|don't|must not) (?:\w+ ){0,2}(?:add|edit|change|touch|write|modify|commit|update)\b", re.IGNORECASE
 )
 

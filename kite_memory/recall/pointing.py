@@ -14,36 +14,36 @@ import numpy.typing as npt
 
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit, Pointer
-from kite_memory.model.note import Note, NoteKind, Scope, SimilarNote, Surroundings
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, Scope, SimilarNote, Surroundings
 from kite_memory.recall import search
-from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.cautions import Caution, concerns, read
 from kite_memory.recall.index import Index
 from kite_memory.recall.lexical import terms
-from kite_memory.recall.prose import prose
+from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import shortened
-from kite_memory.recall.search import best, name
+from kite_memory.recall.search import best
+from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import plain_line, quoted
 from kite_memory.text.shell import Invocation, invocations
 
 _LONGEST = 90
 _TITLE_LOOKED_AT = 2_000
 _LEAST_WORDS = 4
-_WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_CODE = re.compile(r"`[^`]*`|\S*[/\\(){}=<>]\S*|\b\w+(?:[._]\w+)+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z]\w*[a-z][A-Z]\w*\b")
-_REFERS_BACK = re.compile(
+_WORD = lazy_regex(r"[^\W\d_][\w'’-]*")
+_CODE = lazy_regex(r"`[^`]*`|\S*[/\\(){}=<>]\S*|\b\w+(?:[._]\w+)+\b|\b[a-z]+[A-Z]\w*\b|\b[A-Z]\w*[a-z][A-Z]\w*\b")
+_REFERS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it's|they|he|she|there|there's|here|here's|also|instead|same|and|but|so|because|then|otherwise"
     r"|(?:the|a) (?:above|former|latter|same|remaining|other|following|last|next|second) \w+|as (?:above|before|discussed|said))\b"
     r"|\(?[A-Za-z0-9]\)|[-–—:,;.]",
     re.IGNORECASE,
 )
-_HANGS = re.compile(
+_HANGS = lazy_regex(
     r"(?:\b(?:a|an|the|and|or|but|of|to|in|on|at|by|for|from|with|into|as|than|that|which|who|where|when|if|because|is|are|was|be|not)"
     r"|[,:;(–—-])\s*$",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
-_STATE = re.compile(
+_SENTENCE = lazy_regex(r"[^\n]+?(?:[.!?。！？](?=\s|$)|$)", re.MULTILINE)
+_STATE = lazy_regex(
     r"\b(?:(?:is|are|still|currently|now) (?:\w+ )?(?:failing|broken|red|down|blocked|pending|missing|unfinished|in progress|flaky"
     r"|wip|stuck|open|unmerged|disabled)|currently|right now|at the moment|so far|not yet|for now|in progress|wip|todo)\b",
     re.IGNORECASE,
@@ -119,7 +119,7 @@ _ASKS = 0.5
 _SAID_TITLE, _SAID_BODY = 0.85, 0.6
 _LOOKED_AT = 1_200
 _ASKED = 700
-_PAST = re.compile(
+_PAST = lazy_regex(
     r"\bwhy (?:did|do|does|are|is|was|were|have|had|don't|didn't|aren't|isn't|can't|won't) (?:we|i|it|the|our|this|that)\b"
     r"|\bwhy \S+(?: \S+){0,3} (?:rather than|instead of|over|and not)\b"
     r"|\bremind me\b|\blast time\b"
@@ -237,7 +237,6 @@ def _share(words: Sequence[str], said: Collection[str]) -> float:
     return sum(word in said for word in words) / len(words) if words else 1.0
 
 
-_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
 _TEXT = 4_000
 """Characters of a note whose words are used."""
 
@@ -250,7 +249,7 @@ def nearest(index: Index, note: Note, now: float, *, limit: int = 8) -> Surround
     """
     signals = index.signals(_said(note), project=note.project)
     columns = signals.columns
-    mask = search.found(columns, now) & search.of_kinds(columns, _KINDS)
+    mask = search.found(columns, now) & search.of_kinds(columns, SPOKEN_KINDS)
     mask &= columns.notes["project"] == index.project_number(note.project)
     rows = np.flatnonzero(mask)
     if not len(rows):
@@ -276,29 +275,6 @@ def _said(note: Note) -> str:
 def _places(figures: npt.NDArray[np.float64] | npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:
     """Return the rank of each figure; 0 for the greatest."""
     return np.argsort(np.argsort(-figures, kind="stable"), kind="stable")
-
-
-def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight, now: float) -> list[Note]:
-    columns = index.columns(sight)
-    if not len(columns):
-        return []
-    mask = search.found(columns, now)
-    if project:
-        mask &= search.within(columns, index.project_number(project))
-    if kinds:
-        mask &= search.of_kinds(columns, kinds)
-    rows = np.flatnonzero(mask)
-    newest = rows[np.lexsort((-rows, -columns.notes["created"][rows]))]
-    chosen: dict[str, Note] = {}
-    for start in range(0, len(newest), 2 * limit):  # copies share a name
-        numbers = columns.notes["number"][newest[start : start + 2 * limit]].tolist()
-        found = index.notes(numbers)
-        for number in numbers:
-            if (note := found.get(number)) is not None:
-                chosen.setdefault(name(note), note)
-        if len(chosen) >= limit:
-            break
-    return list(chosen.values())[:limit]
 
 
 MOST = 15

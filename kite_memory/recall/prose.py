@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.model.note import Entry, Note
+from kite_memory.system.private_files import is_text
+from kite_memory.text import lazy_regex
 
 if TYPE_CHECKING:
     from kite_memory.recall.lexical import IndexedWords
@@ -39,16 +41,11 @@ def unlisted(path: str) -> Entry:
     return Entry(path=path, size=UNKNOWN, mtime_ns=UNKNOWN)
 
 
-def is_text(path: str) -> bool:
-    """Return whether a path is valid text: Python represents other bytes in file names as lone surrogates."""
-    return path.isascii() or not any("\ud800" <= char <= "\udfff" for char in path)
-
-
-_LINK = re.compile(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
-_RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
-_TURNED_DOWN = re.compile(r"^> \[!failure\] Rejected:", re.MULTILINE)
+_LINK = lazy_regex(r"!?\[\[([^\[\]|#\n]{0,300})(?:#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]")
+_RELATED = lazy_regex(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_TURNED_DOWN = lazy_regex(r"^> \[!failure\] Rejected:", re.MULTILINE)
 """The markup of a callout box for rejected options, which is replaced by plain text."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?。！？])\s+|\n+")
 
 _WORDS_PER_PASSAGE = 180
 _CHARACTERS_PER_PASSAGE = 1_200
@@ -65,6 +62,11 @@ def unlinked(markdown: str) -> str:
         return (alias or target.rpartition("/")[2]).strip()
 
     return _LINK.sub(shown, markdown)
+
+
+def name(note: Note) -> str:
+    """Return what identifies a note permanently: its id, or its path if it has none."""
+    return note.id or note.path
 
 
 def prose(body: str) -> str:
@@ -107,7 +109,7 @@ def _parts(text: str) -> Iterator[str]:
     words = characters = 0
     for sentence in _SENTENCE_END.split(text):
         for piece in _pieces(sentence):
-            count = max(len(piece.split()), sum(char > "\u2e7f" for char in piece))
+            count = max(len(piece.split()), 0 if piece.isascii() else sum(char > "\u2e7f" for char in piece))
             if held and (words + count > _WORDS_PER_PASSAGE or characters + len(piece) > _CHARACTERS_PER_PASSAGE):
                 yield "\n".join(held)
                 held, words, characters = [], 0, 0

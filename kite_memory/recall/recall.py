@@ -15,11 +15,11 @@ from kite_memory.recall import pointing
 from kite_memory.recall.catalogue import Sight
 from kite_memory.recall.gate import personal
 from kite_memory.recall.index import Evidence, Index, Refreshed, no_evidence
-from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run, recent
-from kite_memory.recall.prose import Shelf
+from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
+from kite_memory.recall.prose import Shelf, name
 from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
 from kite_memory.recall.rendering import contents as list_of
-from kite_memory.recall.search import Query, name, search, spoken
+from kite_memory.recall.search import Query, recent, search, spoken
 from kite_memory.recall.select import (
     TERSE,
     Delivery,
@@ -335,6 +335,11 @@ class Recall:
             return self._memory.purge() and purged
         except sqlite3.Error:
             return False
+
+    def next_expiry(self) -> float:
+        """Return the Unix time at which the next note expires; infinite if none will."""
+        expires = self._index.columns().notes["expires"]
+        return float(np.min(expires[expires > self._clock().timestamp()], initial=np.inf))
 
     def _weighed(self, prompt: Prompt, *, all_too: bool = False) -> Weighed:
         return weigh(

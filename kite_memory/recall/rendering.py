@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteStatus
 from kite_memory.recall.prose import prose
+from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = [
@@ -43,16 +44,16 @@ _QUOTES = 2
 _QUOTE_TOKENS = 200
 _HANDLE = 6
 """Length of a short id, of which there are a billion; if two notes share one, `kmem show` reports it."""
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_SAFE = re.compile(r"\w[\w./:#@+-]*")
+_ULID = lazy_regex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SAFE = lazy_regex(r"\w[\w./:#@+-]*")
 _CONTENTS = "[Relevant vault context: titles of this user's own notes; `kmem show ID ID` opens them]"
 _POINTERS = "[May bear on this; `kmem show ID` opens one]"
 _FRAGMENT = 40
 """A body shorter than this is shown with its title."""
 
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]|\n")
-_LIKELY_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\S\n]+|\n+|.", re.DOTALL)
-_TOKEN_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
+_SENTENCE_END = lazy_regex(r"[.!?](?=\s)|[。！？]|\n")
+_LIKELY_PIECES = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\S\n]+|\n+|.", re.DOTALL)
+_TOKEN_PIECES = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|[^\S\n]+|\n+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,11 +220,12 @@ def shortened(text: str, *, tokens: int, characters: int) -> str:
         return text
     room = 0
     left = tokens - 4
-    for piece in _TOKEN_PIECES.finditer(text, 0, max(0, characters - 2)):
-        left -= _cost(piece.group())
+    pieces = _TOKEN_PIECES.findall(text, 0, max(0, characters - 2))
+    for piece, cost in zip(pieces, _costs(pieces), strict=True):
+        left -= cost
         if left < 0:
             break
-        room = piece.end()
+        room += len(piece)
     head = text[:room]
     ends = [found.end() for found in _SENTENCE_END.finditer(head)]
     if ends and ends[-1] > room // 2:
@@ -238,14 +240,20 @@ def estimated_tokens(text: str) -> int:
     """Return an upper estimate of the tokens, without a tokenizer: one for every three letters of a word, for every digit, sign and
     line, and for every byte that is not ASCII. Tokenizers of today's models need about half as many for prose.
     """
-    return sum(_cost(piece.group()) for piece in _TOKEN_PIECES.finditer(text))
+    return sum(_costs(_TOKEN_PIECES.findall(text)))
+
+
+def _costs(pieces: list[str]) -> list[int]:
+    return [
+        0 if piece == " " else -(-len(piece) // 3) if piece.isascii() else len(piece.encode("utf-8", "replace")) for piece in pieces
+    ]
 
 
 def likely_tokens(text: str) -> int:
     """Return a close estimate of the tokens, rather too high: one for six letters of a word, two digits, or a sign. In briefs, with
     their paths and citations, a token is 2.8 characters.
     """
-    return sum(_likely_cost(piece.group()) for piece in _LIKELY_PIECES.finditer(text))
+    return sum(map(_likely_cost, _LIKELY_PIECES.findall(text)))
 
 
 def _likely_cost(piece: str) -> int:
@@ -254,12 +262,6 @@ def _likely_cost(piece: str) -> int:
     if piece.isascii():
         return -(-len(piece) // 6) if piece.isalpha() else -(-len(piece) // 2) if piece.isdigit() else 1
     return max(1, len(piece.encode("utf-8", "replace")) - 1)
-
-
-def _cost(piece: str) -> int:
-    if piece == " ":
-        return 0
-    return -(-len(piece) // 3) if piece.isascii() else len(piece.encode("utf-8", "replace"))
 
 
 def _head(note: Note) -> str:

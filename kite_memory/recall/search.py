@@ -6,7 +6,7 @@ vault holds, so it can be compared with a constant.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
 from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, Sight
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import SMALL_VAULT
-from kite_memory.recall.prose import prose
+from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import plain_line
 
 Scores = npt.NDArray[np.float64]
@@ -37,8 +37,6 @@ _FOREIGN = 0.10
 _BEHIND = 0.01
 _LONGEST_CHAIN = 8
 
-SPOKEN_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE, NoteKind.QUESTION})
-"""Kinds that may be shown unasked. Journals cover a whole day and entity pages only link notes: a search finds them."""
 _STANDING = frozenset({NoteStatus.ACCEPTED, NoteStatus.SUPERSEDED, NoteStatus.MUTED, NoteStatus.ARCHIVED})
 """Statuses in which a note can replace another."""
 
@@ -208,11 +206,6 @@ def hits(index: Index, signals: Signals, scores: Scores, *, inherited: Mask, lim
     return tuple(chosen.values())
 
 
-def name(note: Note) -> str:
-    """Return what identifies a note permanently: its id, or its path if it has none."""
-    return note.id or note.path
-
-
 def best(scores: Scores, created: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.intp]:
     """Return the best rows, best first; of equals, the newer first."""
     rows = np.flatnonzero(scores > -np.inf)
@@ -242,3 +235,40 @@ def snippet(note: Note, matched: Sequence[str]) -> str:
     found = [place for word in words if (place := best.lower().find(word)) >= 0]
     start = max(0, min(found, default=0) - _SNIPPET // 3) if len(best) > _SNIPPET else 0
     return ("…" if start else "") + plain_line(best[start:], _SNIPPET)
+
+
+def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight, now: float) -> list[Note]:
+    columns = index.columns(sight)
+    if not len(columns):
+        return []
+    mask = found(columns, now)
+    if project:
+        mask &= within(columns, index.project_number(project))
+    if kinds:
+        mask &= of_kinds(columns, kinds)
+    rows = np.flatnonzero(mask)
+    newest = rows[np.lexsort((-rows, -columns.notes["created"][rows]))]
+    chosen: dict[str, Note] = {}
+    for start in range(0, len(newest), 2 * limit):  # copies share a name
+        numbers = columns.notes["number"][newest[start : start + 2 * limit]].tolist()
+        notes = index.notes(numbers)
+        for number in numbers:
+            if (note := notes.get(number)) is not None:
+                chosen.setdefault(name(note), note)
+        if len(chosen) >= limit:
+            break
+    return list(chosen.values())[:limit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedNotes:
+    """What a search needs of recall: the index alone."""
+
+    index: Index
+    clock: Callable[[], datetime]
+
+    def search(self, query: Query) -> tuple[Hit, ...]:
+        return search(self.index, query, self.clock())
+
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
+        return recent(self.index, project=project, kinds=kinds, limit=limit, sight=sight, now=self.clock().timestamp())

@@ -4,7 +4,6 @@ Notes are claimed for their session, and the occasion is logged, once the reply 
 """
 
 import math
-import re
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,9 +21,11 @@ from kite_memory.recall import gate, lexical, search
 from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.search import best, hits, name
+from kite_memory.recall.prose import name
+from kite_memory.recall.search import best, hits
 from kite_memory.recall.session_memory import Occasion, SessionMemory
 from kite_memory.recall.uptake import Tally, habit
+from kite_memory.text import lazy_regex
 
 
 class Delivery:
@@ -201,7 +202,7 @@ _SPARE = 8
 """Extra candidates, since some belong to other sessions and are dropped."""
 _SEEN = 200
 """The most shown notes for which extra candidates are fetched. In a session that was shown more, some may be missed."""
-_COMMAND = re.compile(r"/[A-Za-z][\w:.-]*(?:\s|$)")
+_COMMAND = lazy_regex(r"/[A-Za-z][\w:.-]*(?:\s|$)")
 _FILLER_WORDS = """
 yes yeah yep yup nope ok okay sure right correct exactly agreed great good nice perfect cool fine awesome thanks thank thx please
 pls continue go going goes ahead proceed looks look lgtm done next try retry keep let lets sounds sound like want well hmm ah oh hey

@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.recall.gate import VerdictLog
 from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
-from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, storable, tally_of, week_of
+from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, tally_of, week_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
+from kite_memory.text.quoting import mended
+
+if TYPE_CHECKING:
+    from kite_memory.recall.gate import VerdictLog
 
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
@@ -161,7 +165,7 @@ class ShownReport:
         """Return how many occasions of this moment the session had."""
         with self._lock:
             asked = "SELECT count(*) FROM occasion WHERE session = ? AND moment = ?"
-            return int(self._connection.execute(asked, (storable(session), moment)).fetchone()[0])
+            return int(self._connection.execute(asked, (mended(session), moment)).fetchone()[0])
 
 
 class SessionMemory:
@@ -172,6 +176,8 @@ class SessionMemory:
 
     Raises `StateNewer` for a newer version's file, `StateDamaged` if no new file can be made either.
     """
+
+    verdicts: "VerdictLog"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -191,7 +197,17 @@ class SessionMemory:
         except sqlite3.DatabaseError:
             self._connection = _begun_anew(path)
         self.report = ShownReport(self._connection, self._lock)
-        self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Make the log of verdicts when it is first asked for: it imports numpy, which a report does not need."""
+            if name != "verdicts":
+                raise AttributeError(name)
+            from kite_memory.recall.gate import VerdictLog
+
+            self.verdicts = VerdictLog(self._connection, self._lock, self._changing)
+            return self.verdicts
 
     def close(self) -> None:
         with self._lock:
@@ -205,7 +221,7 @@ class SessionMemory:
     def listed(self, session: str) -> Mapping[str, float]:
         """Return the notes that the session was shown by title alone, with the highest score each had."""
         with self._lock:
-            rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (storable(session),))
+            rows = self._connection.execute("SELECT note, score FROM listed WHERE session = ?", (mended(session),))
             return dict(rows.fetchall())
 
     def opened(self, session: str, notes: Sequence[str], at: datetime, *, project: str = "", agent: str = "") -> None:
@@ -222,7 +238,7 @@ class SessionMemory:
             connection.executemany(
                 "UPDATE showing SET standing = 'used', why = 'opened', settled = ?"
                 " WHERE session = ? AND note = ? AND moment IN ('start', 'pointer')",
-                [(at.timestamp(), storable(session), storable(note)) for note in notes],
+                [(at.timestamp(), mended(session), mended(note)) for note in notes],
             )
 
     def taken_up(self) -> frozenset[str]:
@@ -256,7 +272,7 @@ class SessionMemory:
             return True
 
     def _in_context(self, session: str) -> set[str]:
-        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (storable(session),))
+        rows = self._connection.execute("SELECT note FROM shown WHERE session = ?", (mended(session),))
         return {note for (note,) in rows}
 
     def confirm(self, notes: Sequence[str], occasion: Occasion) -> None:
@@ -270,7 +286,7 @@ class SessionMemory:
         self.release(occasion.session, notes)
 
     def log(self, notes: Sequence[str], occasion: Occasion) -> None:
-        """Log an occasion at which these notes were shown; the others that it gave were shown by title."""
+        """Log an occasion at which these notes were shown in full; its other notes were shown by title."""
         self.record(occasion)
         session = occasion.session
         named = [(given.note, given.score) for given in occasion.given if given.note not in notes]
@@ -279,7 +295,7 @@ class SessionMemory:
                 connection.executemany(
                     "INSERT INTO listed VALUES (?, ?, ?, ?)"
                     " ON CONFLICT (session, note) DO UPDATE SET score = MAX(score, excluded.score), at = excluded.at",
-                    [(storable(session), storable(note), score, occasion.at.timestamp()) for note, score in named],
+                    [(mended(session), mended(note), score, occasion.at.timestamp()) for note, score in named],
                 )
 
     def release(self, session: str, notes: Sequence[str]) -> None:
@@ -294,7 +310,7 @@ class SessionMemory:
         claimed.
         """
         with self._changing() as connection:
-            rows = [(storable(session), storable(note), at.timestamp()) for note in notes]
+            rows = [(mended(session), mended(note), at.timestamp()) for note in notes]
             taken = connection.executemany("INSERT OR IGNORE INTO shown VALUES (?, ?, ?)", rows).rowcount
             if taken < len(notes):
                 connection.execute("ROLLBACK")
@@ -315,7 +331,7 @@ class SessionMemory:
             " COUNT(*) FILTER (WHERE standing = 'used') FROM showing WHERE note = ? AND moment = 'action'"
         )
         with self._lock:
-            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), storable(note))).fetchone()
+            recent, ignored, used = self._connection.execute(asked, ((now - _RESTS).timestamp(), mended(note))).fetchone()
         return bool(recent >= _MOST_RECENT or ignored - used >= _MOST_IGNORED)
 
     def shown_open(self, before: datetime) -> tuple[Showing, ...]:
@@ -337,12 +353,12 @@ class SessionMemory:
         with self._changing() as connection:
             settled = connection.execute(
                 "UPDATE showing SET standing = ?, why = ?, settled = ? WHERE number = ? AND note = ? AND standing = 'open'",
-                (found.outcome, storable(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, storable(showing.note)),
+                (found.outcome, mended(found.why[:_WHY_LENGTH]), at.timestamp(), showing.number, mended(showing.note)),
             ).rowcount
             if settled and showing.moment not in BY_TITLE:
                 connection.execute(
                     "UPDATE tally SET used = used + ?, ignored = ignored + ? WHERE note = ?",
-                    (found.outcome == "used", found.outcome == "ignored", storable(showing.note)),
+                    (found.outcome == "used", found.outcome == "ignored", mended(showing.note)),
                 )
                 self._count_again([showing.note])
 
@@ -362,7 +378,7 @@ class SessionMemory:
 
     def hear_tallies(self, machine: str, tallies: Mapping[str, Tally]) -> None:
         """Record what another machine of this person has counted, instead of what it had counted before."""
-        rows = [(machine, storable(note), each.shown, each.used, each.ignored) for note, each in tallies.items()]
+        rows = [(machine, mended(note), each.shown, each.used, each.ignored) for note, each in tallies.items()]
         with self._changing() as connection:
             connection.executemany("INSERT OR REPLACE INTO tally_elsewhere VALUES (?, ?, ?, ?, ?)", rows)
             self._tallies = None
@@ -372,13 +388,13 @@ class SessionMemory:
         if self._tallies is not None and notes:
             others_changes, known = self._tallies
             counted = "SELECT note, shown, used, ignored FROM counted WHERE note = ?"
-            changed = dict(tally_of(row) for note in notes for row in self._connection.execute(counted, (storable(note),)))
+            changed = dict(tally_of(row) for note in notes for row in self._connection.execute(counted, (mended(note),)))
             self._tallies = (others_changes, MappingProxyType({**known, **changed}))
 
     def take_over(self, session: str, origin: str) -> None:
         """Count what ``origin`` was shown as shown to ``session``, which continues it."""
         with self._changing() as connection:
-            both = (storable(session), storable(origin))
+            both = (mended(session), mended(origin))
             connection.execute("INSERT OR IGNORE INTO shown SELECT ?, note, at FROM shown WHERE session = ?", both)
             connection.execute("INSERT OR IGNORE INTO listed SELECT ?, note, score, at FROM listed WHERE session = ?", both)
 
@@ -387,7 +403,7 @@ class SessionMemory:
         with self._changing() as connection:
             self._reserved.pop(session, None)
             for table in ("shown", "listed"):
-                connection.execute(f"DELETE FROM {table} WHERE session = ?", (storable(session),))  # noqa: S608  (ours)
+                connection.execute(f"DELETE FROM {table} WHERE session = ?", (mended(session),))  # noqa: S608  (ours)
 
     def forget_head(self, session: str, beginning: str) -> None:
         """Erase the heads of the session's prompts that begin like this; the occasions stay.
@@ -395,18 +411,18 @@ class SessionMemory:
         If the beginning has 24 characters or more this applies to every session, since a session that continues another repeats its
         prompts.
         """
-        begun = storable(beginning.rstrip("…"))
+        begun = mended(beginning.rstrip("…"))
         with self._changing() as connection:
             connection.execute(
                 "UPDATE occasion SET head = '' WHERE (session = ? OR ?) AND head <> '' AND SUBSTR(head, 1, LENGTH(?)) = ?",
-                (storable(session), len(begun) >= _TELLING_HEAD, begun, begun),
+                (mended(session), len(begun) >= _TELLING_HEAD, begun, begun),
             )
 
     def forget_words_of(self, sessions: Collection[str]) -> None:
         """Erase the reasons recorded for these sessions' showings, which quote words of the session."""
         with self._changing() as connection:
             connection.executemany(
-                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(storable(session),) for session in sessions]
+                "UPDATE showing SET why = '' WHERE session = ? AND why <> ''", [(mended(session),) for session in sessions]
             )
 
     def purge(self) -> bool:
@@ -416,7 +432,7 @@ class SessionMemory:
 
     def forget_notes(self, notes: Collection[str]) -> None:
         """Erase every mention of these notes, and the reasons recorded for their showings. Figures by week stay."""
-        names = {storable(note) for note in notes}
+        names = {mended(note) for note in notes}
         with self._changing() as connection:
             for table in ("shown", "listed", "tally", "tally_elsewhere"):
                 connection.executemany(f"DELETE FROM {table} WHERE note = ?", [(name,) for name in names])  # noqa: S608  (ours)
@@ -460,25 +476,25 @@ def _write(connection: sqlite3.Connection, occasion: Occasion) -> None:
         (
             at,
             occasion.moment,
-            storable(occasion.session),
-            storable(occasion.project),
-            storable(occasion.head[:_HEAD_LENGTH]),
-            storable(occasion.reason),
+            mended(occasion.session),
+            mended(occasion.project),
+            mended(occasion.head[:_HEAD_LENGTH]),
+            mended(occasion.reason),
         ),
     ).lastrowid
     for given in occasion.given:
-        note = storable(given.note)
+        note = mended(given.note)
         connection.execute(
             "INSERT INTO showing(occasion, at, moment, session, note, score, standing, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number,
                 at,
                 given.voice or occasion.moment,
-                storable(occasion.session),
+                mended(occasion.session),
                 note,
                 given.score,
                 given.standing,
-                storable(given.why),
+                mended(given.why),
             ),
         )
         if (given.voice or occasion.moment) not in BY_TITLE:

@@ -15,26 +15,28 @@ from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import search
 from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
+from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import block, quoted, shortened
-from kite_memory.recall.search import name
 from kite_memory.recall.select import Delivery, Selection, deliver, silence
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import Action, Invocation, invocations, purposes
 
-_REPAIRS = re.compile(
+_REPAIRS = lazy_regex(
     r"\b(?:install|ci|sync|tidy|generate|codegen|download|up|start|restart|login|auth|migrate|upgrade|update|init|prune|clean|trust|config"
     r"|bootstrap|setup|unlock|read-tree|fetch|pull|chmod|kill|pkill|killall|brew|apt|apt-get|submodule|gc|repair|doctor|cache)\b"
 )
-_ROUTINE_REMEDY = re.compile(
+_ROUTINE_REMEDY = lazy_regex(
     r"git (?:add|commit|push|log|diff|status|show|branch|rev-parse|merge-base)|gh [a-z]+ (?:view|list|checks|comment|create)"
 )
-_SETTINGS = re.compile(
+_SETTINGS = lazy_regex(
     r"(?:^|[/\\])(?:[\w.-]*(?:config|settings|rc)[\w.-]*|\.env[\w.-]*|Dockerfile[\w.-]*|Makefile|go\.(?:mod|sum|work)|package(?:-lock)?\.json"
     r"|[\w.-]+\.(?:toml|ya?ml|ini|cfg|conf|lock|properties|plist|tool-versions)|requirements[\w.-]*\.txt|Gemfile|Cargo\.toml|\.[\w-]+)$",
     re.IGNORECASE,
 )
-_ABOUT_CODE = re.compile(
+_ABOUT_CODE = lazy_regex(
     r"--- FAIL|FAILED |FAIL: |not ok|rspec|test .* FAILED|CONFLICT"
     r"|.*(?:no such file or directory|imported and not used|undefined:)",
     re.IGNORECASE,
@@ -97,8 +99,8 @@ def _spelled(command: Invocation) -> str:
 
 
 def _shown(command: str) -> str:
-    line = " ".join(command.split()).replace("`", "'")
-    return f"`{line if len(line) <= _SHOWN else line[: _SHOWN - 1] + '…'}`"
+    line = clip_line(command, _SHOWN).replace("`", "'")
+    return f"`{line}`"
 
 
 _LINE_TOKENS = 60
@@ -113,7 +115,7 @@ _WORDS_BESIDE = 3
 _LOOKING = frozenset(
     {"cd", "echo", "cat", "ls", "head", "tail", "wc", "pwd", "grep", "rg", "find", "true", "which", "sleep", "test"}
 )
-_ROUTINE = re.compile(
+_ROUTINE = lazy_regex(
     r"(?:\w+: )?(?:error: )?(?:string to replace not found|file has not been read yet|file has been modified since"
     r"|file does not exist|no changes to make|found \d+ matches|path does not exist|eisdir|file content \()",
     re.IGNORECASE,

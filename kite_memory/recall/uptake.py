@@ -9,8 +9,9 @@ from typing import Literal
 
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Note
-from kite_memory.recall.lexical import STOP_WORDS
 from kite_memory.recall.prose import prose
+from kite_memory.text import lazy_regex
+from kite_memory.text.stems import STOP_WORDS
 
 _BODY_READ = 20_000
 _SIGNS = 64
@@ -23,12 +24,12 @@ _PLACES = 50
 _STEM = 6
 """Letters that two forms of one word must share."""
 
-_REJECTED = re.compile(r"^\*\*Rejected:\*\*[^\n]*", re.MULTILINE)
-_CODE = re.compile(r"`+([^`\n]*)`+")
-_TOKEN = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;|=*]{3,120}")
-_CLAUSE_END = re.compile(r"[^\w\s-]+|\s-\s|\n")
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_BLANKS = re.compile(r"\s+")
+_REJECTED = lazy_regex(r"^\*\*Rejected:\*\*[^\n]*", re.MULTILINE)
+_CODE = lazy_regex(r"`+([^`\n]*)`+")
+_TOKEN = lazy_regex(r"[^\s`'\"“”‘’()\[\]{}<>,;|=*]{3,120}")
+_CLAUSE_END = lazy_regex(r"[^\w\s-]+|\s-\s|\n")
+_WORD = lazy_regex(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_BLANKS = lazy_regex(r"\s+")
 _EDGES = ".:!?/-…–—"
 
 _PROGRAM_NAMES = """
@@ -36,7 +37,7 @@ apt brew bun bundle cargo cmake composer conda curl deno docker dotnet flutter g
 npm npx php pip pipx pnpm poetry psql pytest python python3 ruff rustup ssh systemctl terraform tox uv uvx vite yarn
 """
 _PROGRAMS = frozenset(_PROGRAM_NAMES.split())
-_COMMAND = re.compile(
+_COMMAND = lazy_regex(
     rf"(?<![\w./-])((?:{'|'.join(sorted(_PROGRAMS))})|go(?= (?:build|fmt|get|mod|run|test|tool|vet|work)\b))"
     r" ([a-z][\w:-]{1,40})(?: (-{1,2}[a-z][\w-]{1,40}))?"
 )
@@ -57,11 +58,11 @@ _USUAL = frozenset(f"{program} {first}" for program, words in _FIRST_WORDS.items
 _USUAL_WORDS = 4
 """Words of a command that any session may run; one of this many words or fewer is not distinctive."""
 
-_UNDERSCORED = re.compile(r"[^\W_][\w-]*_+[^\W_]|__\w+__")
-_CAMEL = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2,}")
-_DOTTED = re.compile(r"[^\W\d_][\w-]*(?:\.|::|->|#)[^\W\d_][\w-]+")
-_NUMBERED = re.compile(r"[^\W\d_]{2,}[-_.:]?\d{2,}|\d+[^\W\d_]+\d+")
-_PLAIN_FILE = re.compile(
+_UNDERSCORED = lazy_regex(r"[^\W_][\w-]*_+[^\W_]|__\w+__")
+_CAMEL = lazy_regex(r"[a-z0-9][A-Z]|[A-Z]{2,}[a-z]{2,}")
+_DOTTED = lazy_regex(r"[^\W\d_][\w-]*(?:\.|::|->|#)[^\W\d_][\w-]+")
+_NUMBERED = lazy_regex(r"[^\W\d_]{2,}[-_.:]?\d{2,}|\d+[^\W\d_]+\d+")
+_PLAIN_FILE = lazy_regex(
     r"[a-z][a-z0-9-]*\.(?:c|cc|cpp|cs|css|go|h|html|ini|java|js|json|jsonl|jsx|kt|lock|log|md|mod|php|py|rb|rs|sh|sql|sum|toml|ts|tsx"
     r"|txt|xml|ya?ml)"
 )
@@ -411,7 +412,3 @@ def mondays(now: datetime, weeks: int) -> tuple[date, ...]:
 def tally_of(row: tuple[str, int, int, int]) -> tuple[str, Tally]:
     note, shown, used, ignored = row
     return note, Tally(shown=shown, used=used, ignored=ignored)
-
-
-def storable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -18,6 +18,7 @@ from kite_memory.redaction.chance import (
     turns,
     wordlike,
 )
+from kite_memory.text import lazy_regex
 
 
 class Promise(IntEnum):
@@ -166,31 +167,31 @@ _LEADS = (
     rb")"
 )
 """The rest of a name, and what leads from it to its value."""
-_NAMED = re.compile(
+_NAMED = lazy_regex(
     rb"(?:p(?:ass|wd|w\b|sk|hrase)|k(?:ey|(?<=tok)en|(?<=cook)ie)|c(?:(?<=sec)ret|red)|z(?<=authoriz)ation|jwt)" + _LEADS
 )
 """A word in names of secrets, matched from its rarest letter on for speed; what precedes it is looked up from there."""
-_NAMING = re.compile(rb"p(?:ass|wd|w\b|sk|hrase)|key|token|cookie|secret|cred|authorization|jwt")
+_NAMING = lazy_regex(rb"p(?:ass|wd|w\b|sk|hrase)|key|token|cookie|secret|cred|authorization|jwt")
 """Parts of such names among a text's words."""
-_MNEMONIC = re.compile(rb"mnemonic" + _LEADS)
-_SIGNATURE = re.compile(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
+_MNEMONIC = lazy_regex(rb"mnemonic" + _LEADS)
+_SIGNATURE = lazy_regex(rb"[?&;](?:x-(?:amz|goog|ms)-)?sig(?:nature)?=")
 """A signature in an address, which gives access to what the address names. Those in documentation are examples."""
-_SETS = re.compile(
+_SETS = lazy_regex(
     rb"(?:\b(?:setx?|setenv|env|arg|add|put|create)|:set)[ \t]{1,4}(?:--?[a-z]{1,12}[ \t]{1,4}){0,2}[^\s=]{0,80}\Z", re.IGNORECASE
 )
-_JAR = re.compile(rb"curl [^|;&\n]{0,400}?-(?<=\s-)b[ \t]{0,4}(?=[\"']?[a-z0-9_.\-]{1,64}=)")
+_JAR = lazy_regex(rb"curl [^|;&\n]{0,400}?-(?<=\s-)b[ \t]{0,4}(?=[\"']?[a-z0-9_.\-]{1,64}=)")
 """Cookies given as an option of ``curl``."""
-_WITH_A_USER = re.compile(rb"\b(?:user(?:name)?|login|email)[\"']?[ \t]{0,4}[:=]")
-_FLAG = re.compile(
+_WITH_A_USER = lazy_regex(rb"\b(?:user(?:name)?|login|email)[\"']?[ \t]{0,4}[:=]")
+_FLAG = lazy_regex(
     rb"-(?<![\w\-]-)-?(?:[a-z0-9]{1,24}-){0,4}"
     rb"(?:pass(?:word|wd|phrase|code)?|pwd|pw|secret|token|key|auth|credentials?|pat|psk)[ \t]{1,4}(?=[^\s\-])"
 )
 _FLAG_WORDS = frozenset(
     b"pass password passwd passphrase passcode pwd pw secret token key auth credential credentials pat psk".split()
 )
-_BEARER = re.compile(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
+_BEARER = lazy_regex(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
 
-_BEFORE_VALUE = re.compile(
+_BEFORE_VALUE = lazy_regex(
     rb"(?:[bBrRfFuU$@]{1,2}(?=[\"'])"  # b"…"
     rb"|(?:new )?String\((?=\")"
     rb"|!!?[a-z]{1,12} "  # !!binary …
@@ -200,56 +201,56 @@ _BEFORE_VALUE = re.compile(
     rb"|\*{1,2}[ \t]{0,4}"  # **key:** …
     rb"|&?(?:'static )?[A-Za-z_][A-Za-z0-9_.<>\[\]| ]{0,40}?[ \t]{0,4}:?=[ \t]{0,4}(?=\\{0,3}[\"'`]))?"  # a type: str = "…"
 )
-_QUOTE = re.compile(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
-_UNTIL = {quote: re.compile(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")}
-_NEXT_ELEMENT = re.compile(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
-_BARE = re.compile(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,2048}+")
-_ELEMENT = re.compile(rb"[^<\r\n]{1,4096}+(?=</)")
-_REST_OF_LINE = re.compile(rb"[^\s\"'`\\]{1,256}+(?=[ \t]{0,8}(?:[\r\n]|\Z))")
-_UP_TO_QUOTE = re.compile(rb"[^\r\n\"'`\\]{1,4096}+")
-_SCHEME = re.compile(
+_QUOTE = lazy_regex(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
+_UNTIL = {quote: lazy_regex(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")}
+_NEXT_ELEMENT = lazy_regex(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
+_BARE = lazy_regex(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,2048}+")
+_ELEMENT = lazy_regex(rb"[^<\r\n]{1,4096}+(?=</)")
+_REST_OF_LINE = lazy_regex(rb"[^\s\"'`\\]{1,256}+(?=[ \t]{0,8}(?:[\r\n]|\Z))")
+_UP_TO_QUOTE = lazy_regex(rb"[^\r\n\"'`\\]{1,4096}+")
+_SCHEME = lazy_regex(
     rb"(bearer|basic|token|bot|api-?key|negotiate|ntlm|sso-key|splunk|genie-?key|key|macaroon|[a-z]{2,20}-token)[ \t]{1,4}"
     rb"|(digest|oauth|hawk|signature|aws4-hmac-sha256|sharedkey(?:lite)?|hmac[a-z0-9\-]{0,12}|google-?login)[ \t]{1,4}",
     re.IGNORECASE,
 )
 """Schemes followed by one word (group 1), and those followed by several."""
-_HEADER = re.compile(rb"[^\r\n\"'`\\]{1,8192}+")
-_JAR_WORD = re.compile(rb"[^\s\"'`\\;|&<>]{1,8192}+")
-_COOKIE = re.compile(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
+_HEADER = lazy_regex(rb"[^\r\n\"'`\\]{1,8192}+")
+_JAR_WORD = lazy_regex(rb"[^\s\"'`\\;|&<>]{1,8192}+")
+_COOKIE = lazy_regex(rb"([A-Za-z0-9_.\-]{1,64}+)=([^;\s\"',]{8,4096}+)")
 _ATTRIBUTES = frozenset((b"expires", b"path", b"domain", b"max-age", b"samesite", b"priority"))
 
-_FORMER_WORD = re.compile(rb"([A-Za-z]{2,14}) \Z")
+_FORMER_WORD = lazy_regex(rb"([A-Za-z]{2,14}) \Z")
 _LATTER_WORDS = frozenset((b"key", b"phrase"))
 """In prose, names have blanks: an API key, a seed phrase."""
 _NAME_CHARACTERS = bytes(ord("x") if (code < 128 and chr(code).isalnum()) or code in b"_.-$" else ord(" ") for code in range(256))
-_REFERENCE = re.compile(
+_REFERENCE = lazy_regex(
     rb"\$|%[a-z_]{2,40}%|@[a-z_]{2,40}@|(?:process|import\.meta|os|deno|bun|sys|self|this|cls|ctx|config|cfg|conf|settings|options|opts"
     rb"|args|argv|params|props|req|request|res|response|env|environ|secrets|vars|var|local|data|module|each|vault|op|ref|arn|file|path"
     rb"|keyring|keychain|ssm|projects|azurekeyvault|aws-sm|gcp-sm|sm|secret)(?:[.:\[(]|://|\+)",
     re.IGNORECASE,
 )
-_PATH = re.compile(
+_PATH = lazy_regex(
     rb"(?:~|\.{1,2}|)/[A-Za-z0-9_.\-]{1,256}+(?:/[A-Za-z0-9_.\-@]{0,256}+){1,40}+|(?:~|\.{1,2})/.{0,8192}"
     rb"|[A-Za-z]:\\.{0,8192}|[a-z][a-z0-9+.\-]{1,20}://.{0,8192}",
     re.DOTALL,
 )
-_NUMBER = re.compile(rb"v?[0-9.\-_:TZ+/,%]{1,8192}+[kKmMgGsS]?")
-_SYMBOLS = re.compile(rb"[!@#$%^&*(][^!@#$%^&*(]{0,8192}+[!@#$%^&*(]")
-_HASH = re.compile(rb"[0-9a-f]{32,128}|[0-9A-F]{32,128}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_TECHNICAL = re.compile(
+_NUMBER = lazy_regex(rb"v?[0-9.\-_:TZ+/,%]{1,8192}+[kKmMgGsS]?")
+_SYMBOLS = lazy_regex(rb"[!@#$%^&*(][^!@#$%^&*(]{0,8192}+[!@#$%^&*(]")
+_HASH = lazy_regex(rb"[0-9a-f]{32,128}|[0-9A-F]{32,128}|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_TECHNICAL = lazy_regex(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v)-?[0-9]{1,5}[a-z\-]{0,8}",
     re.IGNORECASE,
 )
 _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
-_PHRASE = re.compile(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
+_PHRASE = lazy_regex(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 """The words of a wallet's seed phrase, which include neither articles nor ``is``."""
 
 
 def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -> None:
     """Find secrets by their names. ``small`` is ``raw`` in lower case, and ``words`` are its words."""
-    looked = 0  # end of the last cookie header searched
-    if not words.each:
+    if not words.parts:
         return
+    looked = 0  # end of the last cookie header searched
     named = _NAMED.finditer(small) if _NAMING.search(words.joined) else ()
     for match in chain(named, _MNEMONIC.finditer(small) if b"mnemonic" in words.joined else ()):
         keyword, closers, value = match.start(), match.start(1), match.end()

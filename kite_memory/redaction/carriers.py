@@ -96,7 +96,8 @@ _NEXT_WORDS = tuple(
 )
 """Words in commands and settings that a password follows, each with a word that such a text must hold."""
 _NEXT_WORD = re.compile(b"|".join(dict.fromkeys(word for word, _ in _NEXT_WORDS)))
-_ACCOUNT_WORDS = (frozenset((b"alter", b"create", b"grant")), frozenset((b"user", b"role", b"login", b"identified")))
+_ACCOUNT_VERBS = frozenset((b"alter", b"create", b"grant"))
+_ACCOUNTS = frozenset((b"user", b"role", b"login", b"identified"))
 _FED = tuple(
     (
         command,
@@ -150,13 +151,13 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
             _add(found, 2, "url-password", spans)
     if b" -" in raw:
         _options(raw, spans)
-    if b"pass" in words.joined:
-        _passwords(raw, spans)
+    if words.parts:
+        if b"pass" in words.joined:
+            _passwords(raw, spans)
+        _by_position(raw, words, spans)
     if b":543" in raw or b":*:" in raw:
         for found in _PGPASS.finditer(raw):
             _add(found, 3, "password", spans)
-    if words.each:
-        _by_position(raw, words, spans)
     if b"<<<" in raw:
         _fed_here(raw, spans)
     if len(raw) > len(_CHAIN_KEY) and _CHAIN_KEY in raw.translate(_HEX_RUNS):
@@ -175,16 +176,22 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
             if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     for command, fed in _FED:
-        for found in fed.finditer(raw) if command in words.each else ():
+        if command not in words.each:
+            continue
+        for found in fed.finditer(raw):
             if _TAKES_FED.search(found["to"]):
                 _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
-    of_accounts = not any(words.each.isdisjoint(some) for some in _ACCOUNT_WORDS)
-    for keyword, phrase in _SQL if of_accounts else ():
+    if not (words.each.isdisjoint(_ACCOUNT_VERBS) or words.each.isdisjoint(_ACCOUNTS)):
+        _of_accounts(raw, spans)
+    if b"auth" in words.joined:
+        _logins(raw, spans)
+
+
+def _of_accounts(raw: bytes, spans: list[Span]) -> None:
+    for keyword, phrase in _SQL:
         for found in phrase.finditer(raw) if keyword in raw else ():
             if _OF_AN_ACCOUNT.search(raw[max(0, found.start() - 240) : found.end()]):
                 _add(found, "word", "password", spans)
-    if b"auth" in words.joined:
-        _logins(raw, spans)
 
 
 def _chain_keys(raw: bytes, spans: list[Span]) -> None:

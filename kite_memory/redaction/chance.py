@@ -5,13 +5,14 @@ They use the words in which people write down a password: labels in many languag
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
 from kite_memory.redaction.vendors import any_of
+from kite_memory.text import lazy_regex
 
 Span = tuple[int, int, str]
 """``[start, end)`` and the kind of secret. A plain tuple, since many are created and dropped."""
@@ -88,26 +89,44 @@ class TextWords(NamedTuple):
     each: frozenset[bytes]
     joined: bytes
     """With a blank before each."""
+    parts: bool
+    """Whether any has a part that a search asks for. The others are asked for as whole words alone."""
 
 
-_MOST_KNOWN = 1 << 16
-_asked_for: set[bytes] = set()
-_unasked: set[bytes] = set()
-"""Words met so far, by whether a search asks for them. Most texts consist of words that were met before."""
+_MOST_KNOWN = 1 << 17
+
+
+@dataclass(slots=True)
+class _KnownWords:
+    """Words met so far. Replaced as a whole when there are too many, since another thread may be reading it."""
+
+    known: set[bytes] = field(default_factory=set)
+    asked_for: set[bytes] = field(default_factory=set)
+    with_parts: set[bytes] = field(default_factory=set)
+
+    def learn(self, new: set[bytes]) -> None:
+        parts = [word for word in new if _ASKED_FOR_PARTS.search(word)]
+        self.with_parts.update(parts)
+        self.asked_for.update(parts, new.intersection(_ASKED_FOR))
+        self.known.update(new)  # last, since a known word is not looked at again
+
+
+_words = _KnownWords()
 
 
 def words_of(small: bytes) -> TextWords:
-    """Return those words of a text in lower case that a search asks for."""
-    each = set(small.translate(_LETTERS).split()).difference(_unasked)
-    if new := each.difference(_asked_for):
-        if len(_unasked) > _MOST_KNOWN or len(_asked_for) > _MOST_KNOWN:
-            _unasked.clear()
-            _asked_for.clear()
-        asked_for = set(filter(is_asked_for, new))
-        _asked_for.update(asked_for)
-        _unasked.update(new.difference(asked_for))
-        each.difference_update(new.difference(asked_for))
-    return TextWords(frozenset(each), b" ".join((b"", *each))) if each else _NO_WORDS
+    """Return those words of a text in lower case that a search asks for; none if no search would begin with any of them."""
+    global _words
+    words = _words
+    found = small.translate(_LETTERS).split()
+    if not words.known.issuperset(found):
+        if len(words.known) > _MOST_KNOWN:
+            words = _words = _KnownWords()
+        words.learn(set(found).difference(words.known))
+    each = words.asked_for.intersection(found)
+    if _ACCOMPANYING.issuperset(each):
+        return _NO_WORDS
+    return TextWords(frozenset(each), b" ".join((b"", *each)), not each.isdisjoint(words.with_parts))
 
 
 def first_word(stem: bytes) -> bytes:
@@ -124,7 +143,7 @@ _PIECES = {
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
     r"|(?P<bare>[^\s\"'`<>|;,()\\]{3,128}+))",
 }
-_OPTIONAL = re.compile(r"\[[^\]]{0,400}\]| \?| ")
+_OPTIONAL = lazy_regex(r"\[[^\]]{0,400}\]| \?| ")
 
 
 def _compiled(text: str) -> re.Pattern[bytes]:
@@ -170,19 +189,22 @@ LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
 
-_SEVERAL_WORDS = (first_word(label.stem) for label in LABELS if not label.stem.isalpha())
+_SEVERAL_WORDS = frozenset(first_word(label.stem) for label in LABELS if not label.stem.isalpha())
 _ASKED_FOR = frozenset((*(word for form in FORMS for words in form.words for word in words), *_SEVERAL_WORDS))
-_ASKED_FOR_PARTS = re.compile(
+_ASKED_FOR_PARTS = lazy_regex(
     rb"p(?:ass|wd|w\Z|sk|at\Z|hrase)|key|token|cookie|secret|cred|auth|jwt|mnemonic|sig|curl|bearer|basic"
     rb"|securestring|parameter|alter|create|grant|user|role|login|identified|echo|printf|private|static|kty|"
     + any_of(label.stem.decode() for label in LABELS if label.stem.isalpha()).encode()
 )
-_NO_WORDS = TextWords(frozenset(), b"")
-
-
-def is_asked_for(word: bytes) -> bool:
-    """Return whether any search of this package asks if a text has the word, or a word with such a part."""
-    return word in _ASKED_FOR or _ASKED_FOR_PARTS.search(word) is not None
+_ACCOMPANYING = frozenset(
+    word
+    for form in FORMS
+    for words in form.words[1:]
+    for word in words
+    if not any(word in each.words[0] for each in FORMS) and not _ASKED_FOR_PARTS.search(word)
+).difference(_SEVERAL_WORDS)
+"""Words that a search asks for only beside others."""
+_NO_WORDS = TextWords(frozenset(), b"", parts=False)
 
 
 _SHAPES = (
@@ -244,7 +266,7 @@ def wordlike(word: bytes) -> bool:
     return sum(pair in _COMMON_PAIRS for pair in pairs) * 5 >= len(pairs) * 3
 
 
-_PROPER = re.compile(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1,64}+){1,16}+[A-Z]{0,4}|[0-9]{1,4}")
+_PROPER = lazy_regex(rb"[a-z]{2,64}|[A-Z]{2,64}|[a-z]{0,64}(?:[A-Z]{1,5}+[a-z]{1,64}+){1,16}+[A-Z]{0,4}|[0-9]{1,4}")
 
 
 def worded(word: bytes) -> bool:
@@ -269,7 +291,7 @@ def drawn(word: bytes) -> bool:
     )
 
 
-WORDS = re.compile(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
+WORDS = lazy_regex(rb"[A-Z]{1,256}(?![a-z])|[A-Z]?[a-z]{1,256}+|[0-9]{1,256}+")
 """The words of an identifier, in any naming style."""
 
 _STAND_IN_WORDS = frozenset(
@@ -332,8 +354,8 @@ def stands_in(value: bytes, *, numbered: bool = True) -> bool:
 LONGEST = 64
 _OTHERS = bytes((LABEL, OTHER_LETTER))
 _SIGNS = b"!#$%^&*~+@"
-_BRACKETS = re.compile(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%[0-9A-F]{2}")
-_ORDINARY = re.compile(
+_BRACKETS = lazy_regex(rb"[\s(){}\[\]<>\"'`;=\\|]|://|\*\*|##|%(?:[2-7][0-9A-F]|[C-F][0-9A-F]%)")
+_ORDINARY = lazy_regex(
     rb"[\xf0?]{0,64}+"
     rb"(?:(?:[0-9]{1,5}[\-.]?[a-z]{1,12}(?:-[a-z]{1,12}){0,3})"  # 12-character, 3rd
     rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}"  # versions, dates, sizes
@@ -351,7 +373,7 @@ _ORDINARY = re.compile(
     rb"|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}[!?%*]{0,3}|[A-Za-z]{1,20}[!?+*]{1,4})"
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
-_LABELLED = re.compile(
+_LABELLED = lazy_regex(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
     rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
@@ -368,7 +390,7 @@ _FUNCTION_WORDS = frozenset(
     """.split()
 )
 """Words of a sentence, which a passphrase made of words does not contain."""
-_CODE = re.compile(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
+_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def _spelled(value: bytes) -> int:

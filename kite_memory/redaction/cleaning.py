@@ -6,10 +6,12 @@ import unicodedata
 from functools import cache
 from pathlib import Path
 
+from kite_memory.text import lazy_regex
+
 _LESS = rb"(?:<|%3c|\\u003c|\\x3c|&(?:amp;)?(?:lt|#0{0,4}60|#x0{0,4}3c);?)"
 _MORE = rb"(?:>|%3e|\\u003e|\\x3e|&(?:amp;)?(?:gt|#0{0,4}62|#x0{0,4}3e);?)"
 _SLASH = rb"(?P<close>/|%2f|\\u002f|\\/|&#0{0,4}47;|&#x0{0,4}2f;)"
-_TAG = re.compile(_LESS + rb"\s{0,8}" + _SLASH + rb"?\s{0,8}private(?![\w\-])[^<>&]{0,200}?" + _MORE)
+_TAG = lazy_regex(_LESS + rb"\s{0,8}" + _SLASH + rb"?\s{0,8}private(?![\w\-])[^<>&]{0,200}?" + _MORE)
 _PASSES = 8
 
 
@@ -48,7 +50,7 @@ def _outside(text: str) -> str:
     return "".join(pieces) if depth else "".join((*pieces, text[at:]))
 
 
-_ESCAPES = re.compile(
+_ESCAPES = lazy_regex(
     "\x1b(?:\\[[0-?]{0,64}[ -/]{0,8}[@-~]?|[\\]PX^_](?:[^\x07\x1b]{0,4096}(?:\x07|\x1b\\\\))?|[ -/]{1,4}[0-~]?"
     "|[0-Z\\\\^_`a-z{|}~])?"
     "|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]?"
@@ -60,14 +62,14 @@ _HIDDEN = (
 )
 _WIDE = "\uff01-\uff5e\U0001d400-\U0001d7ff"
 _SEEN = f"\\t\\n\\r\\x20-\\x7e{_WIDE}"
-_INVISIBLE = re.compile(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
+_INVISIBLE = lazy_regex(f"[{_HIDDEN}](?<=[{_SEEN}].)[{_HIDDEN}]{{0,65536}}+(?=[{_SEEN}])", re.DOTALL)
 """Only between plain characters: a joiner within an emoji or a word of another script has a meaning."""
 _CONTROLS = bytes([*range(9), *range(14, 32), 127])
 _ASCII = bytes(range(128))
 _PLAIN = _ASCII.translate(None, _CONTROLS)
-_ANY_HIDDEN = re.compile(f"[{_HIDDEN}]")
+_ANY_HIDDEN = lazy_regex(f"[{_HIDDEN}]")
 _LETTERS = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u052f\u1e00-\u1fff"
-_FOLDABLE = re.compile(
+_FOLDABLE = lazy_regex(
     f"[\uff0d\uff0f-\uff1a\uff1c-\uff1e\uff20-\uff3a\uff3f\uff41-\uff5a\U0001d400-\U0001d7ff{_LETTERS}]{{1,65536}}+"
 )
 _CYRILLIC = "abvgdejziyklmnoprstufhcqwx_y_eui"
@@ -107,10 +109,10 @@ def _other_labels() -> list[str]:
     return [stem for stem in stems if _OTHER_LETTER.search(stem)]
 
 
-_OTHER_LETTER = re.compile(
+_OTHER_LETTER = lazy_regex(
     "[\u0530-\u1cff\u2c00-\u2dff\u3005-\u3007\u3031-\ud7ff\uf900-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\uff66-\uffdc]"
 )
-_OTHER_LETTERS = re.compile(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
+_OTHER_LETTERS = lazy_regex(f"{_OTHER_LETTER.pattern}{{1,65536}}+")
 
 
 @cache

@@ -8,29 +8,30 @@ import re
 
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cleaning import clean
+from kite_memory.text import lazy_regex
 
 _SIGNS = (
     r"\w+/=.~%:@!#$&*^?;|\-\xad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e007f"
 )
 """Characters that secrets consist of, and invisible ones that may be between them. A run of these is called a word here."""
-_GAP = re.compile(rf"[^{_SIGNS}]")
-_GAP_IN_COLOURS = re.compile(rf"[^{_SIGNS}\\\x1b\x9b\[]")
+_GAP = lazy_regex(rf"[^{_SIGNS}]")
+_GAP_IN_COLOURS = lazy_regex(rf"[^{_SIGNS}\\\x1b\x9b\[]")
 """In coloured text, with raw or escaped terminal escapes, the colour may change within a secret."""
 _ESCAPED_COLOURS = ("\\u001b[", "\\u001B[", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 _PADDING = " \t\\|│>"
-_BREAK = re.compile(
+_BREAK = lazy_regex(
     rf"[{re.escape(_PADDING)}]{{0,80}}(?:\\{{1,4}}r)?(?:\r?\n|\\{{1,4}}n)"
     r"(?:[ \t\\|│>*#?]{0,80}+(?:[0-9]{1,6}+[→|:\t])?){0,3}+"
 )
 """What is between two lines: continuation signs, frames, quote signs, line numbers."""
 _LONGEST_BREAK = 400
 _FRAMES = _PADDING + "*#?→:0123456789"
-_TURN = re.compile(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
-_JOINTS = re.compile(r"[=:/@]")
-_DIGEST = re.compile(r"[0-9a-f]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TURN = lazy_regex(r"[a-z](?=[A-Z0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[0-9])")
+_JOINTS = lazy_regex(r"[=:/@]")
+_DIGEST = lazy_regex(r"[0-9a-f]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Hashes of commits or objects, whose lists must stay. A key of many lines is no such list."""
-_BLANK = re.compile(r"\s")
+_BLANK = lazy_regex(r"\s")
 _STRETCH = 120
 """Text without a blank is one piece, such as a password with brackets and commas, up to this length."""
 _BEFORE, _BEHIND = 400, 200

@@ -99,7 +99,7 @@ def find(raw: bytes, places: list[tuple[int, int]], every: AnchorPatterns | None
 
 def _whole(raw: bytes, every: AnchorPatterns) -> list[Span]:
     spans = _plain(raw, every)
-    broken = put_together(raw)
+    broken = put_together(raw) if b"\n" in raw or b"\\" in raw else None
     return spans if broken is None else spans + _across(broken, {end for _, end, kind in spans if kind != UNKNOWN}, every)
 
 
@@ -217,10 +217,11 @@ def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
     """
     known = {} if known is None else known
     text, command, path = (_let_through(part, known) if part else part for part in (event.text, event.command, event.path))
-    ids = [_id(part, known) for part in _ids(event)]
-    if text == event.text and command == event.command and path == event.path and ids == _ids(event):
+    ids = (event.id, event.session, event.parent, event.call, event.tool)
+    redacted = tuple([part and (known.get(f"\0{part}") or _id(part, known)) for part in ids])
+    if text == event.text and command == event.command and path == event.path and ids == redacted:
         return event
-    id, session, parent, call, tool = ids
+    id, session, parent, call, tool = redacted
     return replace(event, text=text, command=command, path=path, id=id, session=session, parent=parent, call=call, tool=tool)
 
 
@@ -273,15 +274,8 @@ def _clean_value(value: Any) -> Any:
             return value
 
 
-def _ids(event: Event) -> list[str]:
-    return [event.id, event.session, event.parent, event.call, event.tool]
-
-
 def _id(text: str, known: dict[str, str]) -> str:
-    key = f"\0{text}"  # the same string is redacted differently as an id and as a text
-    redacted = known.get(key)
-    if redacted is None:
-        redacted = known[key] = redact_id(text)
+    redacted = known[f"\0{text}"] = redact_id(text)  # the same string is redacted differently as an id and as a text
     return redacted
 
 

@@ -4,8 +4,10 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from kite_memory.redaction.chance import Span
+if TYPE_CHECKING:  # whose expressions take longer to compile than most commands to run
+    from kite_memory.redaction.chance import Span
 
 KIND = "protected"
 SHORTEST = 6
@@ -31,7 +33,7 @@ class Literals:
     key: bytes
     known: tuple[ProtectedLiteral, ...]
 
-    def find(self, text: str) -> list[Span]:
+    def find(self, text: str) -> "list[Span]":
         """Return where a literal occurs, also within a word. Takes time linear in ``text`` for each length of a literal."""
         import numpy as np  # imported late: most people protect nothing
 
@@ -88,5 +90,5 @@ def protect(literals: Literals | None) -> None:
     _protected = literals if literals is not None and literals.known else None
 
 
-def find_protected(text: str) -> list[Span]:
+def find_protected(text: str) -> "list[Span]":
     return _protected.find(text) if _protected is not None and len(text) >= SHORTEST else []

@@ -37,8 +37,11 @@ _CELLS = 40
 _CELL_SIGNS = b" \t\"'`*\r"
 _HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
 _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
-_AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?)?[ \t]{0,4}\r?(?=\n)")
-_NEXT = re.compile(rb"(?:[ \t]{0,40}\r?\n){1,3}+[ \t>\-*]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t]{0,8}\r?(?=\n|\Z)")
+_AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
+_NEXT = re.compile(
+    rb"(?:[ \t]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
+    rb"[ \t>\-*]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t]{0,8}\r?(?=\n|\Z)"
+)
 _LABELS = (
     rb"(?:[a-z0-9_\- ]{0,24}"
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
@@ -135,11 +138,13 @@ _NEAR = 3
 """Number of words that may be between a sign, or a word such as "is", and the value."""
 _OTHER = bytes((LABEL,))
 _TAIL = re.compile(rb"[a-z\xf0]{0,12}+(?:[_\-][a-z0-9_\-]{0,24}+)?(?:'s)?[\"'`*\])]{0,4}")
-"""A suffix of a label, and what closes it."""
+_OTHER_TAIL = re.compile(rb"(?:\xf0{1,12}+(?![a-z0-9]))?[\"'`*\])]{0,4}")
+"""A suffix of a label, and what closes it; in a script without blanks a value may follow at once."""
 _ASIDE = re.compile(rb"[ \t]{0,3}\([^()\r\n]{1,60}\)")
 _SIGN = re.compile(rb"[ \t?]{0,40}(?:(?:[:=?|>]|->|=>|:=|-(?=[ \t])|\.{3,60})[ \t?*]{0,40}){1,3}+(?![=])")
 _TOKEN = re.compile(rb"[^\s]{1,256}+")
 _QUOTED = re.compile(rb"[ \t]{0,8}\\?([\"'`])([^\"'`\\\r\n]{3,128}+)\\?\1")
+_GLUED = re.compile(rb"\xf0{1,3}(?=[!-~]{5,64}\Z)")
 _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
@@ -172,7 +177,10 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
     if labels:
         find_in_markup(raw, small, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
-        if not any(words.each.isdisjoint(some) for some in form.words[1:]):
+        for some in form.words[1:]:
+            if words.each.isdisjoint(some):
+                break
+        else:
             _match(raw, small, form, spans)
 
 
@@ -181,9 +189,10 @@ def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
 
     The words are searched first, since a text has few different ones.
     """
-    there = [label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit]]
-    there += (label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word])
-    if _WITHIN_WORD.search(words.joined):
+    there = [label for word in words.each & _SEVERAL for label in _SEVERAL_WORDS[word]]
+    if words.parts:
+        there += (label for hit in _WORD_BEGINS.findall(words.joined) for label in _LABELS_AT[hit])
+    if words.parts and _WITHIN_WORD.search(words.joined):
         there += (label for label in _WITHIN_WORDS if label.stem in words.joined)
     for label in {label.stem: label for label in there}.values():
         at = small.find(label.stem)
@@ -206,12 +215,13 @@ def _match(raw: bytes, small: bytes, form: Form, spans: list[Span]) -> None:
     if not form.near:
         _add_all(raw, form.pattern.finditer(small), form, spans)
     for near in form.near:
-        at = 0
-        while hit := near.search(small, at):
+        hit = near.search(small)
+        while hit:
             begin = max(small.rfind(b"\n", max(0, hit.start() - _WINDOW), hit.start()) + 1, hit.start() - _WINDOW)
             at = small.find(b"\n", hit.start(), hit.start() + _LINE)
             at = at if at >= 0 else min(len(small), hit.start() + _LINE)
             _add_all(raw, form.pattern.finditer(small, begin, at), form, spans)
+            hit = near.search(small, at)
 
 
 def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: list[Span]) -> None:
@@ -226,7 +236,7 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
 
 def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Table, spans: list[Span]) -> Table:
     """Check what is around the label at ``[start, end)``."""
-    tail = _TAIL.match(small, end)
+    tail = (_OTHER_TAIL if raw[end - 1] == LABEL else _TAIL).match(small, end)
     at = tail.end() if tail else end
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
@@ -257,9 +267,11 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[
         token = _TOKEN.search(raw, at, stop)
         if token is None or (glued and token.start() == at and token[0][:1] not in b"?,\xf0"):
             return
-        glued = False
         start, end = token.span()
-        start += len(token[0]) - len(token[0].lstrip(_OPENING))
+        if glued and (spelled := _GLUED.match(token[0])):
+            start, led = start + spelled.end(), _NEAR  # scripts without blanks: 密码是X
+        glued = False
+        start += len(token[0]) - len(token[0].lstrip(_OPENING)) if start == token.start() else 0
         end -= len(token[0]) - len(token[0].rstrip(_CLOSING))
         at = token.end()
         word = raw[start:end].rstrip(b"=")

@@ -29,6 +29,8 @@ _MOST_LINES = 2000
 
 
 def find_blocks(raw: bytes, words: TextWords, spans: list[Span]) -> None:
+    if not words.parts:
+        return
     if (b"private" in words.each and b"PRIVATE KEY" in raw) or (b"static" in words.each and b"Static key V1-" in raw):
         _find_keys(raw, spans)
     if b"private" in words.each and b"Private-Lines: " in raw:

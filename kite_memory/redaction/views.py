@@ -27,7 +27,9 @@ _ARRAY = re.compile(
 _FEWEST_COMMAS = 7
 _FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
-    rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte)?[\[{(]{0,2}\s{0,8}\Z", re.IGNORECASE
+    rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte|(?:\"\"|'')\.join\(map\(chr,\s{0,4})?"
+    rb"[\[{(]{0,2}\s{0,8}\Z",
+    re.IGNORECASE,
 )
 _JOINTS = (
     (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
@@ -43,15 +45,15 @@ _WITHIN = re.compile(rb"\$\{[\"']|[\"']\}(?<=[A-Za-z0-9_\-]..)")
 
 def joints(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that join the pieces of a literal."""
+    edits: list[Edit] = []
     if b'"' not in raw and b"'" not in raw and b"`" not in raw:
-        return []
-    edits = (
-        [(found.start(), found.end(), b"") for found in _WITHIN.finditer(raw)]
-        if b"${" in raw and any(sign in raw for sign in _OPENED)
-        else []
-    )
+        return edits
+    if b"${" in raw and any(sign in raw for sign in _OPENED):
+        edits += ((found.start(), found.end(), b"") for found in _WITHIN.finditer(raw))
     for sign, joint in _JOINTS:
-        for found in joint.finditer(raw) if sign in raw else ():
+        if sign not in raw:
+            continue
+        for found in joint.finditer(raw):
             gap = raw[max(0, found.start() - 4) : found.start()]
             before = gap.rstrip(b" \t")
             if before.endswith(found[1]) and before[-2:-1] not in (b"", b" ", b"=", b"(", found[1]):
@@ -272,14 +274,17 @@ _ESCAPES = (
 
 def resolved(raw: bytes) -> View | None:
     """Return a view with URL, HTML and JSON escapes resolved, and split literals and byte lists joined; else ``None``."""
-    edits = [
-        (found.start(), found.end(), _meaning(found[0]))
-        for sign, escape in _ESCAPES
-        if sign in raw
-        for found in escape.finditer(raw)
-    ]
-    edits = _apart(sorted([*edits, *joints(raw), *arrays(raw), *lists(raw)]))
-    return edited(raw, edits) if edits else None
+    edits: list[Edit] = []
+    for sign, escape in _ESCAPES:
+        if sign in raw:
+            edits += ((found.start(), found.end(), _meaning(found[0])) for found in escape.finditer(raw))
+    if b'"' in raw or b"'" in raw or b"`" in raw:
+        edits += joints(raw)
+    if raw.count(b",") >= _FEWEST_COMMAS:
+        edits += arrays(raw)
+    if b"(" in raw:
+        edits += lists(raw)
+    return edited(raw, _apart(sorted(edits))) if edits else None
 
 
 def _meaning(escape: bytes) -> bytes:
@@ -325,17 +330,20 @@ _SHORTEST = 12
 def put_together(raw: bytes) -> View | None:
     """Return a view with lines joined where a break may split a token: continued, wrapped, indented, framed or quoted lines."""
     edits: list[Edit] = []
+    runs = b""
     for found in _NEWLINE.finditer(raw):
         start, end = found.span()
         if raw[start - 1] in _PADDING:
             start -= len(raw[max(0, start - _REACH) : start]) - len(raw[max(0, start - _REACH) : start].rstrip(_PADDING))
-        if _within_token(raw, start, end):
+        runs = runs or raw.translate(_RUN)
+        if _within_token(raw, runs, start, end):
             edits.append((start, end, b""))
     if b"\\" in raw:
+        runs = runs or raw.translate(_RUN)
         escaped = [
             (found.start(), found.end(), b"")
             for found in _CONTINUED.finditer(raw)
-            if _within_token(raw, found.start(), found.end())
+            if _within_token(raw, runs, found.start(), found.end())
         ]
         if escaped:
             edits = _apart(sorted([*edits, *escaped]))
@@ -350,19 +358,18 @@ def _apart(edits: list[Edit]) -> list[Edit]:
     return kept
 
 
-def _within_token(raw: bytes, start: int, end: int) -> bool:
-    """Return whether the text before and after a break can be one token, and not two words."""
-    left = raw[max(0, start - _PIECE) : start]
-    right = raw[end : end + _PIECE]
-    left = left[left.translate(_RUN).rfind(b" ") + 1 :]
-    if (gap := right.translate(_RUN).find(b" ")) >= 0:
-        right = right[:gap]
-    if not (left and right) or len(left) + len(right) < _SHORTEST or (right[0] in b"/" and b"/" in left and wordlike(right)):
+def _within_token(raw: bytes, runs: bytes, start: int, end: int) -> bool:
+    """Return whether the text before and after a break can be one token, and not two words. ``runs`` is ``raw`` by `_RUN`."""
+    first = max(max(0, start - _PIECE), runs.rfind(b" ", max(0, start - _PIECE), start) + 1)
+    last = runs.find(b" ", end, end + _PIECE)
+    last = last if last >= 0 else min(len(raw), end + _PIECE)
+    if first >= start or end >= last or start - first + last - end < _SHORTEST:
         return False
-    if left.islower() and right.islower() and not digits(left + right):
-        return False
+    left, right = raw[first:start], raw[end:last]
     capitals = left[-4:].isupper() and right[:4] == right[:4].upper()
     if not capitals and turns(left + right) < 2 and digits(left + right) < 4:
+        return False
+    if right[0] in b"/" and b"/" in left and wordlike(right):
         return False
     left = left[left.translate(_SIGNS).rfind(b"=", 0, -3) + 1 :]  # of ``name=value`` or ``name:password@host``, the value
     if (sign := right.translate(_SIGNS).find(b"=", 3)) >= 0:

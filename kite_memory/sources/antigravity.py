@@ -2,23 +2,23 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
-from kite_memory.projects import project_of
+from kite_memory.model.event import Cursor, EventType, Problem, ReadResult, Status
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import ANSWER_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
-from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, objects
+from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
+from kite_memory.sources.common.growing import resumed
+from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
+from kite_memory.sources.common.line_source import Line, LineSource, Progress
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_blocks
 from kite_memory.system.private_files import is_file, names_in
+from kite_memory.text import lazy_regex
 
 PROVIDER = "antigravity"
 
@@ -55,176 +55,81 @@ _ONLY_MESSAGES = {"USER_EXPLICIT": "USER_INPUT", "MODEL": "PLANNER_RESPONSE"}
 """Types of steps without a type, by source."""
 
 _NOISE = ("toolAction", "toolSummary", "WaitMsBeforeAsync")
-_VERSION = 1
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _CALLS = 50
 
-_STAMPS = re.compile(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
-_RAN = re.compile(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
-_OUTPUT = re.compile(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
-_INDENTED = re.compile(r"^\t{4}", re.MULTILINE)
+_STAMPS = lazy_regex(r"(?:(?:Created|Completed) At: \S{1,40}\s*\n)+\s*")
+_RAN = lazy_regex(r"\s*The command (?:completed successfully|failed with exit code: (-?\d{1,10}))\.?\s*")
+_OUTPUT = lazy_regex(r"^[\t ]*(?:Output|Stdout|Stderr):[\t ]*\n?", re.MULTILINE)
+_INDENTED = lazy_regex(r"^\t{4}", re.MULTILINE)
 _INTERNAL = ("ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE", "USER_INFORMATION", "EPHEMERAL_MESSAGE")
 
 
-@dataclass(slots=True, kw_only=True)
-class AntigravityState:
-    """State carried from earlier lines to later ones, small enough for a cursor.
-
-    ``parent`` is the conversation that this sub-agent works for.
-    """
-
-    started: datetime | None = None
-    last_at: datetime = _EPOCH
-    ordinal: int = 0
-    cwd: str = ""
-    parent: str = ""
-    calls: OpenCalls = field(default_factory=OpenCalls)
-
-    def carried(self) -> str:
-        return orjson.dumps(
-            {
-                "v": _VERSION,
-                "started": self.started,
-                "at": self.last_at,
-                "ordinal": self.ordinal,
-                "cwd": self.cwd,
-                "parent": self.parent,
-                "calls": self.calls.carried(),
-            }
-        ).decode()
-
-    @staticmethod
-    def resumed(carry: str) -> "AntigravityState | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it."""
-        try:
-            known: dict[str, Any] = orjson.loads(carry)
-            if known["v"] != _VERSION:
-                return None
-            return AntigravityState(
-                started=datetime.fromisoformat(known["started"]) if known["started"] else None,
-                last_at=datetime.fromisoformat(known["at"]),
-                ordinal=known["ordinal"],
-                cwd=known["cwd"],
-                parent=known["parent"],
-                calls=OpenCalls.resumed(known["calls"]),
-            )
-        except (ValueError, KeyError, TypeError, IndexError):
-            return None
+def _kind_of(row: Mapping[str, Any]) -> str:
+    """Return a step's type; empty if it has none."""
+    source = row.get("source")
+    kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
+    return kind if isinstance(kind, str) else ""
 
 
-class AntigravityInterpreter:
-    """Parses steps in file order and collects their events. Changes only the `AntigravityState` it was given."""
+def _user(text: str, line: Line) -> None:
+    _, opening, rest = text.partition("<USER_REQUEST>")
+    if opening:
+        text = rest.rpartition("</USER_REQUEST>")[0] or rest
+    for tag in _INTERNAL:
+        text = without_blocks(text, tag, unclosed_too=not opening)
+    if line.progress.parent:
+        line.assistant(text)
+    else:
+        line.user(text.strip())
 
-    def __init__(self, *, file: str, session: str, thread: AntigravityState) -> None:
-        self._thread = thread
-        self._session = session
-        self._builder = EventBuilder(
-            provider=PROVIDER, session=session, file=file, tools=TOOLS, calls=thread.calls, ordinal=thread.ordinal
-        )
 
-    @property
-    def events(self) -> list[Event]:
-        return self._builder.events
-
-    @property
-    def problems(self) -> list[Problem]:
-        return self._builder.problems
-
-    def problem(self, position: int, reason: str) -> None:
-        self._builder.problem(position, reason)
-
-    def step(self, row: Mapping[str, Any], start: int, end: int) -> None:
-        """Parse one step at the bytes ``[start, end)`` of the file. Both renderings of a step get the same id."""
-        thread, builder = self._thread, self._builder
-        source = row.get("source")
-        kind = row.get("type", _ONLY_MESSAGES.get(source) if isinstance(source, str) else None)
-        if not isinstance(kind, str):
-            self.problem(start, "no type")
-            return
-        at = moment(row.get("created_at"))
-        if at is not None:
-            thread.last_at = at
-            thread.started = thread.started or at
-        name = f"{self._session}\n{scalar(row.get('step_index'))}\n{kind}\n{scalar(row.get('created_at'))}"
-        builder.record(digest(name.encode("utf-8", "replace")), thread.last_at, start, end)
-        content = row.get("content")
-        text = content if isinstance(content, str) else ""
-        match kind, source:
-            case "USER_INPUT", "USER_EXPLICIT":
-                self._user(text)
-            case "PLANNER_RESPONSE", "MODEL":
-                self._planned(text, row)
-            case "CHECKPOINT", _:
-                pass  # the dropped messages precede it in the transcript
-            case str(), "SYSTEM" if kind in _SKIPPED:
-                pass
-            case "USER_INPUT", _:
-                pass  # not marked as written by the user
-            case str(), "MODEL":
-                self._result(kind, text, row.get("status"))
-            case str(), _ if kind in _RESULTS:
-                self._result(kind, text, row.get("status"))
+def _planned(text: str, row: Mapping[str, Any], line: Line) -> None:
+    said = line.assistant(text)
+    calls = row.get("tool_calls")
+    for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
+        match call:
+            case {"name": str(tool)} if tool:
+                given = _arguments(call.get("args"))
+                if tool == "run_command":
+                    line.in_folder(given.get("Cwd"))
+                if isinstance(command := given.pop("CommandLine", None), str):
+                    given["command"] = command
+                for noise in _NOISE:
+                    given.pop(noise, None)
+                line.builder.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
             case _:
-                self.problem(start, f"unknown step {safe(kind)}")
-        thread.ordinal = builder.ordinal
+                continue
 
-    def _user(self, text: str) -> None:
-        _, opening, rest = text.partition("<USER_REQUEST>")
-        if opening:
-            text = rest.rpartition("</USER_REQUEST>")[0] or rest
-        for tag in _INTERNAL:
-            text = without_blocks(text, tag, unclosed_too=not opening)
-        if self._thread.parent:
-            self._builder.answered(text)
-        else:
-            self._builder.said(text.strip())
 
-    def _planned(self, text: str, row: Mapping[str, Any]) -> None:
-        thread, builder = self._thread, self._builder
-        said = builder.answered(text)
-        calls = row.get("tool_calls")
-        for number, call in enumerate(calls[:_CALLS] if isinstance(calls, list) else []):
-            match call:
-                case {"name": str(tool)} if tool:
-                    given = _arguments(call.get("args"))
-                    if not thread.cwd and tool == "run_command" and isinstance(cwd := given.get("Cwd"), str):
-                        thread.cwd = beginning(cwd, PATH_LIMIT)
-                    if isinstance(command := given.pop("CommandLine", None), str):
-                        given["command"] = command
-                    for noise in _NOISE:
-                        given.pop(noise, None)
-                    builder.called(f"{short(scalar(row.get('step_index')))}.{number}", short(tool), given, parent=said)
-                case _:
-                    continue
+def _result(kind: str, text: str, status: object, line: Line) -> None:
+    name, call = _answered(kind, line.progress.calls)
+    text, failed = _without_frame(text)
+    outcome: Status = "ok"
+    match status:
+        case "ERROR":
+            outcome = "failed"
+        case "CANCELED" | "CANCELLED":
+            outcome = "interrupted"
+        case "RUNNING":
+            outcome = ""
+        case _ if failed:
+            outcome = "failed"
+        case _:
+            pass
+    event = line.builder.returned(name, call, text, outcome, running=status == "RUNNING")
+    if kind == "ASK_QUESTION" and outcome == "ok" and text and not line.progress.parent:
+        answer = f"{call.detail}\n{text}" if call.detail else text
+        line.builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
-    def _result(self, kind: str, text: str, status: object) -> None:
-        name, call = self._answered(kind)
-        text, failed = _without_frame(text)
-        outcome: Status = "ok"
-        match status:
-            case "ERROR":
-                outcome = "failed"
-            case "CANCELED" | "CANCELLED":
-                outcome = "interrupted"
-            case "RUNNING":
-                outcome = ""
-            case _ if failed:
-                outcome = "failed"
-            case _:
-                pass
-        event = self._builder.returned(name, call, text, outcome, running=status == "RUNNING")
-        if kind == "ASK_QUESTION" and outcome == "ok" and text and not self._thread.parent:
-            answer = f"{call.detail}\n{text}" if call.detail else text
-            self._builder.add(EventType.DECISION, "user", kept(answer, ANSWER_LIMIT), tool=call.tool, parent=event, call=name)
 
-    def _answered(self, kind: str) -> tuple[str, OpenCall]:
-        """Return the call that a result of this type belongs to: the oldest open one of its tools."""
-        open_calls = self._thread.calls.by_name
-        tools = _RESULTS.get(kind)
-        for name, call in open_calls.items():
-            if call.tool in tools if tools else all(call.tool not in known for known in _RESULTS.values()):
-                return name, open_calls.pop(name)
-        return "", OpenCall(event="", tool=tools[0] if tools else kind.lower()[:64], detail="")
+def _answered(kind: str, calls: OpenCalls) -> tuple[str, OpenCall]:
+    """Return the call that a result of this type belongs to: the oldest open one of its tools."""
+    open_calls = calls.by_name
+    tools = _RESULTS.get(kind)
+    for name, call in open_calls.items():
+        if call.tool in tools if tools else all(call.tool not in known for known in _RESULTS.values()):
+            return name, open_calls.pop(name)
+    return "", OpenCall(event="", tool=tools[0] if tools else kind.lower()[:64], detail="")
 
 
 def _arguments(given: object) -> dict[str, Any]:
@@ -347,36 +252,34 @@ class ConversationPlaces:
 
 _FULL, _PLAIN = "transcript_full.jsonl", "transcript.jsonl"
 _LOGS = (".system_generated", "logs")
-_CONVERSATION = re.compile(r"[\w-]{1,128}")
+_CONVERSATION = lazy_regex(r"[\w-]{1,128}")
 _ANSWER = b'"PLANNER_RESPONSE"'
 _BEGINNING = 1 << 20
 _FRESH = 60.0
 """Seconds in which a prompt without an answer may be a sub-agent's that its agent's transcript does not name yet."""
 
 
-class Antigravity:
+class Antigravity(LineSource):
     """Source that reads ``<root>/<program>/brain/<conversation>/.system_generated/logs``.
 
     ``root`` is the folder ``~/.gemini``. The programs' own store, ``conversations/<id>.db`` or ``.pb``, is protobuf without a
     published schema, or encrypted: one without a transcript beside it is counted as a problem and not parsed.
     """
 
+    provider = PROVIDER
+    tools = TOOLS
+
     def __init__(
         self,
         root: Path,
         *,
-        line_limit: int = LINE_LIMIT,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(root)
         self._programs = tuple(root / name for name in ("antigravity-cli", "antigravity", "antigravity-ide"))
         self._places = {program: ConversationPlaces(program, clock=clock) for program in self._programs}
-        self._line_limit = line_limit
         self._now = now
-
-    @property
-    def provider(self) -> str:
-        return PROVIDER
 
     def roots(self) -> tuple[Path, ...]:
         return tuple(program / "brain" for program in self._programs)
@@ -410,42 +313,60 @@ class Antigravity:
                     return False
         return False
 
-    def in_order(self, paths: Iterable[Path]) -> list[Path]:
-        return sorted(paths)
+    def session_of(self, path: Path) -> str:
+        return path.parent.parent.parent.name
 
-    def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
-        program = next((program for program in self._programs if path.is_relative_to(program)), path.parent)
-        return read_growing(
-            path,
-            cursor,
-            within=program,
-            line_limit=self._line_limit,
-            read=lambda file: self._read_next(path, file, cursor, budget, program),
-        )
+    def time_of(self, row: Mapping[str, Any]) -> datetime | None:
+        return moment(row.get("created_at")) if _kind_of(row) else None
 
-    def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int, program: Path) -> ReadResult:
+    def _event_id(self, row: Mapping[str, Any], session: str, data: bytes) -> str:
+        """Return an id that both renderings of a step share."""
+        name = f"{session}\n{scalar(row.get('step_index'))}\n{_kind_of(row)}\n{scalar(row.get('created_at'))}"
+        return digest(name.encode("utf-8", "replace"))
+
+    def _within(self, path: Path) -> Path:
+        return next((program for program in self._programs if path.is_relative_to(program)), path.parent)
+
+    def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         if path.parent.name == "conversations":
             return _left(path, file, "conversation without a transcript")
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
             return _left(path, file, "")
-        name, places = path.parent.parent.parent.name, self._places[program]
-        position, thread, changed = resumed(file, cursor, AntigravityState, AntigravityState.resumed)
+        name, places = self.session_of(path), self._places[self._within(path)]
+        position, progress, changed = resumed(file, cursor, Progress, Progress.resumed)
         if not position:
             waited = cursor is not None
-            thread.parent = places.parent_of(name, anew=waited)
-            if not thread.parent and places.one_is_begun and self._may_be_a_helpers(file):
+            progress.parent = places.parent_of(name, anew=waited)
+            if not progress.parent and places.one_is_begun and self._may_be_a_helpers(file):
                 waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
-        thread.cwd = thread.cwd or places.workspace_of(name)
-        interpreter = AntigravityInterpreter(file=str(path), session=name, thread=thread)
-        if changed:
-            interpreter.problem(0, changed)
+        progress.cwd = progress.cwd or places.workspace_of(name)
+        return self._read_from(path, file, position, progress, changed, budget)
 
-        def read_line(found: FoundObject, at: int, line: bytes) -> None:
-            interpreter.step(found.row, at + found.start, at + found.end)
-
-        position, more = read_on(file, position, interpreter, read_line, budget=budget)
-        return looked(path, file, interpreter, session=_session(name, thread), position=position, carry=thread.carried(), more=more)
+    def line(self, row: Mapping[str, Any], line: Line) -> None:
+        kind, source = _kind_of(row), row.get("source")
+        if not kind:
+            line.problem(line.start, "no type")
+            return
+        content = row.get("content")
+        text = content if isinstance(content, str) else ""
+        match kind, source:
+            case "USER_INPUT", "USER_EXPLICIT":
+                _user(text, line)
+            case "PLANNER_RESPONSE", "MODEL":
+                _planned(text, row, line)
+            case "CHECKPOINT", _:
+                pass  # the dropped messages precede it in the transcript
+            case str(), "SYSTEM" if kind in _SKIPPED:
+                pass
+            case "USER_INPUT", _:
+                pass  # not marked as written by the user
+            case str(), "MODEL":
+                _result(kind, text, row.get("status"), line)
+            case str(), _ if kind in _RESULTS:
+                _result(kind, text, row.get("status"), line)
+            case _:
+                line.problem(line.start, f"unknown step {safe(kind)}")
 
     def _may_be_a_helpers(self, file: AppendOnlyFile) -> bool:
         fresh = 0 <= self._now() - file.mtime_ns / 1e9 < _FRESH
@@ -457,16 +378,3 @@ def _left(path: Path, file: AppendOnlyFile, reason: str) -> ReadResult:
     cursor = Cursor(position=file.size, size=file.size, mtime_ns=file.mtime_ns)
     problems = (Problem(file=str(path), position=0, reason=reason),) if reason else ()
     return ReadResult(path=str(path), session=None, events=(), problems=problems, cursor=cursor)
-
-
-def _session(name: str, thread: AntigravityState) -> Session | None:
-    if thread.started is None:
-        return None
-    return Session(
-        id=name,
-        provider=PROVIDER,
-        started=thread.started,
-        project=project_of(thread.cwd),
-        cwd=thread.cwd,
-        parent=thread.parent,
-    )

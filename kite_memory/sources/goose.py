@@ -6,7 +6,7 @@ repository block/goose, ``crates/goose/src/session/session_manager.rs``, and the
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ from kite_memory.sources.common.foreign_sqlite import (
 from kite_memory.sources.common.growing import unread
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, blocks_of, digest, moment, safe, short
-from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file
 
 PROVIDER = "goose"
@@ -149,24 +149,21 @@ class Goose:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             with opened(path, within=path.parent) as database:
-                return _Reading(path, database, cursor, self._is_ours).next_run(budget)
+                return _Reading(path, database, cursor, self._own_folders).next_run(budget)
         except Unreadable as error:
             return unread(path, cursor, str(error))
-
-    def _is_ours(self, cwd: str) -> bool:
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
 
 
 class _Reading:
     """Reads the next messages, as far as they are of one session."""
 
-    def __init__(self, path: Path, database: ForeignDatabase, cursor: Cursor | None, is_ours: Callable[[str], bool]) -> None:
+    def __init__(self, path: Path, database: ForeignDatabase, cursor: Cursor | None, own_folders: Iterable[Path]) -> None:
         self._file = str(path)
         self._database = database
         self._columns = {table: database.columns(table) for table in _NEEDED}
         if any(not needed <= self._columns[table] for table, needed in _NEEDED.items()):
             raise Unreadable(UNKNOWN_SCHEMA)
-        self._is_ours = is_ours
+        self._own_folders = own_folders
         self._about: dict[str, Any] = {}
         self._position = cursor.position if cursor else 0
         self._mark = _Mark.resumed(cursor)
@@ -183,7 +180,7 @@ class _Reading:
         kind = self._about.get("session_type") if rows else ""
         calls = self._mark.calls
         builder = EventBuilder(provider=PROVIDER, session=session.id if session else "", file=self._file, tools=TOOLS, calls=calls)
-        wanted = session is not None and not self._is_ours(session.cwd) and not self._is_our_extractors(name)
+        wanted = session is not None and not is_inside(session.cwd, self._own_folders) and not self._is_our_extractors(name)
         size, last = 0, self._mark.row
         for row, owner in rows:
             if owner != name or (size >= budget and last > self._mark.row):

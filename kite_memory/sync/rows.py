@@ -12,7 +12,7 @@ from typing import Any, Literal, cast, get_args
 
 import orjson
 
-from kite_memory.model.event import Event, EventType, Role, Session, Status, Where
+from kite_memory.model.event import Event, EventType, Role, Session, Status, Where, line_of
 
 Clock = Mapping[str, int]
 Gone = Literal["", "removed", "forgotten"]
@@ -53,14 +53,14 @@ class NoteVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What becomes of two versions. ``beside`` is the one whose content would be lost, and is kept in a file of its own."""
+    """Result of merging two versions. ``beside`` is the version whose content would be lost; it is kept in a file of its own."""
 
     version: NoteVersion
     beside: NoteVersion | None = None
 
 
 def merge(here: NoteVersion, there: NoteVersion) -> Merged:
-    """Return what becomes of a note known here when another machine's version arrives.
+    """Merge the version of a note known here with another machine's.
 
     A forgotten note stays forgotten, whatever was written elsewhere without knowing of it.
     """
@@ -217,12 +217,6 @@ def without_forgotten(row: Row, *, lines: frozenset[str], notes: frozenset[str])
             return replace(row, session=replace(row.session, title=""), events=kept) if kept else None
         case _:
             return row
-
-
-def line_of(event: str) -> str:
-    """Return the id that all events of one transcript line share."""
-    line, colon, number = event.rpartition(":")
-    return line if colon and number.isdecimal() else event
 
 
 def _note(found: Mapping[str, Any]) -> NoteRow:

@@ -291,9 +291,6 @@ class SharedFolder:
         make_folder(self._home)
         replace_file(self._home / _KEY_MARK, key.mark().encode() + b"\n")
 
-    def in_use(self) -> bool:
-        return bool(self.key_mark()) or bool(folders_in(self._home))
-
     def machines(self) -> list[str]:
         found = [folder.name for folder in folders_in(self._home) if _MACHINE.fullmatch(folder.name)]
         return found[:_MOST_MACHINES]

@@ -207,10 +207,6 @@ class SyncState:
             "INSERT INTO forgotten VALUES (?, ?) ON CONFLICT (event) DO UPDATE SET blank = MAX(blank, excluded.blank)", event, blank
         )
 
-    def erased_lines(self) -> frozenset[str]:
-        """Return the lines whose words are erased, as far as another machine knows of it."""
-        return frozenset(event for (event,) in self.run("SELECT event FROM forgotten WHERE blank"))
-
 
 def _held(row: tuple[Any, ...]) -> HeldNote:
     here, size, mtime_ns, sent, encoded = row

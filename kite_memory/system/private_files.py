@@ -7,7 +7,6 @@ import contextlib
 import os
 import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -97,13 +96,10 @@ class WriterLock:
         return handle
 
 
-def is_text(path: Path) -> bool:
-    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def is_text(path: Path | str) -> bool:
+    """Return whether a name is valid UTF-8: Python represents other bytes as lone surrogates, which no database stores."""
+    name = str(path)
+    return name.isascii() or not any("\ud800" <= char <= "\udfff" for char in name)
 
 
 def is_file(path: Path) -> bool:
@@ -123,14 +119,15 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """Return the sorted folders in a folder, including links to folders, except links to themselves."""
+def folders_in(folder: Path) -> Iterator[Path]:
+    """Yield the folders in a folder by name, including links to folders, except links to themselves."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if _is_folder(entry))
     except OSError:
-        return []
-    return [folder / name for name in names]
+        return
+    for name in names:  # one at a time: a status looks at the first of ten thousand
+        yield folder / name
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
@@ -187,6 +184,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
 
 def write_aside(folder: Path, write: Callable[[IO[bytes]], object], *, mode: int = PRIVATE) -> Path:
     """Write and sync a file under a temporary name, for `publish`."""
+    import tempfile  # takes as long to import as all other modules here
+
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".kmem-")
     try:
         with os.fdopen(handle, "wb") as file:

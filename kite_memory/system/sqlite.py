@@ -19,7 +19,7 @@ from kite_memory.system.private_files import replace_file
 
 _NAME = "seals.json"
 _VERSION = 1
-_PASSED_OVER = frozenset({"logs", "backups", "extractor"})
+_PASSED_OVER = frozenset({"logs", "backups", "extractor", "answers"})
 _COMES_AND_GOES = ("-wal", "-shm", "-journal", ".lock", ".sock", ".log", ".port", ".patience", _NAME)
 _A_TICK_NS = 50_000_000
 """Resolution of file systems' clocks: a write within one tick after the seal would leave the time unchanged."""
@@ -37,6 +37,12 @@ def seal(folder: Path) -> None:
             replace_file(folder / _NAME, json.dumps(whole, sort_keys=True, separators=(",", ":")).encode())
     except OSError:
         return
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """Return the size and time of every file below ``folder`` that is sealed, and of what was written to a database since."""
+    logs = ((f"{name}-wal", path.with_name(f"{path.name}-wal")) for name, path in _files(folder))
+    return {name: _stamp(path) for name, path in (*_files(folder), *logs) if path.exists()}
 
 
 def broken(folder: Path) -> list[str]:

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 from kite_memory.errors import UsageError
 from kite_memory.model.event import RedactedText
 from kite_memory.model.hit import Hit
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import plain_line
-from kite_memory.recall.search import SPOKEN_KINDS
 from kite_memory.recall.session_memory import TEAMS
 from kite_memory.tools.note_view import unframed
 

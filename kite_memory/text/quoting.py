@@ -12,7 +12,10 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar
 
-_TAG = re.compile(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
+
+_TAG = lazy_regex(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
 
 def written(value: object) -> str:
@@ -25,7 +28,10 @@ _T = TypeVar("_T")
 
 
 def mended(value: _T) -> _T:
-    """Return the value with U+FFFD for every lone surrogate in texts, tuples and dataclasses; joined pairs become one character."""
+    """Return the value with U+FFFD for every lone surrogate in its texts; joined pairs become one character.
+
+    Looks into lists, tuples and dataclasses.
+    """
     whole: Any = value
     match value:
         case Enum():
@@ -34,6 +40,8 @@ def mended(value: _T) -> _T:
             whole = _text(value)
         case tuple():
             whole = tuple(map(mended, value))
+        case list():
+            whole = list(map(mended, value))
         case _ if is_dataclass(value) and not isinstance(value, type):
             now = {each.name: getattr(value, each.name) for each in fields(value)}
             changed = {name: new for name, old in now.items() if (new := mended(old)) != old}
@@ -54,13 +62,13 @@ def _text(text: str) -> str:
     return text
 
 
-_ANSI = re.compile(
+_ANSI = lazy_regex(
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]{0,2000}(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
     r"|\x1b[ -/]{0,16}[0-~]"
 )
-_LINE_ENDS = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
-_UNSEEN = re.compile(
+_LINE_ENDS = lazy_regex("\r\n?|[\v\f\x85\u2028\u2029]")
+_UNSEEN = lazy_regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\ufdd0-\ufdef\uffa0\U000e0000-\U000e0fff]"
 )
 """Invisible characters of categories that are otherwise visible: fillers, false blanks, variation selectors, tag characters."""
@@ -81,12 +89,12 @@ _SLASH = (
     r"|&(?:amp;|\#0*38;|\#x0*26;)*(?:sol|\#0*47|\#x0*2f);?"
     r"|%(?:25)*2f|\\{1,8}[ux]\{?0*2f\}?)"
 )
-_TAG_START = re.compile(f"{_LESS}(?={_BLANKS}{_SLASH}{{0,8}}{_BLANKS}[^\\W\\d]|!\\W?-|!\\[)", re.IGNORECASE)
-_TAG_END = re.compile(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
-_OWN_NAME = re.compile(r"vault[\W_]{1,3}context", re.IGNORECASE)
-_OWN_LINE = re.compile("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
-_OTHER_MARKS = re.compile(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
-_TURN = re.compile(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
+_TAG_START = lazy_regex(f"{_LESS}(?={_BLANKS}{_SLASH}{{0,8}}{_BLANKS}[^\\W\\d]|!\\W?-|!\\[)", re.IGNORECASE)
+_TAG_END = lazy_regex(f"(‹[^‹›<>\n]{{1,200}}?){_GREATER}", re.IGNORECASE)
+_OWN_NAME = lazy_regex(r"vault[\W_]{1,3}context", re.IGNORECASE)
+_OWN_LINE = lazy_regex("^[ \t]*[-\u2010-\u2015\u2212\u2500\u2501\u2e3a\u2e3b\ufe58]{2,}[ \t]*(?=\\[)", re.MULTILINE)
+_OTHER_MARKS = lazy_regex(r"\[(/?INST|Relevant\W{1,3}vault)\b", re.IGNORECASE)
+_TURN = lazy_regex(r"^[ \t]*(?=(?:human|assistant|system)[ \t]*:)", re.IGNORECASE | re.MULTILINE)
 
 
 def plain(text: str) -> str:
@@ -99,8 +107,7 @@ def plain(text: str) -> str:
 
 def plain_line(text: str, length: int = 200) -> str:
     """Return `plain` text on one line of at most ``length`` characters."""
-    line = " ".join(plain(text[: length * 8]).split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+    return clip_line(plain(text[: length * 8]), length)
 
 
 def quoted(text: str) -> str:

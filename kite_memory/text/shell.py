@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from kite_memory.text import lazy_regex
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
@@ -106,11 +108,11 @@ _ALIASES = {
     "gmake": "make",
     "docker-compose": "docker compose",
 }
-_SETTING = re.compile(r"[A-Za-z_]\w{0,80}=")
-_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,60}")
-_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*(?:[-:_][a-z0-9]+)*")
-_HERE = re.compile(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,60})\1")
-_VERSIONED = re.compile(r"(python|pip)\d(?:\.\d{1,2})?")
+_SETTING = lazy_regex(r"[A-Za-z_]\w{0,80}=")
+_PROGRAM = lazy_regex(r"[A-Za-z][\w.+-]{0,60}")
+_SUBCOMMAND = lazy_regex(r"[a-z][a-z0-9]*(?:[-:_][a-z0-9]+)*")
+_HERE = lazy_regex(r"<<-?\s{0,4}(['\"]?)([A-Za-z_]\w{0,60})\1")
+_VERSIONED = lazy_regex(r"(python|pip)\d(?:\.\d{1,2})?")
 
 
 def invocations(command: str) -> tuple[Invocation, ...]:
@@ -193,7 +195,7 @@ def _without_documents(command: str) -> str:
     return "\n".join(kept)
 
 
-_PIECE = re.compile(
+_PIECE = lazy_regex(
     r"""(?P<blank>[ \t]+|\\\n)|(?P<comment>(?:(?<=\s)|(?<=^))\#[^\n]*)|(?P<in>\d?&?>{1,2}&?\s*[^\s;&|()<>]*|<<?<?\s*[^\s;&|()<>]*)
     |(?P<end>\|\||&&|;;|[;&|\n(){}](?=\s|$)|[;&|\n()])
     |(?P<single>'[^']*'?)|(?P<double>"(?:[^"\\]|\\.)*"?)|(?P<back>`[^`]*`?)|(?P<escape>\\.?)|(?P<plain>[^\s;&|()<>'"`\\]+|.)""",

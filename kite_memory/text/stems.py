@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from kite_memory.text import lazy_regex
+
 _FORMS = """
 postgres postgresql pg psql
 kubernetes k8s kube
@@ -93,12 +95,12 @@ _SHARE = 0.15
 """Share of a text's words that are among its language's frequent ones; most have twice as much."""
 _SCRIPT_SHARE = 0.15
 """Share of letters of another script from which a text is in that language: identifiers stay Latin."""
-_KANA = re.compile("[\u3040-\u30ff]")
-_HAN = re.compile("[\u3400-\u9fff]")
-_CYRILLIC = re.compile("[\u0400-\u04ff]")
-_LETTER = re.compile(r"[^\W\d_]")
-_LANGUAGE_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
+_KANA = lazy_regex("[\u3040-\u30ff]")
+_HAN = lazy_regex("[\u3400-\u9fff]")
+_CYRILLIC = lazy_regex("[\u0400-\u04ff]")
+_LETTER = lazy_regex(r"[^\W\d_]")
+_LANGUAGE_WORD = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_CODE = lazy_regex(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
 
 
 def language_of(text: str) -> str:
@@ -115,21 +117,33 @@ def language_of(text: str) -> str:
     return _latin([word.lower() for word in _LANGUAGE_WORD.findall(text)])
 
 
+_STOP_WORDS = """
+a about above after again against all also am an and any are aren as at be because been before being below between both but by can
+cannot could couldn d did didn do does doesn doing don down during each few for from further get got had hadn has hasn have haven
+having he her here hers herself him himself his how i if in into is isn it its itself just let ll m me might more most must my
+myself no nor not now of off on once only or other our ours ourselves out over own re s same shall she should shouldn so some such
+t than that the their theirs them themselves then there these they this those through to too under until up us ve very was wasn we
+were weren what when where which while who whom why will with won would wouldn you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that name nothing, as they are after apostrophes have been dropped."""
+
+
 def _latin(words: Sequence[str]) -> str:
-    counts = {code: sum(word in FREQUENT[code] for word in words) for code in _LATIN}
+    counts = {code: sum(map(FREQUENT[code].__contains__, words)) for code in _LATIN}
     best = max(counts, key=counts.__getitem__)  # English if another language has only as many
     if best != "en" and counts[best] < max(2, _SHARE * len(words)):
         return ""
     return best if counts[best] else ""
 
 
-_WORD = re.compile(r"[^\W_]+")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD = lazy_regex(r"[^\W_]+")
+_HUMP = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 _LONGEST = 64
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-_SPACELESS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-_VOWEL = re.compile("[aeiouy]")
-_DOUBLED = re.compile(r"([bdfgmnprt])\1$")
+_ACCENTS = lazy_regex("[\u0300-\u036f]+")
+_SPACELESS = lazy_regex("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_VOWEL = lazy_regex("[aeiouy]")
+_DOUBLED = lazy_regex(r"([bdfgmnprt])\1$")
 _EMPTY_WORDS = """
 a about above after again all also am an and any are as at be because been before being below between both but by can could did do
 does doing don down during each few for from further get got had has have having he her here him his how i if in into is isn it its

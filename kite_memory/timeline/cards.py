@@ -16,8 +16,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
+from kite_memory.text.display import clip_line
 from kite_memory.text.stems import stems
-from kite_memory.timeline.resume import changed_files, cut
+from kite_memory.timeline.resume import changed_files
 from kite_memory.timeline.runs import Run, bare, commits, runs
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -75,7 +76,7 @@ def prompt_outcome(rows: Rows, prompt: int, *, talk: int = 0) -> PromptOutcome |
         said = (event.text for event in reversed(followed) if event.type is EventType.ASSISTANT_MESSAGE)
         answer = next((text for text in said if text.strip()), "")
         if came or 0 < talk <= len(answer):
-            return PromptOutcome(prompt=cut(text, _PROMPT), came=came, answer=cut(answer, _ANSWER if came else _TALK))
+            return PromptOutcome(prompt=clip_line(text, _PROMPT), came=came, answer=clip_line(answer, _ANSWER if came else _TALK))
     return None
 
 
@@ -102,13 +103,13 @@ def _result_lines(events: Sequence[Event], cwd: str) -> Iterator[str]:
         yield f"{action} {', '.join(paths)}"
     ran: dict[str, list[Run]] = {}
     for run in done:
-        if run.purposes and run.outcome != "unknown" and (command := cut(bare(run.command), _COMMAND)):
+        if run.purposes and run.outcome != "unknown" and (command := clip_line(bare(run.command), _COMMAND)):
             ran.setdefault(command, []).append(run)
     weightiest = sorted(ran, key=lambda command: (not ran[command][-1].is_check, -ran[command][-1].place))[:_COMMANDS]
     for command in sorted(weightiest, key=lambda command: ran[command][0].place):
         yield f"ran {command}: {_ended(ran[command])}"
     for commit in made[-1:]:
-        yield f"committed {cut(commit.subject, _SUBJECT)}"
+        yield f"committed {clip_line(commit.subject, _SUBJECT)}"
 
 
 def _end(path: str) -> str:
@@ -119,7 +120,7 @@ def _end(path: str) -> str:
 def _ended(same: Sequence[Run]) -> str:
     """Describe the outcome of a command that was run several times, and whether it failed before."""
     failed = [run for run in same if run.outcome == "failed"]
-    why = next((cut(run.signature, _FAILURE) for run in reversed(failed) if run.signature), "")
+    why = next((clip_line(run.signature, _FAILURE) for run in reversed(failed) if run.signature), "")
     because = f" ({why})" if why else ""
     if same[-1].outcome == "failed":
         return f"failed{because}"
@@ -469,13 +470,15 @@ def of_prompts(rows: Rows, prompts: Collection[int], project: str | None = None)
     ]
 
 
+_LET_GO = "SELECT e.seq FROM let_go AS g CROSS JOIN events AS e ON e.id = g.event"
+
+
 def _offered(rows: Rows, by: str, numbers: Collection[int]) -> list[tuple[int, int, int, int, int]]:
     return [
         (card, prompt, answer, session, of)
         for card, prompt, answer, session, of in rows(
             f"SELECT c.key, c.prompt, c.answer, c.session, c.project FROM json_each(?) AS t CROSS JOIN cards AS c ON {by} = t.value"  # noqa: S608
-            " CROSS JOIN events AS p ON p.seq = c.prompt CROSS JOIN events AS a ON a.seq = c.answer"
-            " WHERE p.id NOT IN (SELECT event FROM let_go) AND a.id NOT IN (SELECT event FROM let_go)",
+            f" WHERE c.prompt NOT IN ({_LET_GO}) AND c.answer NOT IN ({_LET_GO})",
             (json.dumps(list(numbers)),),
         )
     ]

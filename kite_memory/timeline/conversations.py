@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from operator import neg
 from typing import TYPE_CHECKING, Any
 
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.timeline import cards
 from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turns
 from kite_memory.timeline.fixes import fix_of
-from kite_memory.timeline.resume import cut
 from kite_memory.timeline.schema import BUNDLED
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ _SAME_MATTER_NEAR, _ALSO_ASKED = 0.12, 0.55
 _NEAR, _NEAR_RULING = 0.5, 0.4
 """Least cosine of the two; less where the user replied at some length in the later one, so that something was settled in it."""
 _RULING_WORDS = 6
-_CUE = re.compile(
+_CUE = lazy_regex(
     r"\b(?:amend\w*|chang(?:e|es|ed|ing)|instead|no longer|not? any ?more|anymore|overrul\w*|overrid\w*|replac\w*|revers\w*"
     r"|revert\w*|revisit\w*|reconsider\w*|supersed\w*|swap\w*|scrap\w*|we settled|settled on|second thought|was (?:naive|wrong)"
     r"|turned out|from now on|the rest stays|stays? as (?:is|it was)|(?:old|earlier|previous|former) (?:rule|plan|decision|one)s?"
@@ -449,7 +450,8 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
         if theirs[each.session].started > where.last
         and (
             each.bm25 >= _SAME_MATTER * own.bm25
-            or also.get(each.session, 0.0) >= (_NEAR_RULING if _rules(rows, each.session) else _NEAR)
+            or also.get(each.session, 0.0) >= _NEAR
+            or (also.get(each.session, 0.0) >= _NEAR_RULING and _rules(rows, each.session))
             or (each.bm25 >= _SAME_MATTER_CUED * own.bm25 and _CUE.search(_matter(rows, each)))
         )
     ]
@@ -477,7 +479,7 @@ def talk(rows: Rows, prompt: int, session: int, room: int = ROOM) -> Talk | None
         return None
     opening, closing = (all_turns[0], all_turns[-2:]) if len(all_turns) <= _TALK else (all_turns[at], all_turns[at : at + 2])
     return Talk(
-        opening=cut(" ".join(opening.asked.split()), _OPENING),
+        opening=clip_line(" ".join(opening.asked.split()), _OPENING),
         ended=_ended(closing, opening.asked, room),
         last=next((turn.asked for turn in reversed(closing) if len(turn.asked.split()) > _LAST_WORDS), closing[-1].answered),
         whole=_rows_of(all_turns if len(all_turns) <= _TALK else closing),
@@ -496,10 +498,10 @@ def _ended(closing: Sequence[CardTurn], besides: str, most: int) -> str:
     parts: list[str] = []
     for turn in closing:
         if turn.asked != besides:
-            parts.append(f"you: {cut(' '.join(turn.asked.split()), most // 2)}")
+            parts.append(f"you: {clip_line(' '.join(turn.asked.split()), most // 2)}")
         if turn.answered:
             share = max(60, room // max(1, len(answers)))
-            parts.append(f"agent: {cut(' '.join(turn.answered.split()), share)}")
+            parts.append(f"agent: {clip_line(' '.join(turn.answered.split()), share)}")
     return " / ".join(parts)
 
 

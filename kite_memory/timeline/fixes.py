@@ -238,7 +238,7 @@ def _after(rows: Rows, failure: _Failure, failed: str) -> Fix | None:
 
 
 class KnownFixes:
-    """What made failures go away, as far as the timeline has seen it."""
+    """Lookup of how earlier failures were fixed, according to the timeline."""
 
     def __init__(self, database: TimelineDatabase) -> None:
         self._database = database

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
 from kite_memory.model.hit import Fix
+from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import normal, signatures
 from kite_memory.text.shell import invocations
-from kite_memory.timeline.resume import cut, is_change
+from kite_memory.timeline.resume import is_change
 from kite_memory.timeline.runs import Commit, Outcome, bare, commits, runs
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
@@ -77,11 +78,11 @@ def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) ->
     by_command: dict[str, list[Event]] = {}
     for hit in hits:
         if any((each.program, *each.words)[: len(words)] == tuple(words) for each in invocations(hit.event.command)):
-            by_command.setdefault(cut(bare(hit.event.command), _SAID), []).append(hit.event)
+            by_command.setdefault(clip_line(bare(hit.event.command), _SAID), []).append(hit.event)
     if not by_command:
         called = EventQuery(tool=tool, types=frozenset({EventType.TOOL_CALL}), project=project, limit=_LOOKED_AT)
         for hit in timeline.search.find(called):
-            by_command.setdefault(cut(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
+            by_command.setdefault(clip_line(hit.event.text or hit.event.path, _SAID), []).append(hit.event)
     found = [_use(timeline, what, events) for what, events in by_command.items()]
     found.sort(key=lambda use: (use.outcome == "failed", -use.times, -use.at.timestamp()))
     return found[:limit]
@@ -98,7 +99,7 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
         at=last.at,
         outcome=ended.outcome if ended is not None else "unknown",
         evidence=_reference(last),
-        failure=cut(ended.failure, _SAID) if ended is not None and failed else "",
+        failure=clip_line(ended.failure, _SAID) if ended is not None and failed else "",
         fix=timeline.fixes.fix_of(ended.event) if ended is not None and failed else None,
     )
 
@@ -147,10 +148,10 @@ def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
     line, last = newest[0]
     command = next((event.command for _, event in newest if event.command), fix.failed if fix is not None else "")
     return Met(
-        failure=cut(line, _SAID),
+        failure=clip_line(line, _SAID),
         times=len({(event.session, event.call or event.id) for _, event in its}),
         at=last.at,
-        command=cut(bare(command), _SAID),
+        command=clip_line(bare(command), _SAID),
         evidence=_reference(last),
         fix=fix,
     )
@@ -183,7 +184,7 @@ def _change(timeline: Timeline, session: Session, prompt: Event | None, events: 
         action=last.text.partition(",")[0].strip()[:20] or "changed",
         times=len(events),
         at=last.at,
-        prompt=cut(prompt.text, _SAID) if prompt is not None else "",
+        prompt=clip_line(prompt.text, _SAID) if prompt is not None else "",
         evidence=_reference(prompt or last),
         commit=next(iter(commits(after)), None),
     )
@@ -199,7 +200,7 @@ def became(timeline: Timeline, event: Event) -> Iterator[str]:
     if event.type is EventType.ERROR or event.status == "failed":
         if (fix := timeline.fixes.fix_of(event)) is not None:
             files = f", after changes to {', '.join(file.rpartition('/')[2] for file in fix.files[:3])}" if fix.files else ""
-            yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{cut(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
+            yield f"fixed {fix.at:%Y-%m-%d %H:%M} by `{clip_line(bare(fix.worked), _SAID)}`{files} [{fix.evidence}]"
         else:
             yield "no fix is known in its session"
     elif is_change(event):

@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, Session, evidence_reference, opens_turn
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.timeline.runs import Commit, Run, bare, commits, is_wider, last_branch, makes_up, open_failures, runs
 from kite_memory.timeline.summaries import TOOLS, todos
 
@@ -123,23 +125,23 @@ _WORDS_OF_ITS_OWN = 12
 """A shorter prompt refers to what the agent said before it."""
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
-_SENTENCES = re.compile(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
-_FILE_LINE = re.compile(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
-_ANNOUNCES = re.compile(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
-_SAYS_IT_WILL = re.compile(
+_SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
+_FILE_LINE = lazy_regex(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
+_ANNOUNCES = lazy_regex(r"\A\W{0,4}(?:now|next|then|let me|let's|i'll|i will|i need to|running|time to)\b|:\s*\Z", re.IGNORECASE)
+_SAYS_IT_WILL = lazy_regex(
     r"\A(?:.{1,60} [–—-] )?\W{0,4}(?:(?:now|next|then|first),? )?(?:let me (?!know\b)|let's |i'll |i will |i need to )",
     re.IGNORECASE,
 )
 """The beginning of a message's last sentence that announces a next step."""
-_CODE = re.compile(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
-_TO_DO = re.compile(
+_CODE = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
+_TO_DO = lazy_regex(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
     r"|still (?:to do|open|missing)|to-?do|what(?:'s| is) (?:next|left|missing)|not (?:yet )?done(?: yet)?|follow-?ups?)\b"
     r"[^\n]{0,80}\n{1,3}((?:[ \t]{0,6}(?:[-*•]|\d{1,2}[.)])[ \t]{1,3}[^\n]{1,600}(?:\n|\Z)){1,20})",
     re.MULTILINE | re.IGNORECASE,
 )
 """A heading for remaining work, and the list below it."""
-_MARKUP = re.compile(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
+_MARKUP = lazy_regex(r"^\s{0,12}(?:#{1,6}|[-*>]|\d{1,3}[.)])\s+|[*`]{2,3}", re.MULTILINE)
 
 
 def together(own: Sequence[Event], others: Sequence[Sequence[Event]]) -> list[Event]:
@@ -232,12 +234,6 @@ def reference(event: Event) -> str:
     return evidence_reference(event.provider, event.session, event.id)
 
 
-def cut(text: str, length: int) -> str:
-    """Shorten the text to one line of at most ``length`` characters."""
-    line = " ".join(text[: 8 * length].split())
-    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
-
-
 def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     prompts = [event for event in events if (event.type is EventType.USER_MESSAGE or opens_turn(event)) and event.text.strip()]
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
@@ -245,22 +241,22 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
         short = len(event.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
         before = _said_before(events, event) if short else None
         after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
-        yield _line(BriefPart.DOING, f'asked last: "{cut(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
+        yield _line(BriefPart.DOING, f'asked last: "{clip_line(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
     for event in _recaps(events, prompts)[-1:]:
-        yield _line(BriefPart.DOING, f'the agent\'s recap: "{cut(event.text, _SAID)}"', event)
+        yield _line(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if said is not None and not _announces(events, said):
-        yield _line(BriefPart.DOING, f'the agent said last: "{cut(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
-    earlier = {cut(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
+        yield _line(BriefPart.DOING, f'the agent said last: "{clip_line(_MARKUP.sub("", said.text[:_READ]), _SAID)}"', said)
+    earlier = {clip_line(event.text, _ASKED): event for event in requests[1:] if event.text != prompts[-1].text}
     for text, event in list(earlier.items())[: -_PROMPTS - 1 : -1]:
         yield _line(BriefPart.DOING, f'asked before: "{text}"', event)
     for event in requests[:1]:
-        yield _line(BriefPart.DOING, f'asked first: "{cut(event.text, _ASKED)}"', event)
+        yield _line(BriefPart.DOING, f'asked first: "{clip_line(event.text, _ASKED)}"', event)
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         yield _line(BriefPart.DOING, "the person interrupted the agent there", events[-1])
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
-        yield _line(BriefPart.DOING, f"decided: {cut(event.text, _ASKED)}", event)
+        yield _line(BriefPart.DOING, f"decided: {clip_line(event.text, _ASKED)}", event)
 
 
 def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
@@ -289,7 +285,7 @@ def _ending(text: str, length: int) -> str:
         if shown and len(line) + len(shown) > length:
             break
         shown = f"{line} {shown}"
-    return cut(shown, length)
+    return clip_line(shown, length)
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
@@ -314,7 +310,7 @@ def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
     messages = [event for event in events if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()]
     for event in reversed(messages[-_MESSAGES_BACK:]):
         if found := _TO_DO.search(event.text[:_READ]):
-            items = [cut(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
+            items = [clip_line(_MARKUP.sub("", line), _ITEM) for line in found[1].splitlines() if line.strip()]
             more = f" and {len(items) - _STEPS} more" if len(items) > _STEPS else ""
             yield _line(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
@@ -327,7 +323,7 @@ def _listed(events: Sequence[Event]) -> Iterator[BriefLine]:
         asked = next((event for event in reversed(events) if event.type is EventType.USER_MESSAGE), None)
         stale = f" (last changed {listed.at:%m-%d %H:%M})" if asked is not None and asked.at > listed.at else ""
         names = "; ".join(
-            f"{'in hand: ' if item.standing == 'in_progress' else ''}{cut(item.text, _ITEM)}" for item in listed.open[:_ITEMS]
+            f"{'in hand: ' if item.standing == 'in_progress' else ''}{clip_line(item.text, _ITEM)}" for item in listed.open[:_ITEMS]
         )
         more = f" and {len(listed.open) - _ITEMS} more" if len(listed.open) > _ITEMS else ""
         done = len(listed.items) - len(listed.open)
@@ -342,12 +338,12 @@ def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
     if said is not None and _announces(events, said):
         since = [run for run in runs(events[events.index(said) :]) if run.purposes and run.outcome != "unknown"]
         if not any("git commit" in run.purposes for run in since):
-            then = ", ".join(f"`{cut(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
+            then = ", ".join(f"`{clip_line(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
             yield _line(
                 BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
-        what = cut(bare(begun.command) or begun.path or begun.text, _COMMAND)
+        what = clip_line(bare(begun.command) or begun.path or begun.text, _COMMAND)
         yield _line(BriefPart.NEXT, f"begun, and no result was seen: {begun.tool}{f' `{what}`' if what else ''}", begun)
 
 
@@ -356,12 +352,16 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
     if events[-1].type in _ON_THE_WAY and not (said is not None and _announces(events, said)):
         done = next((event for event in reversed(events) if event.command or is_change(event)), events[-1])
-        what = f"`{cut(bare(done.command), _COMMAND)}`" if done.command else f"{cut(done.text, _STEP)}: {_end_of(done.path)}"
+        what = (
+            f"`{clip_line(bare(done.command), _COMMAND)}`"
+            if done.command
+            else f"{clip_line(done.text, _STEP)}: {_end_of(done.path)}"
+        )
         yield _line(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
 
 
 def _end_of(path: str) -> str:
-    return cut((PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name, _STEP)
+    return clip_line((PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name, _STEP)
 
 
 def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
@@ -371,7 +371,9 @@ def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[B
         when = " since the last commit" if made else ""
         yield _files_line(BriefPart.CHANGED, f"{action}{when}", some)
     if made:
-        yield _line(BriefPart.CHANGED, f"committed last: {cut(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event)
+        yield _line(
+            BriefPart.CHANGED, f"committed last: {clip_line(made[-1].subject, _SUBJECT)} ({made[-1].hash[:12]})", made[-1].event
+        )
         if before := [file for file in files if file.place <= committed]:
             yield _files_line(BriefPart.CHANGED, "changed up to that commit", before)
 
@@ -403,11 +405,11 @@ def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Change
 
 def _why(run: Run) -> str:
     """Return the reason as printed: the tests that failed, and the first line that says what is wrong."""
-    line = cut(run.failure, _FAILURE)
+    line = clip_line(run.failure, _FAILURE)
     by_summary = run.event.type is not EventType.TOOL_RESULT and (run.tested == "failed" or not line)
-    summary = cut(run.event.text, _FAILURE) if by_summary else ""
+    summary = clip_line(run.event.text, _FAILURE) if by_summary else ""
     if (not line or line in summary) and (placed := _FILE_LINE.search(run.said)):
-        line = cut(placed.group(), _FAILURE)
+        line = clip_line(placed.group(), _FAILURE)
     return "; ".join(part for part in (summary, "" if line in summary else line) if part)
 
 
@@ -468,7 +470,7 @@ def _stable(done: Sequence[Run], *, files_at: Callable[[int], tuple[ChangedFile,
     return Stable(
         at=run.event.at,
         command=run.command,
-        said=cut(run.said, _SUBJECT),
+        said=clip_line(run.said, _SUBJECT),
         evidence=reference(run.event),
         place=run.place,
         files=files_at(run.place),
@@ -506,7 +508,7 @@ def _stable_lines(stable: Stable, files: Sequence[ChangedFile]) -> Iterator[Brie
 
 
 def _command(command: str) -> str:
-    return cut(bare(command), _COMMAND) or "tests"
+    return clip_line(bare(command), _COMMAND) or "tests"
 
 
 def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
@@ -547,12 +549,12 @@ def _open(events: Sequence[Event]) -> Iterator[BriefLine]:
             case _:
                 continue
     if choice is not None:
-        yield _line(BriefPart.OPEN, f"the agent asked, and had no answer: {cut(choice.text, _ASKED)}", choice)
+        yield _line(BriefPart.OPEN, f"the agent asked, and had no answer: {clip_line(choice.text, _ASKED)}", choice)
     if closing is not None and (question := _closing_question(closing.text)):
-        yield _line(BriefPart.OPEN, f'the agent asks: "{cut(question, _ASKED)}"', closing)
+        yield _line(BriefPart.OPEN, f'the agent asks: "{clip_line(question, _ASKED)}"', closing)
     for event in list(reversed(waiting.values()))[:2]:
         if event.text.strip():
-            yield _line(BriefPart.OPEN, f'the person had no answer to: "{cut(event.text, _ASKED)}"', event)
+            yield _line(BriefPart.OPEN, f'the person had no answer to: "{clip_line(event.text, _ASKED)}"', event)
 
 
 def _closing_question(text: str) -> str:
@@ -572,7 +574,7 @@ def _files_line(part: BriefPart, what: str, files: Sequence[ChangedFile], *besid
 
 
 def _named(files: Sequence[ChangedFile], most: int) -> str:
-    names = list(dict.fromkeys(cut(file.path, _COMMAND) for file in files))
+    names = list(dict.fromkeys(clip_line(file.path, _COMMAND) for file in files))
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

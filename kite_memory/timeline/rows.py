@@ -18,9 +18,12 @@ from kite_memory.model.event import (
     Status,
     Where,
     evidence_reference,
+    line_of,
 )
 from kite_memory.timeline.schema import TimelineDatabase
 
+LATEST_MTIME = 2**63 - 1
+"""Stored instead of a file's modification time if that is past the year 2262."""
 _COMES_LATER = ("busy, later", "file cannot be read", "file is gone", "half-written document", "left open by its owner")
 """Reasons that refer to an attempt to read a file, not to a record in it."""
 
@@ -233,12 +236,6 @@ class ReadFiles:
                 (file, limit),
             )
         ]
-
-
-def line_of(event: str) -> str:
-    """Return the id that all events of one transcript line share: ``<line>``, ``<line>:1``, ``<line>:2``."""
-    line, colon, number = event.rpartition(":")
-    return line if colon and number.isdecimal() else event
 
 
 class StoredEvents:

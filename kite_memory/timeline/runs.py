@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from kite_memory.model.event import Event, EventType
+from kite_memory.text import lazy_regex
 from kite_memory.text.error_signature import first_failure, signatures
 from kite_memory.text.shell import Ending, Invocation, ending, invocations
 
@@ -25,34 +26,34 @@ LOOKS = frozenset(_LOOK.split())
 _PREPARING = "add branch check-ignore diff fetch log ls-files ls-remote remote rev-parse show status"
 PREPARES = frozenset(f"git {word}" for word in _PREPARING.split(" "))
 """Preparatory commands that a line may begin with, whatever it is for."""
-_CHECK = re.compile(
+_CHECK = lazy_regex(
     r"(?:^|[ :_-])(?:tests?|e2e|check|ci|verify|lint|vet|typecheck|type-check|build|compile|clippy|pytest|mypy|pyright|ruff"
     r"|flake8|pylint|eslint|biome|tsc|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|golangci-lint|shellcheck)(?:$|[ :_-])"
 )
-_BUILD = re.compile(r"(?:^|[ :_-])(?:build|compile|vet|check|gofmt|tsc)(?:$|[ :_-])")
-_COMPILE = re.compile(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")
-_ONLY_CHECKS = re.compile(
+_BUILD = lazy_regex(r"(?:^|[ :_-])(?:build|compile|vet|check|gofmt|tsc)(?:$|[ :_-])")
+_COMPILE = lazy_regex(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")
+_ONLY_CHECKS = lazy_regex(
     r"(?:^|[ :_-])(?:tsc|eslint|biome|ruff|d?mypy|(?:based)?pyright|flake8|pylint|golangci-lint|cargo check|clippy|rustc|gcc|g\+\+"
     r"|clang(?:\+\+)?|javac|kotlinc|swiftc|lint|type-?check|build|compile|vet)(?:$|[ :])"
 )
 """Checks of a program's text only, not of its behaviour."""
-_SAYS_IT_FAILED = re.compile(
+_SAYS_IT_FAILED = lazy_regex(
     r"(?<!\b0 )\b(?:BUILD )?FAIL(?:ED|URES?)?\b(?!\W{1,3}0\b)"
     r"|(?i:\b(?:exit|status|code|rc)(?: code| status)?\s?[:=]+ ?(?!2\d\d\b)[1-9]\d{0,2}\b)"
 )
-_CUT = re.compile(r"\|\s*head(?:\s+-(?:n\s?)?(\d{1,6}))?\s*\Z")
-_RAN_NO_TEST = re.compile(
+_CUT = lazy_regex(r"\|\s*head(?:\s+-(?:n\s?)?(\d{1,6}))?\s*\Z")
+_RAN_NO_TEST = lazy_regex(
     r"\[no tests? (?:to run|files)\]|^test result: ok\. 0 passed|^(?:testing: warning: no tests to run|running 0 tests)$"
     r"|^=* ?(?:\d+ (?:deselected|skipped|warnings?)(?:, )?)+ in |^DONE 0 tests|^0 (?:passing|examples, 0 failures)"
     r"|^No tests executed!|^Executed 0 tests|^[#ℹ] (?:tests|pass) +0$|^0 pass$|^ok \| 0 passed|^Ran 0 tests"
     r"|^\d+ files? (?:would be left unchanged|already formatted)|^All matched files use Prettier"
     r"|^Checked \d+ files?|^Build succeeded"
 )
-_NOT_ONE_FAILED = re.compile(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0)?\s*")
-_ALL_PASSED = re.compile(
+_NOT_ONE_FAILED = lazy_regex(r"\s*(?:PASS|OK|0 fail|[#ℹ] (?:fail|cancelled) +0)?\s*")
+_ALL_PASSED = lazy_regex(
     r"^(?:\W{0,6}0 fail(?:ed|ures?)?\b|(?:=+|\s{0,4}Tests:?) {1,4}\d{1,6} passed\b(?!.{0,80}fail)).{0,200}$", re.MULTILINE
 )
-_OF_A_CHECKER = re.compile(
+_OF_A_CHECKER = lazy_regex(
     r"(?:vet: )?\S{1,250}(?::\d+:|\(\d+[,)])|\d+:\d+\s+[Ee]rror\b|Found \d+ |\d+ issues?\b|✖ \d+ problem|error(?:\[|: (?!test ))"
     r"|level=error |[Ww]ould reformat|(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: "
 )
@@ -60,22 +61,22 @@ _OF_A_CHECKER = re.compile(
 _RUNS_A_FILE = frozenset({"bash", "bun", "deno run", "go run", "java", "node", "perl", "php", "python", "ruby", "sh", "tsx", "zsh"})
 """The purpose depends on the file: one script that runs is no evidence about another."""
 _ASKS_ABOUT_ITSELF = frozenset({"--version", "--help", "--dry-run", "--collect-only", "--no-run"})
-_COMMIT = re.compile(
+_COMMIT = lazy_regex(
     r"^\[(?P<branch>detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.{1,300})$",
     re.MULTILINE,
 )
-_SWITCHED = re.compile(r"^(?:Switched to (?:a new )?branch|Already on) '(?P<branch>[^'\n]{1,200})'", re.MULTILINE)
-_SELECTS = re.compile(
+_SWITCHED = lazy_regex(r"^(?:Switched to (?:a new )?branch|Already on) '(?P<branch>[^'\n]{1,200})'", re.MULTILINE)
+_SELECTS = lazy_regex(
     r"\s(?:-run|-k|-t|--(?:testNamePattern|test-name-pattern|grep|filter|tests))[\s=]+"
     r"(?:'([^'\n]{1,400})'|\"([^\"\n]{1,400})\"|([^\s'\"|;&]{1,200}))"
 )
 """Options that select some of the tests by name."""
-_MEASURES = re.compile(r"(?:^|[ :_./-])bench(?:es|marks?|marking)?(?:$|[ :_.-])")
+_MEASURES = lazy_regex(r"(?:^|[ :_./-])bench(?:es|marks?|marking)?(?:$|[ :_.-])")
 _KINDS = (
-    ("tests", re.compile(r"(?:^|[ :_-])(?:tests?|e2e|pytest|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest)(?:$|[ :_-])")),
-    ("types", re.compile(r"(?:^|[ :_-])(?:tsc|d?mypy|(?:based)?pyright|type-?check|vet)(?:$|[ :_-])")),
-    ("lint", re.compile(r"(?:^|[ :_-])(?:lint|eslint|biome|ruff|flake8|pylint|golangci-lint|clippy|shellcheck)(?:$|[ :_-])")),
-    ("build", re.compile(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")),
+    ("tests", lazy_regex(r"(?:^|[ :_-])(?:tests?|e2e|pytest|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest)(?:$|[ :_-])")),
+    ("types", lazy_regex(r"(?:^|[ :_-])(?:tsc|d?mypy|(?:based)?pyright|type-?check|vet)(?:$|[ :_-])")),
+    ("lint", lazy_regex(r"(?:^|[ :_-])(?:lint|eslint|biome|ruff|flake8|pylint|golangci-lint|clippy|shellcheck)(?:$|[ :_-])")),
+    ("build", lazy_regex(r"(?:^|[ :_-])(?:build|compile)(?:$|[ :_-])")),
 )
 _FAMILIES = {
     program: family
@@ -88,9 +89,9 @@ _FAMILIES = {
     }.items()
     for program in programs.split(" ")
 }
-_NO_PLACE = re.compile(r"[\s|$*^()=]|://")
-_SHAPES_OUTPUT = re.compile(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
-_GOES_THERE = re.compile(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
+_NO_PLACE = lazy_regex(r"[\s|$*^()=]|://")
+_SHAPES_OUTPUT = lazy_regex(r"(?:\s+2>&1)?\s*\|\s*(?:head|tail|grep|egrep|rg|tee|cat|sed|awk|wc|sort|uniq)\b.*\Z", re.DOTALL)
+_GOES_THERE = lazy_regex(r"\A\s*cd\s+\S{1,400}\s*&&\s*")
 _SILENCE = timedelta(hours=3)
 _HEAD = 4_000
 _END = 2_000
@@ -125,7 +126,7 @@ class Run:
 
     @property
     def only_builds(self) -> bool:
-        """Whether it only builds, which tests that run prove as well."""
+        """Whether it only builds. A test run proves that as well."""
         return self.tested == "unknown" and all(_BUILD.search(purpose) for purpose in self.purposes)
 
     @property

@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 from kite_memory.model.event import EventType
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.text.error_signature import signatures
 from kite_memory.text.stems import edits, stem
 from kite_memory.timeline.cards import prompt_outcome, steps
-from kite_memory.timeline.resume import cut
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
@@ -61,10 +62,10 @@ _FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
 
 _READ_LAST = 5_000
 """Only so many events are put in order of time where a query has no words."""
-_WORD = re.compile(r"[^\W_]+")
-_SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-_LINES = re.compile(r"[^\n]+")
+_WORD = lazy_regex(r"[^\W_]+")
+_SPACELESS = lazy_regex("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_BLANKS = lazy_regex(r"[\s\x00-\x1f\x7f-\x9f]+")
+_LINES = lazy_regex(r"[^\n]+")
 _EMPTY_WORDS = """
 a an and are as at be but by can did do does for from had has have how i if in is it its me my no not of on or our so that the
 their then there these they this to us was we were what when where which who why will with you your
@@ -184,7 +185,7 @@ def corrected(rows: Rows, text: str) -> str:
     """Return the text with words that the index does not hold replaced by similar ones that it holds."""
     words = list(dict.fromkeys(word for word in _words(text[:_TEXT]) if word not in _EMPTY))[:_TERMS]
     plain = [word for word in words if len(word) > 3 and word.isascii() and word.isalpha()]
-    unknown = [word for word in plain if not _newest(rows, (_quoted(word),), 1)]
+    unknown = [word for word in plain if not _is_held(rows, _quoted(word))]
     meant = {word: near for word in unknown[:_CORRECTED] if (near := _spelt(rows, word))}
     return _WORD.sub(lambda found: meant.get(found.group().lower(), found.group()), text[:_TEXT]) if meant else text
 
@@ -224,7 +225,7 @@ def _words(text: str) -> list[str]:
 def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Asked:
     ((newest,),) = rows("SELECT COALESCE(MAX(seq), 0) FROM events", ())
     for term in terms:
-        term.newest = _newest(rows, (*within, term.match), _COMMON)
+        term.newest = _read_last(rows, (*within, term.match), _COMMON)
         count = len(term.newest)
         term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
         term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
@@ -296,13 +297,29 @@ def _led_there(rows: Rows, query: EventQuery, within: Sequence[str], prompts: Co
     return frozenset(prompt for prompt in prompts if _belonging(rows, within, steps(rows, prompt)))
 
 
+def _read_last(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
+    """Return the events that were read last, the last first."""
+    found = rows("SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?", (_all_of(*wanted), limit))
+    return [event for (event,) in found]
+
+
 def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
-    """Return the newest events among those read last: an old transcript may have been read after a new one."""
+    """Return the newest events among those read last: an old transcript may have been read after a new one.
+
+    If there are fewer than ``limit``, these are all, in no order: looking up the time of each takes most of a search.
+    """
+    found = _read_last(rows, wanted, limit)
+    if len(found) < limit:
+        return found
     query = (
         "SELECT e.seq FROM (SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT ?) AS t"
         " CROSS JOIN events AS e ON e.seq = t.rowid ORDER BY e.at DESC, e.seq DESC LIMIT ?"
     )
     return [event for (event,) in rows(query, (_all_of(*wanted), max(limit, _READ_LAST), limit))]
+
+
+def _is_held(rows: Rows, wanted: str) -> bool:
+    return bool(rows("SELECT 1 FROM told WHERE told MATCH ? LIMIT 1", (wanted,)))
 
 
 def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int]) -> list[FoundEvent]:
@@ -317,7 +334,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 
     enough = [event for event in shortlist if event in asked.known or event in asked.meant or covered(event) >= _LEAST]
     nearest = [event for event in shortlist if event not in enough][: 2 * query.limit] if len(enough) < query.limit else []
-    pairs = [f" {one} {other}" for one, other in pairwise(_words(query.text[:_TEXT])[:_TERMS])]
+    pairs = list(pairwise(_words(query.text[:_TEXT])[:_TERMS]))
     for event, at, type, session, call, path, status, text in rows(
         "SELECT seq, at, type, session, call, path, status, SUBSTR(text || IIF(command IN ('', text), '', ' ' || command), 1, ?)"
         " FROM events WHERE seq IN (SELECT value FROM json_each(?)) AND id NOT IN (SELECT event FROM let_go)",
@@ -353,12 +370,16 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
 def _errand(rows: Rows, event: int) -> str:
     """Return a prompt found by its embedding with what came of it, in one line."""
     found = prompt_outcome(rows, event)
-    return f"{cut(found.prompt, _ASKED)} → {cut(found.came, _CAME)}" if found is not None else ""
+    return f"{clip_line(found.prompt, _ASKED)} → {clip_line(found.came, _CAME)}" if found is not None else ""
 
 
-def _share(pairs: Sequence[str], text: str) -> float:
-    running = " " + " ".join(_WORD.findall(text.lower()))
-    return sum(pair in running for pair in pairs) / len(pairs)
+def _share(pairs: Sequence[tuple[str, str]], text: str) -> float:
+    lowered = text.lower()
+    both = [pair for pair in pairs if pair[0] in lowered and pair[1] in lowered]
+    if not both:  # as in most texts, whose words need not be taken apart then
+        return 0.0
+    running = " " + " ".join(_WORD.findall(lowered))
+    return sum(f" {one} {other}" in running for one, other in both) / len(pairs)
 
 
 def stems_of(text: str) -> list[str]:
@@ -421,7 +442,7 @@ def _of_file(rows: Rows, file: str) -> str:
     if not words:
         return mark
     failures = _any_of(_type_mark(type) for type in sorted(_FAILURES))
-    if not _newest(rows, (mark,), 1):
+    if not _is_held(rows, mark):
         return _all_of(*words)
     return _any_of((mark, _all_of(failures, *words)))
 

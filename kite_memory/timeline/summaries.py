@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from kite_memory.model.event import Event, EventType, Session
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip_line
 from kite_memory.timeline.rows import SELECT_LAST_ORDINALS, SELECT_STATE, SELECT_STATE_PAGE, SessionState, session_of, state_of
 from kite_memory.timeline.schema import TimelineDatabase
 
@@ -31,10 +33,10 @@ _MARKS: dict[str, Standing] = {
     "-": "in_progress",
     "~": "cancelled",
 }
-_LINE = re.compile(r"^[ \t]{0,12}(?:[-*][ \t]{1,4})?\[([ xX>~-])\][ \t]{1,4}(\S[^\n]{0,1000})", re.MULTILINE)
-_NUMBERED = re.compile(r"^#(\d{1,6}) \[([a-z_]{1,20})\] (\S[^\n]{0,1000})", re.MULTILINE)
-_MADE = re.compile(r"Task #(\d{1,6}) created")
-_FIELD = re.compile(r"^(taskId|status|subject): ([^\n]{1,1000})", re.MULTILINE)
+_LINE = lazy_regex(r"^[ \t]{0,12}(?:[-*][ \t]{1,4})?\[([ xX>~-])\][ \t]{1,4}(\S[^\n]{0,1000})", re.MULTILINE)
+_NUMBERED = lazy_regex(r"^#(\d{1,6}) \[([a-z_]{1,20})\] (\S[^\n]{0,1000})", re.MULTILINE)
+_MADE = lazy_regex(r"Task #(\d{1,6}) created")
+_FIELD = lazy_regex(r"^(taskId|status|subject): ([^\n]{1,1000})", re.MULTILINE)
 _WORDS: dict[str, Standing] = {
     "pending": "pending",
     "in_progress": "in_progress",
@@ -88,7 +90,7 @@ def todos(events: Iterable[Event]) -> Listed | None:
                     written, numbered, at = items, {}, event.at
         elif event.type is EventType.TOOL_RESULT and event.status != "failed":
             if event.tool == "TaskCreate" and (made := _MADE.search(event.text)) and (subject := created.pop(event.call, "")):
-                numbered[made[1]] = TodoItem(text=_cut(subject), standing="pending")
+                numbered[made[1]] = TodoItem(text=clip_line(subject, _LENGTH), standing="pending")
                 written, at = None, event.at
             elif event.tool == "TaskList" and (found := _numbered(event.text)):
                 numbered, written = found, None
@@ -99,13 +101,15 @@ def todos(events: Iterable[Event]) -> Listed | None:
 
 
 def _items(text: str) -> tuple[TodoItem, ...] | None:
-    found = tuple(TodoItem(text=_cut(said), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
+    found = tuple(TodoItem(text=clip_line(said, _LENGTH), standing=_MARKS[mark]) for mark, said in _LINE.findall(text))
     return found or (() if re.search(r"^(?:todos|plan): *(?:\[\])?$", text, re.MULTILINE) else None)
 
 
 def _numbered(text: str) -> dict[str, TodoItem]:
     return {
-        number: TodoItem(text=_cut(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said)), standing=_WORDS.get(standing, "pending"))
+        number: TodoItem(
+            text=clip_line(re.sub(r" \[blocked by [^\]]{1,200}\]$", "", said), _LENGTH), standing=_WORDS.get(standing, "pending")
+        )
         for number, standing, said in _NUMBERED.findall(text)
     }
 
@@ -116,17 +120,12 @@ def _updated(numbered: dict[str, TodoItem], text: str) -> bool:
     if item is None:
         return False
     standing = _WORDS.get(fields.get("status", "").strip(), item.standing)
-    numbered[fields["taskId"].strip()] = replace(item, standing=standing, text=_cut(fields.get("subject", item.text)))
+    numbered[fields["taskId"].strip()] = replace(item, standing=standing, text=clip_line(fields.get("subject", item.text), _LENGTH))
     return True
 
 
 def _field(text: str, name: str) -> str:
     return next((str(said) for field, said in _FIELD.findall(text) if field == name), "")
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LENGTH else line[: _LENGTH - 1].rstrip() + "…"
 
 
 _TODO_SESSIONS = 8

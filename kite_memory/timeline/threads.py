@@ -14,35 +14,36 @@ from datetime import datetime
 from typing import Literal
 
 from kite_memory.model.event import Session
+from kite_memory.text import lazy_regex
 from kite_memory.timeline.summaries import Work
 
-_TICKET = re.compile(
+_TICKET = lazy_regex(
     r"(?<![\w-])(?!(?:UTF|SHA|ISO|RFC|AES|RSA|MD|HTTP|TLS|IPV|BASE|CVE|GPT|ES|RS|HS|P)-)[A-Z][A-Z0-9]{1,9}-\d{1,6}(?![\w-]|\.\d)"
 )
-_TICKET_OF_A_BRANCH = re.compile(r"(?<![a-z0-9])(?!(?:utf|sha|iso|rfc|aes|md|es|v)-)[a-z]{2,9}-\d{1,6}(?![\w-])")
-_NUMBERED = re.compile(
+_TICKET_OF_A_BRANCH = lazy_regex(r"(?<![a-z0-9])(?!(?:utf|sha|iso|rfc|aes|md|es|v)-)[a-z]{2,9}-\d{1,6}(?![\w-])")
+_NUMBERED = lazy_regex(
     r"(?:\b(?:PRs?|MRs?|pull requests?|merge requests?|issues?|tickets?|bugs?|fix(?:es)?|closes?)\s?(?:no\.? ?)?#?"
     r"|/(?:pull|issues|merge_requests)/|#)(\d{1,6})\b",
     re.IGNORECASE,
 )
-_OF_GH = re.compile(r"\bgh (?:pr|issue) [a-z]{2,12}(?: -{1,2}[\w-]{1,20})* (\d{1,6})\b")
-_OF_BRANCH = re.compile(r"(?:^|[/_-])#?(\d{2,6})(?=$|[/_-])")
+_OF_GH = lazy_regex(r"\bgh (?:pr|issue) [a-z]{2,12}(?: -{1,2}[\w-]{1,20})* (\d{1,6})\b")
+_OF_BRANCH = lazy_regex(r"(?:^|[/_-])#?(\d{2,6})(?=$|[/_-])")
 _LEAST_BARE = 10
 """A smaller number is as often an item of a list: «#3», «issue 3»."""
-_COMMITTED = re.compile(r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? ([0-9a-f]{7,40})\] (.{1,300})$", re.MULTILINE)
-_HASH = re.compile(r"(?<![\w-])(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40})(?![\w-])")
-_MESSAGE = re.compile(r"-m ['\"](?:\$\(cat <<'?EOF'?\s{1,4})?([^'\"\n]{4,200})")
-_DOCUMENT = re.compile(r"(?<![\w.])(?:[\w.@-]{1,80}/){0,12}[\w.-]{1,80}\.(?:md|mdx|rst|adoc)\b")
-_PLANS = re.compile(
+_COMMITTED = lazy_regex(r"^\[(?:detached HEAD|[^\]\s]{1,200})(?: \([\w -]{1,20}\))? ([0-9a-f]{7,40})\] (.{1,300})$", re.MULTILINE)
+_HASH = lazy_regex(r"(?<![\w-])(?=[0-9a-f]{0,40}\d)(?=[0-9a-f]{0,40}[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40})(?![\w-])")
+_MESSAGE = lazy_regex(r"-m ['\"](?:\$\(cat <<'?EOF'?\s{1,4})?([^'\"\n]{4,200})")
+_DOCUMENT = lazy_regex(r"(?<![\w.])(?:[\w.@-]{1,80}/){0,12}[\w.-]{1,80}\.(?:md|mdx|rst|adoc)\b")
+_PLANS = lazy_regex(
     r"(?i)(?:^|[/_.-])(?:plans?|designs?|specs?|rfcs?|adrs?|proposals?|drafts?|roadmap|investigation|findings|handoff|requirements|prd)"
     r"(?=[/_.-])"
 )
-_RECORD = re.compile(r"(?:^|/)(adr|proposal|design)s?/(?:[a-z]{2,10}[-_])?0{0,4}(\d{1,4})[-_.]", re.IGNORECASE)
-_RECORD_NAMED = re.compile(r"\b(adr|proposal|design)[ -]?(?:no\.? ?)?#?0{0,4}(\d{1,4})\b", re.IGNORECASE)
+_RECORD = lazy_regex(r"(?:^|/)(adr|proposal|design)s?/(?:[a-z]{2,10}[-_])?0{0,4}(\d{1,4})[-_.]", re.IGNORECASE)
+_RECORD_NAMED = lazy_regex(r"\b(adr|proposal|design)[ -]?(?:no\.? ?)?#?0{0,4}(\d{1,4})\b", re.IGNORECASE)
 """A numbered record of a decision or plan, as its file is called and as people call it."""
-_PLAN = re.compile(r"^(?:#{1,3} *)?(?:implement|plan|design|spec)\b[^\n:]{0,40}: *([^\n]{8,160})", re.IGNORECASE | re.MULTILINE)
+_PLAN = lazy_regex(r"^(?:#{1,3} *)?(?:implement|plan|design|spec)\b[^\n:]{0,40}: *([^\n]{8,160})", re.IGNORECASE | re.MULTILINE)
 
-_ENVIRONMENT = re.compile(
+_ENVIRONMENT = lazy_regex(
     r"(?i)already in use|in use again|\bnot found\b|no such file|permission denied|connection (?:refused|reset)|\btimed? ?out\b"
     r"|no space left|disk (?:is )?full|\bENOENT\b|\bEACCES\b|ECONN\w{1,12}|EADDRINUSE|out of memory|\bOOM\b|can(?:no|')t connect"
     r"|could not resolve|unable to (?:connect|resolve|fetch|access)|certificate|rate limit|\b(?:401|403|429|502|503)\b|timeout"
@@ -50,9 +51,9 @@ _ENVIRONMENT = re.compile(
     r"|no module named|not installed|command not|wrong version|\bexpired\b|\bflaky\b|credentials?|log(?:ged)? ?in again"
 )
 """A part of a prompt that complains about the machine is not about the work."""
-_CLAUSES = re.compile(r"[.;\n!?]+\s|,\s(?:then|and then|after that)\b|\b(?:then|after that|afterwards)\b|:\s")
-_WORDS = re.compile(r"[A-Za-z][A-Za-z]{2,30}")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CLAUSES = lazy_regex(r"[.;\n!?]+\s|,\s(?:then|and then|after that)\b|\b(?:then|after that|afterwards)\b|:\s")
+_WORDS = lazy_regex(r"[A-Za-z][A-Za-z]{2,30}")
+_CAMEL = lazy_regex(r"(?<=[a-z])(?=[A-Z])")
 _SAYS_NOTHING = """
 about above across add added adding adds after again agent agents all also always and another any anything app are aren
 around ask back background bad because been before being best better both branch bug bugfix bugs but call called can cannot
@@ -70,7 +71,7 @@ tests than thank thanks that the their them then there these they thing things t
 true try two under unit until update updated use used user users uses using usually value version very want was way well were
 what when where which while who why will wip with without won work works would write wrong www yes yesterday yet you your
 """
-_REFERS_BACK = re.compile(
+_REFERS_BACK = lazy_regex(
     r"(?i)\b(?:yesterday|last (?:time|week|session|night|month)|the other day|earlier (?:today|session|chat)|like before"
     r"|previous (?:session|chat|work)|continue|carry on|go on with|pick (?:it |this |that )?up|left ?over|slept on it"
     r"|(?:where|what) (?:we|you|i) (?:left|stopped)|still (?:missing|open|to do)|the rest of|the remaining|follow.?up"
@@ -82,7 +83,7 @@ _REFERS_BACK = re.compile(
 """Expressions by which a first prompt refers back to earlier work."""
 _STOPPED = frozenset(_SAYS_NOTHING.split())
 _ASKED, _OPENING = 600, 300
-_ENDINGS = re.compile(r"(?:ies|ing|ers?|ed|es|s|ion|ions)$")
+_ENDINGS = lazy_regex(r"(?:ies|ing|ers?|ed|es|s|ion|ions)$")
 
 
 def references(work: Work) -> frozenset[str]:
@@ -223,25 +224,25 @@ tailwind.config ci test release deploy
 """
 _EVERYBODYS = frozenset(_EVERYBODYS_NAMES.split())
 """Common file names, with what follows the first dot or without it."""
-_LOCK = re.compile(r"(?:[.-]lock|\.lock\.\w{1,5}|\.sum|-lock\.\w{1,5}|lock\.yaml|\.snap|\.min\.\w{1,4})$")
-_MEMORY = re.compile(r"(?:^|/)\.(?:claude|codex|gemini|cursor|github|vscode|idea)/|/memory/[^/]+\.md$")
-_BASE = re.compile(
+_LOCK = lazy_regex(r"(?:[.-]lock|\.lock\.\w{1,5}|\.sum|-lock\.\w{1,5}|lock\.yaml|\.snap|\.min\.\w{1,4})$")
+_MEMORY = lazy_regex(r"(?:^|/)\.(?:claude|codex|gemini|cursor|github|vscode|idea)/|/memory/[^/]+\.md$")
+_BASE = lazy_regex(
     r"\bgit (?:rebase|merge)(?: -{1,2}[\w-]{1,20})* (?:origin/)([\w./-]{1,80})|--base[ =]([\w./-]{1,80})"
     r"|origin/([\w./-]{1,80})\.\.\.?|\bgit (?:checkout|switch) ([\w./-]{1,80}) && git pull"
 )
 """A branch that others are based on is a trunk."""
 _MAIN = frozenset({"", "HEAD", "main", "master", "trunk", "develop", "dev"})
-_ANYBODYS = re.compile(
+_ANYBODYS = lazy_regex(
     r"(?:cd\s+\S{1,400}\s*&&\s*)?(?:git (?:-C \S{1,400} )?(?:add|branch|commit|diff|fetch|log|pull|push|show|stash|status)\b"
     r"|(?:awk|cat|cd|echo|find|grep|head|jq|ls|mkdir|nl|pwd|rg|sed|sleep|tail|wc|which)\b|\s*$)"
 )
 """Commands that are run whatever the work is."""
-_ANYBODYS_ERROR = re.compile(
+_ANYBODYS_ERROR = lazy_regex(
     r"(?:exit code \d+|\S{1,80}: command not found|[^:]{0,40}(?:: )?(?:permission denied|no such file or directory))$",
     re.IGNORECASE,
 )
 """Failures that occur whatever the work is."""
-_CHECKOUT = re.compile(
+_CHECKOUT = lazy_regex(
     r"\bgit (?:checkout|switch|worktree add)(?: -[bcBC]\b| --create| --force-create)+ (?:\S{1,200} -b )?['\"]?([\w./-]{3,100})"
 )
 

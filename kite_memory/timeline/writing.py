@@ -18,11 +18,11 @@ from typing import Protocol
 
 import orjson
 
-from kite_memory.model.event import Event, Passage, ReadResult, Session
+from kite_memory.model.event import Event, Passage, ReadResult, Session, line_of
 from kite_memory.system import sqlite
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
-from kite_memory.timeline.rows import line_of
+from kite_memory.timeline.rows import LATEST_MTIME
 from kite_memory.timeline.schema import TimelineDatabase, file_of, not_written
 
 
@@ -148,9 +148,6 @@ def written_down(path: Path) -> list[tuple[str, str, str, int]]:
             continue
     return found
 
-
-LATEST_MTIME = 2**63 - 1
-"""Stored instead of a file's modification time if that is past the year 2262."""
 
 _EVENT = (
     *("id", "session", "ordinal", "at", "role", "type", "text", "tool", "command"),

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 from kite_memory.errors import UsageError
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
-from kite_memory.text.quoting import written
+from kite_memory.text.quoting import mended, written
 from kite_memory.tools.store import JsonValue
 from kite_memory.vault.links import tame
 from kite_memory.vault.wording import one_line, text_block, without_hidden
@@ -181,7 +181,7 @@ def text(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool 
         raise UsageError(f"{name} is too long", hint=f"at most {longest:,} characters")
     if needed and not given.strip():
         raise UsageError(f"{name} is missing", hint=f"give {name} as a string that is not empty")
-    return given.encode("utf-8", "replace").decode()
+    return mended(given)
 
 
 def line(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool = False) -> str:
@@ -351,7 +351,7 @@ class _Looked:
             )
 
     def _text(self, given: str) -> str:
-        text = given.encode("utf-8", "replace").decode()
+        text = mended(given)
         self._take(len(text.encode()) + 2)
         self.lines.append(text)
         return text
@@ -388,7 +388,7 @@ class _Looked:
         if not isinstance(name, str):
             raise UsageError("value has a key that is no text", hint="the keys of a JSON object are strings")
         if isinstance(value, str):
-            self.lines.append(f"{name}={value}".encode("utf-8", "replace").decode())
+            self.lines.append(mended(f"{name}={value}"))
         return self._text(name)
 
 
@@ -418,4 +418,4 @@ def clean(given: str) -> str:
     """Return the text without secrets and without parts marked as private; invalid characters are replaced."""
     if not given:
         return given
-    return redact(drop_private(given.encode("utf-8", "replace").decode()))
+    return redact(drop_private(mended(given)))

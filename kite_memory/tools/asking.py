@@ -12,8 +12,8 @@ from kite_memory.errors import KiteError, NoteNotFound, NotFound, UsageError
 from kite_memory.model.event import EvidenceReference
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
+from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
-from kite_memory.recall.search import name
 from kite_memory.tools import argument_parsing, conversations, local_context, local_state, note_view, resuming
 from kite_memory.tools.arguments import (
     A_SESSION,

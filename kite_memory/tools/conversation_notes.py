@@ -25,19 +25,21 @@ from kite_memory.model.note import (
     Scope,
     Topic,
 )
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.tools.store import SavedConversation
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft, draft, entities_of, kind_of, tags_of, title_of
 from kite_memory.vault.links import tame, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.wording import note_id, note_stem, shortened, text_block, title_key
+from kite_memory.vault.wording import note_id, note_stem, text_block, title_key
 
 RECORD = "record"
 """Event id of an agent's own report of a conversation, on which its notes rest."""
 TURN = "turn"
 """Prefix of the event ids of a submitted transcript. Agents' own ids are hexadecimal, so they never begin with it."""
 
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_UUID = lazy_regex(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _NO_TIME = datetime.fromtimestamp(0, UTC)
 _BODY = 36_000
 """About what recall embeds of a note; the last topics of a longer one would not be found."""
@@ -152,10 +154,10 @@ def journal_body(conversation: SavedConversation) -> str:
 
 def _paragraphs(conversation: SavedConversation, item: int, summary: int) -> Iterator[str]:
     record = conversation.record
-    yield shortened(tame(conversation.overall), summary)
+    yield clip(tame(conversation.overall), summary)
     for topic in record.topics:
         yield f"## {tame_line(topic.name) or 'Topic'}"
-        yield shortened(tame(topic.summary), summary)
+        yield clip(tame(topic.summary), summary)
         yield _line("Categories", topic.categories)
         yield _list(
             "Decisions", [_item_line(each, item) for each in topic.items if isinstance(each, Decision) and not turned_down(each)]
@@ -168,7 +170,7 @@ def _paragraphs(conversation: SavedConversation, item: int, summary: int) -> Ite
         yield _line("Entities", topic.entities)
     if record.cross_topic_insights:
         yield "## Across topics"
-        yield "\n".join(f"- {_in_list(shortened(tame(each), item))}" for each in record.cross_topic_insights)
+        yield "\n".join(f"- {_in_list(clip(tame(each), item))}" for each in record.cross_topic_insights)
 
 
 def turned_down(decision: Decision) -> bool:
@@ -181,7 +183,7 @@ def _rejected(topic: Topic, length: int) -> Iterator[str]:
         if isinstance(item, Decision):
             for one in item.rejected:
                 alternative, reason = tame_line(one.alternative), tame_line(one.reason)
-                yield shortened(f"{alternative}: {reason}" if reason else alternative, length)
+                yield clip(f"{alternative}: {reason}" if reason else alternative, length)
 
 
 def _item_line(item: RecordItem, length: int) -> str:
@@ -190,7 +192,7 @@ def _item_line(item: RecordItem, length: int) -> str:
     if isinstance(item, Insight) and item.symptom:
         body = f"{body}\nSymptom: {tame_line(item.symptom)}"
     words = body if title_key(body).startswith(title_key(title).rstrip("…")) else f"**{title}**: {body}"
-    return _in_list(shortened(words, length))
+    return _in_list(clip(words, length))
 
 
 def _in_list(text: str) -> str:
@@ -286,7 +288,7 @@ _SPEAKERS: dict[str, Role] = {
     "roo": "assistant", "copilot": "assistant", "cursor": "assistant", "antigravity": "assistant",
     "tool": "tool", "system": "system",
 }  # fmt: skip
-_SPEAKER = re.compile(
+_SPEAKER = lazy_regex(
     rf"^[ \t]{{0,3}}(?:#{{1,4}} ?|[*_]{{2}}|\[|> ?)?({'|'.join(_SPEAKERS)})(?: code| cli)?(?:\]|[*_]{{2}})?[ \t]?:(?:[*_]{{2}})?"
     rf"|^[ \t]{{0,3}}#{{1,4}} ?({'|'.join(_SPEAKERS)})(?: code| cli)?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,

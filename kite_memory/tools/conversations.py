@@ -14,6 +14,7 @@ from kite_memory.model.event import Event, EventType, Provenance, Where
 from kite_memory.model.note import Chunk, Fact, Origin, Record, RecordItem, Scope, Topic
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
+from kite_memory.text.display import clip
 from kite_memory.tools import argument_parsing, local_context
 from kite_memory.tools.arguments import CONTEXT_TOKENS, PROJECT, QUERY, RECORD_LIMIT, Arguments
 from kite_memory.tools.conversation_notes import RECORD, chunk_of, name_of
@@ -22,7 +23,6 @@ from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_view import fitted, pieces
 from kite_memory.tools.record_reading import ParsedRecord, read_record, source_named
 from kite_memory.tools.store import Asker, FoundNote, MemoryPlace, NoteQuery, SavedConversation, Store
-from kite_memory.vault.wording import shortened
 
 _OPENING = 600
 _GREETINGS = 20
@@ -212,10 +212,10 @@ def _from_agent(record: Record) -> Record:
 def _opening(chunk: Chunk, gate: QualityGate) -> Record:
     """Return a record of how a transcript without any notes began, past the greetings, so that it can be found."""
     spoken = sorted((event for event in chunk.events if event.text), key=lambda event: (event.role != "user", event.ordinal))
-    said = [(shortened(" ".join(event.text.split()), _OPENING), event) for event in spoken[:_GREETINGS]]
+    said = [(clip(" ".join(event.text.split()), _OPENING), event) for event in spoken[:_GREETINGS]]
     telling = (text for text, event in said if not gate.item(_summing_up(text), [event]))
     summary = next(telling, said[0][0] if said else "")
-    name = shortened(" ".join(summary.split()[:5]).rstrip(".,:;?!"), 80)
+    name = clip(" ".join(summary.split()[:5]).rstrip(".,:;?!"), 80)
     return Record(topics=(Topic(name=name, summary=summary, items=()),) if summary else ())
 
 

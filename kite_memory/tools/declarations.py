@@ -74,7 +74,8 @@ _KINDS: dict[str, type[KiteError]] = {
     "usage": UsageError,
 }
 _LONG_NUMBER = re.compile(r"\d{19}")
-_OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
+OTHER_VERSION = "kmem and its daemon may be of different versions: `kmem down`, then `kmem up`, restarts it"
+"""Hint for a request that one version sends and another does not understand."""
 
 
 def request_body(tool: str, arguments: Json, asker: Asker) -> bytes:
@@ -125,7 +126,7 @@ def result_of(answer: Json) -> Json:
                 raise Conflict(message, version=version, hint=hint)
             raise _KINDS.get(kind, KiteError)(message, hint=hint)
         case _:
-            raise KiteError("the daemon gave no proper answer", hint=_OTHER_VERSION)
+            raise KiteError("the daemon gave no proper answer", hint=OTHER_VERSION)
 
 
 def error_json(error: KiteError) -> Json:
@@ -148,7 +149,7 @@ def _asker(sent: Json) -> Asker:
         case {"project": str(project), "session": str(session), "ai": str(ai)}:
             return Asker(grant=_grant(sent.get("grant")), project=project, session=redact_id(session), ai=ai)
         case _:
-            raise UsageError("the request does not say who asks", hint=_OTHER_VERSION)
+            raise UsageError("the request does not say who asks", hint=OTHER_VERSION)
 
 
 def _grant(sent: object) -> Grant:
@@ -172,9 +173,9 @@ def _grant(sent: object) -> Grant:
                     person=person,
                 )
             except ValueError as error:
-                raise UsageError(f"a grant of this kind is not known: {error}", hint=_OTHER_VERSION) from error
+                raise UsageError(f"a grant of this kind is not known: {error}", hint=OTHER_VERSION) from error
         case _:
-            raise UsageError("a grant of this kind is not known", hint=_OTHER_VERSION)
+            raise UsageError("a grant of this kind is not known", hint=OTHER_VERSION)
 
 
 _TEXT_LIMIT = 20_000

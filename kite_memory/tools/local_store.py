@@ -12,8 +12,9 @@ from kite_memory.errors import KiteError, NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Note, NoteKind, Origin, Scope
 from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
-from kite_memory.recall.search import Query, name
+from kite_memory.recall.search import Query
 from kite_memory.text.quoting import mended
 from kite_memory.tools.argument_parsing import body_of, fits, is_pattern, literal_prefix, value_of
 from kite_memory.tools.local_state import LocalState, Reads

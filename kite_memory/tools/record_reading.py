@@ -13,11 +13,12 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import TURNED_DOWN, Decision, Fact, Insight, OpenQuestion, Record, RecordItem, Rejected, Topic
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.redaction.cutting import beginning
+from kite_memory.text.display import clip
 from kite_memory.tools.argument_parsing import clean
 from kite_memory.tools.arguments import MOST_TOPICS, OF_A_RECORD, OF_A_TOPIC
 from kite_memory.tools.conversation_notes import RECORD, as_text, name_of
 from kite_memory.tools.local_conversations import MOST_TRANSCRIPT
-from kite_memory.vault.wording import one_line, shortened
+from kite_memory.vault.wording import one_line
 
 Json = dict[str, Any]
 
@@ -150,7 +151,7 @@ class _Reading:
             self._remarks.append(f"`{at}topic` {name!r} names nothing; it was named by what it says")
             name = ""
         entities = tuple(
-            shortened(one_line(each), 60)
+            clip(one_line(each), 60)
             for field in ("related_entities", "entities")
             for each in self._texts(given, field, at, ("name", "entity", "text"), _NAMES, _NAME)
         )
@@ -171,13 +172,11 @@ class _Reading:
             for place, each in enumerate(self._listed(given, field, at, _ITEMS)):
                 yield self._decision(each, f"{at}{field}[{place}]", rejected=True)
         for text in self._texts(given, "insights", at, ("insight", "title", "text", "body"), _ITEMS, _ITEM):
-            yield Insight(title=shortened(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant")
+            yield Insight(title=clip(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant")
         for text in self._texts(given, "facts", at, ("fact", "title", "text", "body"), _ITEMS, _ITEM):
-            yield Fact(title=shortened(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant")
+            yield Fact(title=clip(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant")
         for text in self._texts(given, "open_questions", at, ("question", "text", "title"), _ITEMS, _ITEM):
-            yield OpenQuestion(
-                title=shortened(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant"
-            )
+            yield OpenQuestion(title=clip(one_line(text), _TITLE), body=text, evidence=(RECORD,), importance=2, origin="assistant")
 
     def _decision(self, given: object, at: str, *, rejected: bool = False) -> Decision:
         match given:
@@ -195,7 +194,7 @@ class _Reading:
             raise UsageError(f"`{at}` says nothing", hint=_DECISION)
         status = fields.get("status")
         said_no = isinstance(status, str) and status.strip().lower().replace(" ", "_") in _TURNED_DOWN
-        title = shortened(what, _TITLE)
+        title = clip(what, _TITLE)
         others: tuple[Rejected, ...] = ()
         for field in ("rejected", "alternatives", "rejected_alternatives"):
             if fields.get(field) is True and field == "rejected":
@@ -205,10 +204,10 @@ class _Reading:
         if (says_no := _SAYS_NO.match(what)) and len(what) > says_no.end():
             said_no, what = True, what[says_no.end() :]
             what = what[:1].upper() + what[1:]
-            title = shortened(what, _TITLE)
+            title = clip(what, _TITLE)
         if rejected or said_no:
             return Decision(
-                title=shortened(f"{TURNED_DOWN}{what}", _TITLE),
+                title=clip(f"{TURNED_DOWN}{what}", _TITLE),
                 body=_with_reason(f"{TURNED_DOWN}{what}", why),
                 evidence=(RECORD,),
                 importance=2,
@@ -297,7 +296,7 @@ class _Reading:
         text = plain(clean(beginning(self._as_text(value, field), 4 * length + 10_000))).strip()
         if len(text) > length:
             self._remarks.append(f"`{field}` was cut to {length} characters")
-        return shortened(text, length)
+        return clip(text, length)
 
     @staticmethod
     def _as_text(value: object, field: str) -> str:
@@ -319,7 +318,7 @@ def _with_reason(what: str, why: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    return shortened(" ".join(one_line(text).split()[:5]).rstrip(".,:;"), _NAME)
+    return clip(" ".join(one_line(text).split()[:5]).rstrip(".,:;"), _NAME)
 
 
 def _spoken_of(item: RecordItem, entities: Sequence[str]) -> tuple[str, ...]:

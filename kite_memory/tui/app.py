@@ -26,6 +26,7 @@ from textual.worker import get_current_worker
 
 from kite_memory.errors import KiteError
 from kite_memory.recall.rendering import plain
+from kite_memory.text.display import clip_end
 from kite_memory.tui.rows import (
     JUMPS,
     VIEWS,
@@ -133,15 +134,11 @@ def style_of(row: ViewRow) -> Style:
     return _FAILED if row.status == "failed" else _STYLES.get(row.kind, _QUIET)
 
 
-def shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
-
-
 def two_lines(text: str, width: int) -> tuple[str, str]:
     """Break a text at a blank near the end of its first line, and cut the second at its end."""
     blank = text.rfind(" ", max(_INDENT, width // 2), width + 1)
     first = text[:blank] if blank > 0 else text[:width]
-    return first, f"{'':{_INDENT}}{shortened(text[len(first) :].lstrip(), width - _INDENT)}"
+    return first, f"{'':{_INDENT}}{clip_end(text[len(first) :].lstrip(), width - _INDENT)}"
 
 
 class RowList(ScrollView, can_focus=True):
@@ -222,7 +219,7 @@ class RowList(ScrollView, can_focus=True):
             style += _CURSOR if self.has_focus else Style(underline=True)
         text = plain(row.text[:_WIDEST]).replace("\n", " ").expandtabs(4)
         first, after = self._starts[place : place + 2]
-        parts = two_lines(text, width) if after - first > 1 else (shortened(text, width), "")
+        parts = two_lines(text, width) if after - first > 1 else (clip_end(text, width), "")
         return Strip([Segment(plain(parts[line - first]), style)]).crop_extend(0, width, style)
 
     def action_move(self, by: int) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kite_memory.timeline.resume import cut, inside
+from kite_memory.text.display import clip_line
+from kite_memory.timeline.resume import inside
 
 Json = Mapping[str, Any]
 
@@ -92,11 +93,13 @@ def rows(
         call = event["call"]
         if event["type"] in _BY_THEMSELVES:
             folds = event["id"] if _has_more(event["text"], page) else ""
-            yield _row(event, cut(event["text"], _SHOWN), event["status"], page, folds)
+            yield _row(event, clip_line(event["text"], _SHOWN), event["status"], page, folds)
             if event["id"] in unfolded:
                 yield from _whole(event, event["text"], page)
         elif not call:
-            yield _row(event, cut(event["command"] or inside(event["path"], cwd) or event["text"], _SHOWN), event["status"], page)
+            yield _row(
+                event, clip_line(event["command"] or inside(event["path"], cwd) or event["text"], _SHOWN), event["status"], page
+            )
         elif call not in begun:
             begun.add(call)
             yield _folded(event, of_call[call], cwd, page)
@@ -131,8 +134,8 @@ def following(rows: Sequence[ViewRow], at: int, kinds: Collection[str], *, backw
 def _folded(event: Json, parts: Sequence[Json], cwd: str, page: "_Page") -> ViewRow:
     what = next((part["command"] for part in parts if part["command"]), "") or inside(event["path"], cwd) or event["text"]
     status = next((part["status"] for part in reversed(parts) if part["status"]), "")
-    name = cut(event["tool"], _NAME) or event["type"].replace("_", " ")
-    row = _row(event, f"{name}: {cut(what, _SHOWN)}", status, page, event["call"])
+    name = clip_line(event["tool"], _NAME) or event["type"].replace("_", " ")
+    row = _row(event, f"{name}: {clip_line(what, _SHOWN)}", status, page, event["call"])
     return replace(row, holds=tuple(dict.fromkeys(part["reference"] for part in parts)))
 
 

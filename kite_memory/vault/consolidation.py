@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
+from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus, Scope
+from kite_memory.text.display import clip
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import lifecycle, links, upkeep
 from kite_memory.vault.ledger import link_key
@@ -19,7 +20,7 @@ from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_properties
 from kite_memory.vault.planning import related
 from kite_memory.vault.upkeep import MOST_WAITING, WAITING, NoteUse, has_faded
-from kite_memory.vault.wording import entity_key, note_id, one_line, shortened, slug, text_block, words
+from kite_memory.vault.wording import entity_key, note_id, one_line, slug, text_block, words
 
 ARCHIVE_TAG, DAY_TAG = "archive", "day"
 
@@ -34,7 +35,6 @@ _SAID_ALREADY = 0.7
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
 _OPENING = 140
-_NOT_KEPT = frozenset({NoteKind.ENTITY, NoteKind.JOURNAL})
 _NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
 _KINDS = tuple(NoteKind)
 _NO_TIME = datetime.fromtimestamp(0, UTC)
@@ -255,7 +255,7 @@ def made_by(step: Step) -> Note | None:
 
 
 def moved(step: Step, path: str) -> Step:
-    """Return the step with the note that it makes or extends at ``path``, where that lies by now."""
+    """Return the step with the present ``path`` of the note that it makes or extends."""
     match step:
         case Fold(archive=page) | Archive(archive=page):
             return replace(step, archive=replace(page, path=path))
@@ -276,7 +276,7 @@ def day_pages(notes: Sequence[Note], worked: Sequence[Worked], *, today: date, z
         day = note.created.astimezone(zone).date()
         if note.id == _day_id(day):
             kept.setdefault(day, [])
-        elif note.id and day < today and note.kind not in _NOT_KEPT and note.status not in _NEVER_KEPT and not note.key:
+        elif note.id and day < today and note.kind in SPOKEN_KINDS and note.status not in _NEVER_KEPT and not note.key:
             kept[day].append(note)
     begun: dict[date, list[Worked]] = defaultdict(list)
     for session in worked:
@@ -317,7 +317,7 @@ def _day_id(day: date) -> str:
 
 def _inert(text: str) -> str:
     """Return the beginning of a text as one line without links and markup that would act."""
-    return shortened(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
+    return clip(tame_line(one_line(quoted(links.unlinked(one_line(text)))), 2 * _OPENING), _OPENING)
 
 
 def days(pages: Sequence[Note], there: Mapping[str, Note], is_ours: Callable[[Note], bool]) -> Iterator[Day]:
@@ -357,12 +357,7 @@ def _ends_sooner(keep: Note, drop: Note) -> bool:
 
 
 def _may_merge(note: Note) -> bool:
-    return (
-        note.status is NoteStatus.ACCEPTED
-        and not note.key
-        and not note.conflicts
-        and note.kind not in (NoteKind.ENTITY, NoteKind.JOURNAL)
-    )
+    return note.status is NoteStatus.ACCEPTED and not note.key and not note.conflicts and note.kind in SPOKEN_KINDS
 
 
 def _alike(notes: Sequence[Note]) -> Iterator[tuple[Note, Note]]:
@@ -444,7 +439,7 @@ def _mentioning(text: str, notes: Sequence[Note], *, ours: bool) -> str:
 
 def _is_long(note: Note) -> bool:
     standing = note.status is NoteStatus.ACCEPTED and not note.key
-    return standing and len(note.body) > _LONG and note.kind not in (NoteKind.JOURNAL, NoteKind.ENTITY)
+    return standing and len(note.body) > _LONG and note.kind in SPOKEN_KINDS
 
 
 def _folds(notes: Sequence[Note], before: datetime, is_ours: Callable[[Note], bool]) -> Iterator[Fold]:
@@ -519,7 +514,7 @@ def _archive(note: Note, there: Mapping[str, Note], sizes: Mapping[str, int]) ->
 def _summarized(text: str, archive: Note) -> str:
     body = text_block(body_of(text))
     opening = body.partition("\n## ")[0].strip()
-    summary = shortened(opening, _SUMMARY) if opening else ""
+    summary = clip(opening, _SUMMARY) if opening else ""
     listed = [line for line in body.splitlines() if line.startswith("**Related:**")]
     parts = (summary, f"**Archived:** {links.write(_stem(archive))}", *(line for line in listed if line not in summary))
     return text[: len(text) - len(body_of(text))] + "\n\n".join(filter(None, parts)) + "\n"

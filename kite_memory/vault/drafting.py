@@ -26,9 +26,11 @@ from kite_memory.model.note import (
     Rejected,
     Scope,
 )
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.vault.links import tame, tame_code, tame_line, tame_name
 from kite_memory.vault.notefile import FOLDERS
-from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, shortened, text_block, without_hidden
+from kite_memory.vault.wording import entity_key, note_id, note_stem, one_line, text_block, without_hidden
 
 _MAX_TITLE = 120
 _MAX_BODY = 12_000
@@ -40,14 +42,14 @@ _MAX_SIBLINGS = 4
 _MAX_EVIDENCE = 12
 _MAX_REMEMBERED = 200_000
 
-_DESCRIBES = re.compile(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
+_DESCRIBES = lazy_regex(r"(?:(?:the|an?|its|their|our|my|your)|[a-z]+(?:ing|ly))\s")
 """How a rejected alternative begins that is a description and no name."""
-_CODE_LIKE = re.compile(r"[<>*_\[\]{}|\\$#~]")
+_CODE_LIKE = lazy_regex(r"[<>*_\[\]{}|\\$#~]")
 
 
 _TAGGED_LENGTH, _MAX_AREAS = 600, 2
 _AREAS = {
-    area: re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    area: lazy_regex(rf"\b(?:{words})\b", re.IGNORECASE)
     for area, words in {
         "api": r"api|endpoints?|rest|graphql|grpc|http|requests?|routes?|webhooks?",
         "auth": r"auth\w*|log ?in|oauth|jwt|tokens?|sessions? cookies?|passwords?|permissions?|credentials?",
@@ -178,7 +180,7 @@ def _draft(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memo:
-    """What is to be kept as a note, because someone asked for it.
+    """A request to keep something as a note.
 
     Without ``scope`` the note gets the project's scope if a project is given, else the global one.
     """
@@ -289,7 +291,7 @@ def entities_of(names: Iterable[str]) -> tuple[Entity, ...]:
 
 def _verbatim(symptom: str) -> str:
     """Return an error message as it is; as code where it would be read as markdown otherwise."""
-    line = tame_code(shortened(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
+    line = tame_code(clip(one_line(without_hidden(symptom)), 2 * _MAX_LINE))
     if not _CODE_LIKE.search(line):
         return tame_line(line)
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.text.quoting import plain
 from kite_memory.vault.links import Resolver
-from kite_memory.vault.wording import COMMON_WORDS, one_line, shortened
+from kite_memory.vault.wording import COMMON_WORDS, one_line
 
 _COMMANDS = frozenset(
     re.findall(
@@ -38,16 +40,16 @@ _SHELL = frozenset(
 )
 """Common shell commands."""
 
-_BRANCH = re.compile(
+_BRANCH = lazy_regex(
     r"(?:refs|origin|upstream|heads|remotes|feat|features?|fix|bugfix|hotfix|release|chore|wip|dependabot)/", re.IGNORECASE
 )
-_SOURCE = re.compile(r"[\w.@+-]+\.(?=[a-z0-9]{1,6}$)[a-z]\w*")
-_PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|ai)")
-_PLACE = re.compile(r"[~/.\\]|[A-Za-z]:[\\/]")
-_HEX = re.compile(r"(?=.*\d)[0-9a-f]{6,64}|[0-9a-f]{8}-[0-9a-f-]{27}", re.IGNORECASE)
-_VERSION = re.compile(r"v?\d[\w.+-]*", re.IGNORECASE)
-_MARKS = re.compile(r"[=<>{}\[\]|\"`'’“”;:,*?!%^$\\&~]|\.\.|\s-|/$|//")
-_ORDINARY = re.compile(r"[a-z]+(?:ing|edly|ed|tion|tions|ness|ment|ments|ally|ably|ible|able|fully|less|wise|ously)")
+_SOURCE = lazy_regex(r"[\w.@+-]+\.(?=[a-z0-9]{1,6}$)[a-z]\w*")
+_PRODUCT = lazy_regex(r"[A-Z]\w*\.(?:js|io|ai)")
+_PLACE = lazy_regex(r"[~/.\\]|[A-Za-z]:[\\/]")
+_HEX = lazy_regex(r"(?=.*\d)[0-9a-f]{6,64}|[0-9a-f]{8}-[0-9a-f-]{27}", re.IGNORECASE)
+_VERSION = lazy_regex(r"v?\d[\w.+-]*", re.IGNORECASE)
+_MARKS = lazy_regex(r"[=<>{}\[\]|\"`'’“”;:,*?!%^$\\&~]|\.\.|\s-|/$|//")
+_ORDINARY = lazy_regex(r"[a-z]+(?:ing|edly|ed|tion|tions|ness|ment|ments|ally|ably|ible|able|fully|less|wise|ously)")
 
 
 def deserves_a_page(name: str) -> bool:
@@ -234,7 +236,7 @@ def _names(graph: Graph) -> dict[str, str]:
 
 
 def _label(title: str) -> str:
-    return shortened(one_line(plain(title)), _LABEL) or "untitled"
+    return clip(one_line(plain(title)), _LABEL) or "untitled"
 
 
 def _mermaid(title: str) -> str:

@@ -36,7 +36,7 @@ class _EditedMeanwhile(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlace:
-    """What a key is unique within."""
+    """A key with the scope, project and session within which it is unique."""
 
     key: str
     scope: Scope

@@ -13,6 +13,7 @@ from typing import Literal
 from kite_memory.errors import NoteNotFound
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry, Note, NoteKind, NoteStatus, SimilarNote, Surround, Surroundings
+from kite_memory.text.quoting import mended
 from kite_memory.vault import links
 from kite_memory.vault.drafting import Draft
 from kite_memory.vault.files import OWN_PREFIX, CannotRead, Files
@@ -105,11 +106,6 @@ def inside(root: Path, name: str) -> str:
         return Path(name).expanduser().absolute().relative_to(root.absolute()).as_posix()
     except (ValueError, RuntimeError, OSError):
         return ""
-
-
-def as_text(name: str) -> str:
-    """Return a name from the shell as valid UTF-8 text; what cannot be encoded is replaced, and no note has such a name."""
-    return name.encode("utf-8", "replace").decode()
 
 
 def restated(text: str, old: Note, new: Note, *, ours: bool, addition: str, leads: Callable[[str], bool]) -> str | None:
@@ -350,11 +346,11 @@ class KnownNotes:
         return sorted(known.path for known in self._ledger.notes.named("session", f"{provider}:{session}"))
 
     def by_id(self, id: str) -> KnownFile | None:
-        """Return the note of this id as of the last comparison, or the one that it was merged into; unread."""
+        """Return the note with this id, or the note it was merged into, as of the last comparison; the file is not read."""
         return self._ledger.notes.by_id(id) or self._ledger.notes.by_id(self._ledger.relations.absorbed_by(id))
 
     def saying(self, text: str) -> KnownFile | None:
-        """Return an accepted or proposed note with exactly this text, unread."""
+        """Return an accepted or proposed note with exactly this text; the file is not read."""
         standing = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value)
         return next((one for one in self._ledger.notes.by_body(body_key(text)) if one.id and one.status in standing), None)
 
@@ -454,18 +450,18 @@ class StoredNotes:
 
         Raises `VaultMissing` rather than report that it is gone.
         """
-        name = as_text(name)
+        name = mended(name)
         known = self._ledger.notes.by_id(name) or self._ledger.notes.at(name)
         return self.read_where_it_is(known.path) if known is not None else None
 
     def ending(self, ends: str) -> Note | None:
         """Return the only note whose id ends with ``ends``, as lines that point at notes name it."""
-        known = self._ledger.notes.ending_with(as_text(ends).upper()) if is_handle(ends) else []
+        known = self._ledger.notes.ending_with(mended(ends).upper()) if is_handle(ends) else []
         return self.read_where_it_is(known[0].path) if len(known) == 1 else None
 
     def titled(self, title: str) -> Iterator[Note]:
         """Yield the notes of this title, or of one that differs only in case and punctuation."""
-        for known in self._ledger.notes.by_title(as_text(title)):
+        for known in self._ledger.notes.by_title(mended(title)):
             if (note := self.read_where_it_is(known.path)) is not None:
                 yield note
 
@@ -482,7 +478,7 @@ class StoredNotes:
         return note
 
     def known_as(self, name: str) -> KnownFile:
-        name = as_text(name)
+        name = mended(name)
         try:
             known = self._ledger.notes.at(inside(self._root, name)) or find_note(self._ledger.notes, name)
         except NoteNotFound:

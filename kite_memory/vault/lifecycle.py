@@ -13,23 +13,24 @@ from functools import lru_cache
 from math import sqrt
 from typing import Literal
 
-from kite_memory.model.note import SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
+from kite_memory.model.note import REPLACEABLE_KINDS, SAID_TO_A_REFUSAL, Contest, Note, NoteKind, NoteStatus, Ruling, Surroundings
+from kite_memory.text import lazy_regex
 from kite_memory.vault.wording import body_key, title_key
 
 _CLAIM_TEXT, _CLAIMS, _SHORTEST = 800, 4, 15
 """Characters of a body, sentences of them (with the title), and shortest sentence, that are compared: what a note is about stands
 there."""
 
-_CLAIM_WORD = re.compile(r"[^\W_]+(?:[._/:-][^\W_]+)*|\d+(?:[.,:]\d+)*")
-_CODE = re.compile(r"\b[\w-]+(?:_\w+|\.(?=[a-z])[a-z]\w{0,5}\b)+|\b[a-z]+[A-Z]\w+|(?<!\w)--?[a-z][\w-]+|(?:[\w.-]+/)+[\w.-]+")
-_CLAIM_NAME = re.compile(r"(?<![.!?:;\n] )(?<!^)(?<!\n)\b[A-Z][\w+#]*|\b[A-Z]+[a-z]*[A-Z]\w*|\b[A-Z]{2,}\b")
-_CHANGE = re.compile(
+_CLAIM_WORD = lazy_regex(r"[^\W_]+(?:[._/:-][^\W_]+)*|\d+(?:[.,:]\d+)*")
+_CODE = lazy_regex(r"\b[\w-]+(?:_\w+|\.(?=[a-z])[a-z]\w{0,5}\b)+|\b[a-z]+[A-Z]\w+|(?<!\w)--?[a-z][\w-]+|(?:[\w.-]+/)+[\w.-]+")
+_CLAIM_NAME = lazy_regex(r"(?<![.!?:;\n] )(?<!^)(?<!\n)\b[A-Z][\w+#]*|\b[A-Z]+[a-z]*[A-Z]\w*|\b[A-Z]{2,}\b")
+_CHANGE = lazy_regex(
     r"\b(?:now|no longer|any ?more|since|instead|from now|as of|go(?:es|ing)? with|went with|switch\w*|mov(?:e|ed|es|ing)|migrat\w+"
     r"|replac\w+|rais\w+|lower\w+|cut|reduc\w+|increas\w+|bump\w+|chang\w+|drop\w*|remov\w+|revers\w+|revert\w*|back to|after all"
     r"|retir\w+|given up|gave up|ditch\w*|swap\w*|rather than|not renewed|allowed|may)\b",
     re.IGNORECASE,
 )
-_EVENT_WORDS = re.compile(
+_EVENT_WORDS = lazy_regex(
     r"\b(?:fix(?:ed|es)?|fail(?:ed|s|ure)|crash\w*|broke|breaks|caus(?:ed|es|e)|bug|errors? (?:came|arose|occurred)"
     r"|dropped \w+ (?:with|after|when)|lost|miss(?:ed|ing)|renamed|remov(?:ed|es)|added|deleted|hung|hangs|leak\w*|flaky|turned out"
     r"|was wrong|wrongly|race|stale)\b",
@@ -77,13 +78,13 @@ for _claim_names, _dimension, _factor in (
     _UNITS |= dict.fromkeys(_claim_names.split(), (_dimension, _factor))
 _OFTEN = {"hourly": 3.6e3, "daily": 8.64e4, "nightly": 8.64e4, "weekly": 6.048e5, "monthly": 2.592e6, "yearly": 3.1536e7}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_FIGURE = re.compile(
+_FIGURE = lazy_regex(
     rf"(?<![\w.])(?P<figure>v?\d[\d,]*(?:\.\d+)*(?::\d\d)?|{'|'.join(_NUMBERS)})(?P<short>%|[a-z]{{1,3}}\b)?[ -]?(?P<next>[a-z]+)?",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
+_SENTENCE = lazy_regex(r"(?<=[.;!?])\s+|\n+")
 _SOME = 0.2
-_MARKS = re.compile(r"\*\*|`|['’]s\b")
+_MARKS = lazy_regex(r"\*\*|`|['’]s\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +164,8 @@ def _claim(sentence: str) -> Assertion:
         words=telling,
         pairs=frozenset(_pairs(text)),
         values=frozenset(_claimed_values(text)),
-        code=frozenset(found.casefold() for found in _CODE.findall(text)),
-        names=frozenset(stem(found) for found in _CLAIM_NAME.findall(text) if found.casefold() not in _FILLER),
+        code=frozenset([found.casefold() for found in _CODE.findall(text)]),
+        names=frozenset([stem(found) for found in _CLAIM_NAME.findall(text) if found.casefold() not in _FILLER]),
         changed=telling if _CHANGE.search(text) else frozenset(),
         happened=bool(_EVENT_WORDS.search(text)),
     )
@@ -260,10 +261,10 @@ _MANY_WORDS, _OTHER_WORDS = 20, 2
 """For each ``_MANY_WORDS`` words of a note, ``_OTHER_WORDS`` may differ in a repetition."""
 
 _RELATED = ("**Related:**", "**Rejected:**", "> [!failure] Rejected:")
-_REFUSAL = re.compile(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
+_REFUSAL = lazy_regex(rf"“([^\n]{{1,2000}}?)”, {SAID_TO_A_REFUSAL}\b")
 _TEXT = 4_000
-_WORD = re.compile(r"[^\W_]+")
-_GIVEN_UP = re.compile(
+_WORD = lazy_regex(r"[^\W_]+")
+_GIVEN_UP = lazy_regex(
     r"\b(?:no longer|not\b[^.;\n]{0,40}\bany ?more|any ?more|formerly|previously|earlier|until now|used to|given up|g[ai]ve up"
     r"|remov(?:e|es|ed|ing)|dropp(?:ed|ing)|drops?|renam(?:e|es|ed|ing)|replac(?:e|es|ed|ing)|instead of|rather than|stop(?:s|ped)?"
     r"|was wrong|turned out|obsolete|deprecated|leftovers?|superseded?|moved? (?:from|away)|switch(?:ed|es)? (?:from|away|to)"
@@ -271,16 +272,16 @@ _GIVEN_UP = re.compile(
     re.IGNORECASE,
 )
 """In a sentence that matches, words may describe what held before."""
-_NOT = re.compile(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
+_NOT = lazy_regex(r"\b(?:no|not|never|cannot|without|nicht|kein\w*|nie)\b|n't\b", re.IGNORECASE)
+_NAME = lazy_regex(r"(?<=[a-z0-9,;] )[A-Z]\w*|\b[a-z]\w*(?:[A-Z_]\w*|[./#-]\w+)")
 _GRAMMAR_WORDS = """
 about also because been does each every from gets have here into just made make more most much only over same since some such than
 that their them then there these they this those thus upon very what when where which while will with would
 """
 _GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
 _DIRECTED = frozenset(("after", "before", "into", "instead", "over", "than", "to", "über", "nach", "vor", "statt"))
-_HAS_DIGIT = re.compile(r"\d")
-_TOKEN = re.compile(r"[\w.:/%+-]+")
+_HAS_DIGIT = lazy_regex(r"\d")
+_TOKEN = lazy_regex(r"[\w.:/%+-]+")
 
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
 """Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
@@ -291,8 +292,6 @@ _USUAL, _OTHERS = 0.22, 4
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
 _ASIDE = 1
 """Importance of what was said in passing."""
-
-_COMPARABLE = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +407,7 @@ def takes_back(newer: Note, older: Note) -> bool:
     """
     if (
         (newer.kind, newer.project) != (older.kind, older.project)
-        or newer.kind not in _COMPARABLE
+        or newer.kind not in REPLACEABLE_KINDS
         or newer.created <= older.created
     ):
         return False
@@ -418,7 +417,7 @@ def takes_back(newer: Note, older: Note) -> bool:
         or difference.another
         or difference.other_code
         or difference.happened
-        or newer.kind not in _COMPARABLE - {NoteKind.INSIGHT}
+        or newer.kind not in REPLACEABLE_KINDS - {NoteKind.INSIGHT}
     ):
         return False
     return difference.shared >= _SHARED_AT_LEAST and difference.retires + difference.value >= 1.0
@@ -466,12 +465,12 @@ def text_of(note: Note) -> str:
 
 def _contests(draft: Note, around: Surroundings) -> list[Contest]:
     """Return pairs, likeliest first; those of one session as well, where a choice may be taken back an hour later."""
-    if draft.kind not in _COMPARABLE:
+    if draft.kind not in REPLACEABLE_KINDS:
         return []
     found: list[Contest] = []
     for near, by in zip(around.near, nearer(around), strict=True):
         note = near.note
-        if note.kind not in _COMPARABLE or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
+        if note.kind not in REPLACEABLE_KINDS or note.status is not NoteStatus.ACCEPTED or note.id == draft.id:
             continue
         if note.kind is draft.kind is NoteKind.INSIGHT:  # a finding does not replace a finding
             continue
@@ -506,12 +505,12 @@ def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
 
 
 def _values(text: str) -> frozenset[str]:
-    return frozenset(token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token))
+    return frozenset([token.strip(".:/-+") for token in _TOKEN.findall(text.casefold()) if _HAS_DIGIT.search(token)])
 
 
 def _names(text: str) -> frozenset[str]:
     """Return what is written like a name or like code, except the first words of sentences."""
-    return frozenset(found.casefold() for found in _NAME.findall(text))
+    return frozenset([found.casefold() for found in _NAME.findall(text)])
 
 
 def stems(text: str) -> frozenset[str]:
@@ -552,7 +551,7 @@ def _sessions(evidence: Sequence[str]) -> frozenset[str]:
 
 def _distinctive_words(text: str) -> frozenset[str]:
     """Return the words without short ones, which are mostly grammatical."""
-    return frozenset(word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii())
+    return frozenset([word for word in _words(text) if len(word) > 3 or _HAS_DIGIT.search(word) or not word.isascii()])
 
 
 def _words(text: str) -> frozenset[str]:

@@ -13,24 +13,26 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note
-from kite_memory.vault.wording import entity_key, one_line, shortened, stem_key, text_block, title_key, without_hidden
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
+from kite_memory.vault.wording import entity_key, one_line, stem_key, text_block, title_key, without_hidden
 
-_WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]+)\]\]")
-_TICKS = re.compile(r"`+")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
-_UNLINKABLE = re.compile(
+_WIKILINK = lazy_regex(r"(!?)\[\[([^\[\]\n]+)\]\]")
+_TICKS = lazy_regex(r"`+")
+_FENCE = lazy_regex(r" {0,3}(`{3,}|~{3,})([^\n]*)")
+_UNLINKABLE = lazy_regex(
     r"!?\[\[[^\[\]\n]+\]\]"  # a link already
     r"|!?\[[^\[\]\n]*\]\([^()\n]*\)"  # a markdown link or image
     r"|<[^<>\n]*>"  # a tag or an address
     r"|\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s<>]*"
 )
 
-_UNNAMEABLE = re.compile(r"[#^|\[\]]")
+_UNNAMEABLE = lazy_regex(r"[#^|\[\]]")
 """Characters that mean something else to Obsidian in a link's file name."""
 
 RELATED = "**Related:**"
 """How a line begins that lists links to related notes."""
-_LISTED = re.compile(rf"^{re.escape(RELATED)}[ \t]*([^\n]*)(\n*)", re.MULTILINE)
+_LISTED = lazy_regex(rf"^{re.escape(RELATED)}[ \t]*([^\n]*)(\n*)", re.MULTILINE)
 
 _MAX_NESTING = 8
 _MAX_SCANNED = 300_000
@@ -273,22 +275,22 @@ _LANGUAGES = frozenset(
 """Languages that a fence may name. Any other name may be one that a plugin, or Obsidian itself, draws or runs."""
 
 _CONTAINER = r"(?:[ \t]|>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))*"
-_ANY_FENCE = re.compile(rf"({_CONTAINER})(`{{3,}}|~{{3,}})([ \t]*)([^\n]*)")
-_INLINE_QUERY = re.compile(r"(`+)(\s*)(?=\$?=|(?:INPUT|VIEW|BUTTON)\[)")
+_ANY_FENCE = lazy_regex(rf"({_CONTAINER})(`{{3,}}|~{{3,}})([ \t]*)([^\n]*)")
+_INLINE_QUERY = lazy_regex(r"(`+)(\s*)(?=\$?=|(?:INPUT|VIEW|BUTTON)\[)")
 """Code that Dataview or Meta Bind would evaluate."""
-_IMAGE = re.compile(r"(?<!!)!+(?=\[)")
-_LOADED_IMAGE = re.compile(r"(?<!!)!+(?=\[(?!\[))")
-_DOUBLE_BRACKET = re.compile(r"\[(?=\[)")
-_TAG = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[a-zA-Z/!?])(?!https?://[^\s<>\"'`]{0,2000}>)")
-_TEX = re.compile(r"\\(?=(?:href|style|class|cssId|data|require|includegraphics|url)\s{0,40}[\[{])")
-_PAIRED = re.compile(r"([$%])(?=\1)")
+_IMAGE = lazy_regex(r"(?<!!)!+(?=\[)")
+_LOADED_IMAGE = lazy_regex(r"(?<!!)!+(?=\[(?!\[))")
+_DOUBLE_BRACKET = lazy_regex(r"\[(?=\[)")
+_TAG = lazy_regex(r"(?<!\\)((?:\\\\)*)<(?=[a-zA-Z/!?])(?!https?://[^\s<>\"'`]{0,2000}>)")
+_TEX = lazy_regex(r"\\(?=(?:href|style|class|cssId|data|require|includegraphics|url)\s{0,40}[\[{])")
+_PAIRED = lazy_regex(r"([$%])(?=\1)")
 """What begins a block of math, or hides what follows."""
-_LINKED = re.compile(r"\](?=(?:\(|:)\s{0,200}<?([^)\n>]{0,500}))")
-_SCHEME = re.compile(r"([^/?#:]*):")
-_NO_SCHEME = re.compile(r"[\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\ufeff]")
-_UNESCAPED = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
+_LINKED = lazy_regex(r"\](?=(?:\(|:)\s{0,200}<?([^)\n>]{0,500}))")
+_SCHEME = lazy_regex(r"([^/?#:]*):")
+_NO_SCHEME = lazy_regex(r"[\x00-\x20\x7f-\xa0\u2000-\u200f\u2028-\u202f\ufeff]")
+_UNESCAPED = lazy_regex(r"\\(?=[!-/:-@\[-`{-~])")
 _SAFE_SCHEMES = frozenset({"http", "https", "mailto"})
-_OWN_SCHEME = re.compile(r"obsidian:(?=//)", re.IGNORECASE)
+_OWN_SCHEME = lazy_regex(r"obsidian:(?=//)", re.IGNORECASE)
 
 
 def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
@@ -299,7 +301,7 @@ def tame(text: str, limit: int = 0, *, linked: bool = False) -> str:
     """
     text = text_block(without_hidden(text))
     text = text if linked else unlinked(text)
-    text = text_block("\n".join(_blocks(shortened(text, limit) if limit else text, linked)))
+    text = text_block("\n".join(_blocks(clip(text, limit) if limit else text, linked)))
     return text.replace("<%", "< %")
 
 
@@ -318,7 +320,7 @@ def tame_name(text: str, limit: int = _MAX_LINE) -> str:
 
 
 def _line(text: str, limit: int) -> str:
-    return shortened(one_line(unlinked(one_line(without_hidden(text)))), limit)
+    return clip(one_line(unlinked(one_line(without_hidden(text)))), limit)
 
 
 def titled(stem: str, title: str) -> str:

@@ -12,12 +12,14 @@ from pathlib import PurePath
 from kite_memory.errors import VaultMissing
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry
+from kite_memory.system.private_files import is_text
+from kite_memory.text import lazy_regex
 from kite_memory.vault.files import MAX_NOTE_BYTES, OWN_PREFIX, TRASH, CannotRead, Files
 from kite_memory.vault.wording import stem_key, words
 
 COPY_REASON = "conflict copy of a sync tool"
 
-_SAYS_SO = re.compile(
+_SAYS_SO = lazy_regex(
     r"\.sync-conflict-\d{8}-\d{6}(?:-\w{1,16})?"  # Syncthing
     r"|[ _]?\((?:[^()]*\b)?(?:"
     r"conflicted copy|case conflict|selective sync conflict|unicode encoding conflict"  # Dropbox, Nextcloud, Obsidian Sync
@@ -30,14 +32,14 @@ _SAYS_SO = re.compile(
     r"| ?\(SFConflict [^()]*\)",  # Seafile
     re.IGNORECASE,
 )
-_OF_KMEM_SYNC = re.compile(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
+_OF_KMEM_SYNC = lazy_regex(r" \(conflicted copy [a-z0-9-]+-[0-9a-f]{8} \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\)")
 """What `sync.rows.copy_path` puts behind a note's name. It is written once the note itself is there."""
-_MAY_SAY_SO = re.compile(
+_MAY_SAY_SO = lazy_regex(
     r" (?:[2-9]|[1-9]\d)"  # iCloud
     r"| ?\((?:[1-9]|[1-9]\d)\)"  # Google Drive, MEGA
     r"|-[^\W_][^/]{0,62}"  # OneDrive: the other device's name
 )
-_BEGINS = re.compile(r"[ (-]")
+_BEGINS = lazy_regex(r"[ (-]")
 _HELD, _SHARED = 0.8, 0.5
 
 
@@ -72,7 +74,7 @@ GENERATED = frozenset({"home.md", "review.md", "memory.md", "readme.md"})
 _TEMPLATES = "templates"
 _MAX_DEPTH = 32
 _MAX_TRASHED = 10_000
-_EVICTED = re.compile(r"\.(.+\.md)\.icloud", re.IGNORECASE)
+_EVICTED = lazy_regex(r"\.(.+\.md)\.icloud", re.IGNORECASE)
 """What iCloud leaves in place of a file that it has moved off the disk to save space."""
 
 
@@ -141,7 +143,7 @@ def trashed_notes(files: Files) -> list[str]:
     """Return the notes in the vault's own trash, where Obsidian puts deleted notes, too, if it is set to."""
     try:
         with files.folder(TRASH) as opened, opened.scan() as names:
-            found = sorted(name.name for name in names if name.name.lower().endswith(".md") and _is_text(name.name))
+            found = sorted(name.name for name in names if name.name.lower().endswith(".md") and is_text(name.name))
     except (OSError, VaultMissing):
         return []
     return [f"{TRASH}/{name}" for name in found[:_MAX_TRASHED]]
@@ -168,7 +170,7 @@ def _look_into(files: Files, folder: str, found: Listing, templates: set[str]) -
         for name in names:
             path = prefix + name.name
             found.bare = False
-            if not _is_text(name.name):
+            if not is_text(name.name):
                 found.problems.append(Problem(file=ascii(path)[1:-1], position=0, reason="file name is not text"))
             elif name.name.startswith(OWN_PREFIX):
                 found.leftovers.append(path)
@@ -213,15 +215,6 @@ def _file(path: str, status: os.stat_result, found: Listing) -> None:
         found.others.append(path)
     else:
         found.entries.append(Entry(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns))
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a file name is valid UTF-8."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _templates_folder(files: Files) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
-from kite_memory.vault.graph import Graph, deserves_a_page, stem
+from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.upkeep import is_worth_a_line, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
@@ -71,6 +71,7 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
 
     speaking = _speaking(current)
     concepts = [note for note in current if note.kind is NoteKind.ENTITY and speaking[note.path] >= _LEAST_SPEAKING]
+    concepts = [note for note in concepts if not is_place_in_code(note.title)]
     concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
         "What it turns about": [f"- {', '.join(f'{rendered.link(note)} ({speaking[note.path]})' for note in concepts[:_CONCEPTS])}"]

@@ -17,7 +17,8 @@ import yaml
 from frontmatter import Post
 from frontmatter.default_handlers import YAMLHandler
 
-from kite_memory.model.note import Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.model.note import KINDS, Note, NoteKind, NoteStatus, Origin, Scope
+from kite_memory.text import lazy_regex
 from kite_memory.vault import links
 from kite_memory.vault.wording import one_line, text_block
 
@@ -33,9 +34,9 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where Py
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
-_NUMBERISH = re.compile(r"[0-9][0-9_.]*(?:[eE][0-9_.+-]*)?|0[xXoObB][0-9a-fA-F_]*|[0-9]{4}-[0-9].*")
-_FIRST_LINE = re.compile(r"---[ \t]*\r?\n")
-_LAST_LINE = re.compile(r"^---[ \t]*\r?$", re.MULTILINE)
+_NUMBERISH = lazy_regex(r"[0-9][0-9_.]*(?:[eE][0-9_.+-]*)?|0[xXoObB][0-9a-fA-F_]*|[0-9]{4}-[0-9].*")
+_FIRST_LINE = lazy_regex(r"---[ \t]*\r?\n")
+_LAST_LINE = lazy_regex(r"^---[ \t]*\r?$", re.MULTILINE)
 
 
 class InvalidFrontmatter(ValueError):
@@ -51,7 +52,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Where the frontmatter of a text is.
+    """Position of the frontmatter in a text.
 
     ``text[front]`` is the YAML between the fences, ``text[body:]`` what follows; ``front`` is empty without them.
     """
@@ -181,13 +182,17 @@ def _as_read(value: object) -> Property:
             return one_line(str(value))
 
 
+_PLAIN_IN_LIST = dict.fromkeys(map(ord, " _./+-()'"))
+_PLAIN = _PLAIN_IN_LIST | {ord(","): None}
+
+
 def _is_plain(text: str, *, in_list: bool) -> bool:
     if not text or text.casefold() in _RESERVED:
         return False
     if not (text[0].isalpha() or (text[0].isascii() and text[0].isdigit())) or _NUMBERISH.fullmatch(text):
         return False
-    allowed = " _./+-()'" if in_list else " _./+-()',"
-    return all(char.isalnum() or char in allowed for char in text)
+    others = text.translate(_PLAIN_IN_LIST if in_list else _PLAIN)
+    return not others or others.isalnum()
 
 
 def _quoted(text: str) -> str:
@@ -256,6 +261,7 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
         if nodes > MAX_NODES:
             raise InvalidFrontmatter("frontmatter with too many values")
         value: Property
+        marked: Any = event  # each event of a parsed text has both marks
         match event:
             case yaml.AliasEvent():
                 raise InvalidFrontmatter("frontmatter with an alias")
@@ -276,28 +282,24 @@ def _walk_events(front: str, events: Iterable[yaml.Event]) -> _Walked:
                 continue
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 value = stack.pop().holds
-                if _index(event.end_mark) > _index(event.start_mark):  # a bracket; blocks end where the next thing begins
-                    end = _index(event.end_mark)
+                if marked.end_mark.index > marked.start_mark.index:  # a bracket; blocks end where the next thing begins
+                    end = marked.end_mark.index
             case yaml.ScalarEvent():
                 named = bool(stack) and stack[-1].awaits_name
                 value = None if event.style in (None, "") and event.value in _NULL and not named else str(event.value)
-                end = _index(event.end_mark)
+                end = marked.end_mark.index
                 if not stack and value is not None:
                     raise InvalidFrontmatter("frontmatter is not a list of properties")
             case _:
                 continue
         if not stack:
             continue
-        key = stack[-1].take(value, _index(event.start_mark))
+        key = stack[-1].take(value, marked.start_mark.index)
         if len(stack) == 1 and key is not None:
             spans[key] = (stack[0].key_start, _end_of_line(front, end))
             if len(top) > MAX_KEYS:
                 raise InvalidFrontmatter("frontmatter with more than 200 properties")
     return _Walked(values=top, spans=spans, block=block)
-
-
-def _index(mark: Any) -> int:
-    return int(mark.index)
 
 
 def _end_of_line(front: str, end: int) -> int:
@@ -307,15 +309,7 @@ def _end_of_line(front: str, end: int) -> int:
     return len(front) if newline < 0 else newline + 1
 
 
-FOLDERS: Mapping[NoteKind, str] = {
-    NoteKind.DECISION: "decisions",
-    NoteKind.INSIGHT: "topics",
-    NoteKind.ENTITY: "topics",
-    NoteKind.FACT: "projects",
-    NoteKind.PREFERENCE: "people",
-    NoteKind.QUESTION: "ideas",
-    NoteKind.JOURNAL: "journals",
-}
+FOLDERS: Mapping[NoteKind, str] = {kind: each.folder for kind, each in KINDS.items()}
 
 _KINDS = {
     "decisions": NoteKind.DECISION,
@@ -324,11 +318,11 @@ _KINDS = {
     "ideas": NoteKind.QUESTION,
     "journals": NoteKind.JOURNAL,
 }
-_HEADING = re.compile(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
+_HEADING = lazy_regex(r"^#{1,6}[ \t]+([^ \t\n][^\n]*)", re.MULTILINE)
 _OPENING = 10_000
 """Number of characters at the beginning of a note in which its heading is searched."""
 _SHORT = 8_000
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_DATE = lazy_regex(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

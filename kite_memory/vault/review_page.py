@@ -4,7 +4,6 @@ Each box names in a comment its note and the version of it. So it means the same
 note has changed.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Note, NoteStatus
+from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links, upkeep
 from kite_memory.vault.links import tame, tame_line, titled
@@ -35,7 +35,7 @@ _SHOWN_PARTS = 8
 _VERSION = 16
 _LONGEST = 20_000
 """Lines of the page."""
-_BOX = re.compile(
+_BOX = lazy_regex(
     r"(?P<open>[ \t]{0,12}[-*+] \[)(?P<mark>.)(?P<close>\] (?:(?!<!-- kmem:).){0,600}<!-- kmem:(?P<verdict>[a-z]{1,12})"
     r" (?P<name>\S{1,400}) (?P<version>[0-9a-f]{1,64})(?: (?P<into>\S{1,400}))? -->)"
     r"(?P<done>[ \t]+(?:✅\ufe0f?[ \t]*|[\[(]completion::[ \t]*)\d{4}-\d\d-\d\d[\])]?)?"
@@ -45,7 +45,7 @@ _BOX = re.compile(
 
 ``rest`` is the person's: the comment is hidden where the page is shown, so they write behind it.
 """
-_COMMENT = re.compile(r"%{2,}|-+->")
+_COMMENT = lazy_regex(r"%{2,}|-+->")
 _WORDS: Mapping[ReviewVerdict, str] = {
     "accept": "accept",
     "merge": "merge into",

@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 from kite_memory.model.note import Note, NoteKind, NoteStatus
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 from kite_memory.vault import links
 from kite_memory.vault.lifecycle import sessions_of
 from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS, body_of, with_properties
 from kite_memory.vault.planning import related
-from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, shortened, text_block, words
+from kite_memory.vault.wording import digest, entity_key, note_id, note_stem, one_line, text_block, words
 
 PASSING = timedelta(weeks=6)
 """How long a passing finding is recalled after its last use."""
@@ -26,14 +28,14 @@ UNSHOWN = timedelta(days=90)
 WAITING = timedelta(days=30)
 """How long a person is asked about a note."""
 
-_PASSING = re.compile(
+_PASSING = lazy_regex(
     r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ures?)?|crash\w*|fix(?:ed|es|ing)?|broke|broken|flaky|regress\w*|lint\w*|warnings?|panic\w*"
     r"|exceptions?|stack ?trace|race|stale|leftovers?|unused|missing|typo|cherry-?pick\w*|rebas\w*|conflict(?:s|ed)?|pull requests?"
     r"|PR|MR|branch(?:es)?|commits?|lines? \d+|currently|right now|at the moment|so far|today|yesterday|still|this session)\b"
     r"|(?<!\w)#\d+\b|\w\.\w{1,5}:\d+\b",
     re.IGNORECASE,
 )
-_HEX = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
+_HEX = lazy_regex(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b")
 _LASTING = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.ENTITY, NoteKind.JOURNAL})
 
 
@@ -71,20 +73,20 @@ def _latest(note: Note, *times: datetime | None) -> datetime:
 
 JUNK = -1.2
 
-_CLAIMS = re.compile(
+_CLAIMS = lazy_regex(
     r"\b(?:because|since|instead of|rather than|never|always|must|only|not|no longer|until|unless|whenever|except"
     r"|so that|without|over|cannot|should|has to|have to|needs? to|requires?|prefers?|avoid|every|each|all|at least"
     r"|at most|default)\b|n't\b",
     re.IGNORECASE,
 )
-_VERB = re.compile(
+_VERB = lazy_regex(
     r"\b(?:is|are|was|were|be|has|have|had|does|do|goes|runs?|uses?|takes?|keeps?|lives?|holds?|stays?|comes?|needs?|means?|makes?"
     r"|returns?|reads?|writes?|sends?|shows?|allows?|expects?|supports?|belongs?|depends?|applies|relies|starts?|ends?|stops?|gets?"
     r"|gives?|sets?|can|cannot|may|must|should|will|wants?|prefers?|chose|chosen|use|keep|avoid|run|write|put|ask|call|test|commit"
     r"|[a-z]{3,}(?:ed|es|ies))\b",
     re.IGNORECASE,
 )
-_POINTS = re.compile(
+_POINTS = lazy_regex(
     r"(?:i|i'(?:d|m|ll|ve)|you|we are|we'?re|it|its|it's|this|that|these|those|they|he|she|there(?:'s| is| are)?"
     r"|here(?:'s| is)?|let(?:'s| me| us)?|because|when|if|while|without|instead|from|technically|today|compare|once|whichever"
     r"|where|whether|since|after|before|ok(?:ay)?|yes|yeah|no,|sure|thanks|good|great|perfect|so|also|then|both|now"
@@ -94,24 +96,24 @@ _POINTS = re.compile(
     r"|overriding|rest|only|old|remaining|simpler|real))\b",
     re.IGNORECASE,
 )
-_STEP = re.compile(
+_STEP = lazy_regex(
     r"(?:add|adds|remove|removes|move|moves|pass|passes|update|updates|change|changes|replace|replaces|fix|fixes|create|creates|rename"
     r"|renames|show|shows|enable|enables|extract|implement|refactor|introduce|extend|wire|convert|delete|drop|insert|append|adjust|bump"
     r"|modify|verify|check|investigate|review|clean|make|just|reset|proceed|continue|go|do|please|push|merge|commit|retry|try)\b",
     re.IGNORECASE,
 )
-_FOR_NOW = re.compile(
+_FOR_NOW = lazy_regex(
     r"\b(?:never ?mind|later|for now|go ahead|we are back|as discussed|do it|anything else|right now|this time|once more"
     r"|again|the plan|next step|continue|proceed|looks? good|sounds good|i would have|i'd personally|please)\b|\?$",
     re.IGNORECASE,
 )
-_UNFINISHED = re.compile(
+_UNFINISHED = lazy_regex(
     r"(?:…|\.\.\.|[,:;(\[“‘\"-]|\b(?:a|an|the|to|of|in|on|at|for|with|by|and|or|that|which|than|from|as|is|are|need|needs|called"
     r"|calls|its|their|our|only|about|almost|optional|inside|make|\w+n['’]t))$",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|\S*[=→{}<>|]\S*")
-_FRAGMENT = re.compile(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
+_CODE = lazy_regex(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|\S*[=→{}<>|]\S*")
+_FRAGMENT = lazy_regex(r"→|\blines? \d|[‹›{}|=]|^\d|\(line|^[#`*\"“'/.-]|\b[0-9a-f]{8}\b|\bv?\d+(?:\.\d+)* \(|^[^\w`]")
 _PLANNED = "From an approved plan:"
 _SHORT, _LONG = 4, 26
 _MOST_WORDS, _MOST_SENTENCES = 45, 30
@@ -125,63 +127,63 @@ _NEAR = 0.5
 """Least share of a title's words in a sentence about the same."""
 _GOAL = 0.2
 """Least share of a title's words in a sentence of an approved plan."""
-_NORM = re.compile(
+_NORM = lazy_regex(
     r"\b(?:because|since(?! \w+ v?\d)|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer"
     r"|unless|until|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except"
     r"|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
     re.IGNORECASE,
 )
 """A reason, an exclusion or a rule."""
-_AIM = re.compile(
+_AIM = lazy_regex(
     r"\b(?:since(?! \w+ v?\d)|so that|instead of|rather than|source of truth|becomes?"
     r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b",
     re.IGNORECASE,
 )
 """An aim or a rule: a plan also describes what is wrong, and says what else is to be done."""
-_RANKED = re.compile(r"\w+(?: \w+)?: ")
+_RANKED = lazy_regex(r"\w+(?: \w+)?: ")
 """A label that says what a sentence is among others, such as its rank."""
-_CASE = re.compile(r"^When(?:ever)? [^,]{3,80}, (?=[A-Z`])")
-_ASIDE = re.compile(r" ?\([^()]*\)")
-_CLAUSE = re.compile(r" [—–-] |: ")
-_SAYS = re.compile(
+_CASE = lazy_regex(r"^When(?:ever)? [^,]{3,80}, (?=[A-Z`])")
+_ASIDE = lazy_regex(r" ?\([^()]*\)")
+_CLAUSE = lazy_regex(r" [—–-] |: ")
+_SAYS = lazy_regex(
     r"\b(?:is|are|be|has|have|does|do|can|cannot|may|must|should|will|would|needs?|means?|uses?|takes?|runs?|goes|keeps?|keep|makes?"
     r"|returns?|reads?|writes?|sends?|shows?|allows?|expects?|supports?|belongs?|depends?|applies|starts?|stops?|gets?|gives?|sets?"
     r"|wants?|prefers?|avoid|becomes?|fails?|breaks?|rejects?|accepts?|requires?|stores?|holds?|lives?|negotiates?)\b|n't\b"
     r"|^(?:never|always) \w+ \S",
     re.IGNORECASE,
 )
-_DEFINES = re.compile(
+_DEFINES = lazy_regex(
     r"(?:[Tt]he |[Aa]n? )?(?:(?!\w+(?:ed|ing)\b)[\w'’/.-]+ ){0,3}`(?:[^`a-z]*|[^`A-Z()]*|[^`]*[ /][^`]*)`(?: [\w'’/.-]+){0,3}?"
     r" (?:is|are|uses|takes|returns|reads|writes|expects|supports|means|contains|lives|runs|holds|needs|requires|defaults|imports"
     r"|keeps|stores|rejects|accepts|doesn't|does not|(?:only|always|never) [a-z]+s)\b"
 )
 """A command, option, path or setting, and what it is or does; what a function does, its code says."""
-_STANDING = re.compile(
+_STANDING = lazy_regex(
     r"\b(?:always|never|from now on|going forward|whenever|(?:every|each) time|by default|prefers?|instead of|rather than|unless)\b"
     r"|^(?:do not|don['’]t|avoid)\b",
     re.IGNORECASE,
 )
 """A rule: what is only left out this time says "without" and "but not"."""
-_SUPPOSED = re.compile(r"\b(?:I|we)(?:['’]d| would)\b", re.IGNORECASE)
+_SUPPOSED = lazy_regex(r"\b(?:I|we)(?:['’]d| would)\b", re.IGNORECASE)
 """An opinion on one case: «I'd rather»."""
-_REASON = re.compile(r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE)
-_RULE = re.compile(
+_REASON = lazy_regex(r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE)
+_RULE = lazy_regex(
     r"\b(?:never|always|must|should|has to|have to|instead of|rather than|over|by default|source of truth|avoid(?:s|ing)?"
     r"|prefers?)\b",
     re.IGNORECASE,
 )
-_ABLE = re.compile(
+_ABLE = lazy_regex(
     r"\b(?:can|cannot|only works|does not|do not|will not|requires?|needs?|rejects?|refuses?)\b|\b(?:ca|does|do|wo)n['’]t\b",
     re.IGNORECASE,
 )
 """What a thing can or needs, beyond the one case in which it was found out."""
-_NAME = re.compile(r"`[^`]+`|\b\w+[./_-]\w+|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}|(?<=[\w,;)] )[A-Z]\w")
+_NAME = lazy_regex(r"`[^`]+`|\b\w+[./_-]\w+|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}|(?<=[\w,;)] )[A-Z]\w")
 """A name in code, or one that its letters show to be one."""
-_SUBORDINATE = re.compile(r"\b(?:if|when(?:ever)?|because|since|so|unless|until|while|although|than)\b", re.IGNORECASE)
-_CHOICE = re.compile(r"\b(?:over|instead of|rather than)\b", re.IGNORECASE)
-_ONCE = re.compile(r"(?<![\w&])#\d+\b|\b(?:this|these|those|again|for now|right now|next step|the plan)\b", re.IGNORECASE)
+_SUBORDINATE = lazy_regex(r"\b(?:if|when(?:ever)?|because|since|so|unless|until|while|although|than)\b", re.IGNORECASE)
+_CHOICE = lazy_regex(r"\b(?:over|instead of|rather than)\b", re.IGNORECASE)
+_ONCE = lazy_regex(r"(?<![\w&])#\d+\b|\b(?:this|these|those|again|for now|right now|next step|the plan)\b", re.IGNORECASE)
 """An order for one moment."""
-_LEANS = re.compile(
+_LEANS = lazy_regex(
     r"(?:yes|no|ok(?:ay)?|got it|good|great|sure|thanks|agreed|confirmed|right|correct|done|perfect|this|that|these|those|it|they"
     r"|he|she|there|here|then|also|so|now|next|finally|both|either|and|but|or|which|what|whichever|whether|why|how|when|if|once|after|before"
     r"|however|option|step|phase|status|update|each|its|their|them|you(?:['’]re)?|caveat|new|most|some|what's"
@@ -191,33 +193,33 @@ _LEANS = re.compile(
     re.IGNORECASE,
 )
 """A beginning that leans on what was said before, or a verb without its subject."""
-_WITHOUT_A_NAME = re.compile(
+_WITHOUT_A_NAME = lazy_regex(
     r"[Tt]he (?:\d[\d.,]* \S+ )?(?:[a-z][a-z/-]*(?:['’]s)? ){0,4}?"
     r"(?:is|are|was|were|do|does|can|cannot|can['’]t|don['’]t|doesn['’]t|will|has|have|only)\b"
     r"|\w+ (?:it|them|this|that)\b"
 )
 """A definite subject that nothing names ("The timestamp is"), or an order about something named before ("Give it")."""
-_TALK = re.compile(
+_TALK = lazy_regex(
     r"\b(?:I|me|my|you|your|yours|let's|we're|we've|we'll|we'd|ours?)\b|\b(?:I|you|we)['’]|\b[A-Z] instead\b|^Let\b", re.IGNORECASE
 )
-_NEWS = re.compile(
+_NEWS = lazy_regex(
     r"\b(?:now|already|yet|earlier|previously|so far|this time|remain(?:s|ing)?|today|again|current(?:ly)?|still|just"
     r"|added|fixed|updated|removed|renamed|moved|replaced|rewrote|pass(?:es|ed)?|the bug|bugs?|the user)\b|→|✅"
     r"|(?<![\w&])#\d+\b|\w\.\w{1,5}:\d+\b|\blines? ~?\d|\w=\d",
     re.IGNORECASE,
 )
 """What was done or found just then."""
-_TIED = re.compile(
+_TIED = lazy_regex(
     r"\b(?:was|were|did|had|been|would|could|might|this|these|those|here|shows|described|even(?! (?:if|when|though)\b))\b"
     r"|, so (?:it|they|that|we|you)\b|\.\.\.|…",
     re.IGNORECASE,
 )
 """What happened, was seen or is supposed; what stands elsewhere, or follows from it."""
-_PAST = re.compile(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
-_FIXED = re.compile(r"fix(?:es|ed)?\b", re.IGNORECASE)
-_REQUEST = re.compile(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
-_SENTENCE = re.compile(r"(?<=[.!?…])[”\"]? +(?=[A-Z`“\"(])|; +|(?<=[.!?])” ")
-_LABEL = re.compile(r"^(?:goal|approach|decision|solution|key idea|root cause|cause|reason|why)s?: +", re.IGNORECASE)
+_PAST = lazy_regex(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
+_FIXED = lazy_regex(r"fix(?:es|ed)?\b", re.IGNORECASE)
+_REQUEST = lazy_regex(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
+_SENTENCE = lazy_regex(r"(?<=[.!?…])[”\"]? +(?=[A-Z`“\"(])|; +|(?<=[.!?])” ")
+_LABEL = lazy_regex(r"^(?:goal|approach|decision|solution|key idea|root cause|cause|reason|why)s?: +", re.IGNORECASE)
 _JUDGED_KINDS = frozenset({NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT, NoteKind.PREFERENCE})
 
 
@@ -356,7 +358,7 @@ def _code_share(title: str) -> float:
 PROPERTY, ASKED, LAPSED = "review", "split", "lapsed"
 """The property of a note that a person is asked to divide, and its values: asked, or no longer asked."""
 
-_HEADING = re.compile(r"(#{1,5})[ \t]+(\S.*)")
+_HEADING = lazy_regex(r"(#{1,5})[ \t]+(\S.*)")
 _MOST = 40
 _TITLE = 90
 _CLEAR_WORDS = 3
@@ -471,8 +473,8 @@ def _title(whole: str, heading: str) -> str:
     """Return a part's title: its heading, with the whole's title in front where the heading is too short."""
     room = _TITLE - len(heading) - len(": ")
     if len(heading.split()) >= _CLEAR_WORDS or room < min(len(whole), _LEAST_OF_WHOLE):
-        return shortened(heading, _TITLE)
-    return f"{shortened(whole, room)}: {heading}"
+        return clip(heading, _TITLE)
+    return f"{clip(whole, room)}: {heading}"
 
 
 def remainder(text: str, divided: Division, made: Sequence[Note]) -> str:

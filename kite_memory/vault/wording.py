@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from kite_memory.text import lazy_regex
+
 COMMON_WORDS = frozenset(
     re.findall(
         r"\S+",
@@ -97,8 +99,8 @@ _MAX_SLUG = 48
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _UNDECOMPOSED = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i", "ħ": "h"})
-_DEVICES = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
-_PAGE_NAME = re.compile(r"\w(?:[\w .+&'()-]*[\w+)])?")
+_DEVICES = lazy_regex(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+_PAGE_NAME = lazy_regex(r"\w(?:[\w .+&'()-]*[\w+)])?")
 
 
 def slug(title: str) -> str:
@@ -107,9 +109,10 @@ def slug(title: str) -> str:
     Where folding loses letters (other scripts) a short hash of the title keeps two of them apart.
     """
     folded = unicodedata.normalize("NFKD", one_line(title).casefold().translate(_UNDECOMPOSED))
-    parts = re.findall(r"[a-z0-9]+", "".join(char for char in folded if not unicodedata.combining(char)))
+    plain = folded if folded.isascii() else "".join(char for char in folded if not unicodedata.combining(char))
+    parts = re.findall(r"[a-z0-9]+", plain)
     text = "-".join(parts)
-    lost = any(char.isalnum() and not char.isascii() for char in folded)
+    lost = not folded.isascii() and any(char.isalnum() and not char.isascii() for char in folded)
     if not text:
         return f"note-{_tag(title)}"
     if not lost:
@@ -164,20 +167,20 @@ def note_id(at: datetime, *seed: str) -> str:
     milliseconds = min(max(int(at.timestamp() * 1000), 0), (1 << 48) - 1)
     hashed = hashlib.sha256("\0".join(seed).encode("utf-8", "surrogatepass")).digest()[:10]
     number = (milliseconds << 80) | int.from_bytes(hashed)
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return "".join([_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5)])
 
 
-_UNWRITABLE = re.compile(
+_UNWRITABLE = lazy_regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufeff\ufffe\uffff"
     + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(1, 17))
     + "]"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_HIDDEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060-\u2064\u2066-\u206f\u202a-\u202e\U000e0000-\U000e007f]")
-_WORD = re.compile(r"[\w+#]+")
-_RELATED = re.compile(r"^\*\*Related:\*\*.*$", re.MULTILINE)
-_CALLOUT = re.compile(r"^> ?\[!\w{1,20}\][+-]? ?", re.MULTILINE)
-_LINK = re.compile(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]+)\]\]")
+_SURROGATE = lazy_regex("[\ud800-\udfff]")
+_HIDDEN = lazy_regex("[\u00ad\u200b\u200e\u200f\u2060-\u2064\u2066-\u206f\u202a-\u202e\U000e0000-\U000e007f]")
+_WORD = lazy_regex(r"[\w+#]+")
+_RELATED = lazy_regex(r"^\*\*Related:\*\*.*$", re.MULTILINE)
+_CALLOUT = lazy_regex(r"^> ?\[!\w{1,20}\][+-]? ?", re.MULTILINE)
+_LINK = lazy_regex(r"!?\[\[(?:[^\[\]|\n]*\|)?([^\[\]|\n]+)\]\]")
 
 
 def text_block(text: str) -> str:
@@ -200,15 +203,6 @@ def without_hidden(text: str) -> str:
     Joiners of emoji and scripts stay.
     """
     return _HIDDEN.sub("", text)
-
-
-def shortened(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters, cut between words where possible."""
-    if len(text) <= limit:
-        return text
-    cut = text[: limit - 1]
-    head, space, _ = cut.rpartition(" ")
-    return (head if space and len(head) > limit // 2 else cut).rstrip() + "…"
 
 
 def title_key(text: str) -> str:

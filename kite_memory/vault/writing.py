@@ -244,7 +244,7 @@ class Writer:
         return Superseded(id=created.id, path=created.path, old_path=old.path)
 
     def replace_by(self, newer: str, older: str) -> Amended | AlreadyWritten | LeftAlone:
-        """Mark two notes as replacing and replaced, where they are not yet, and record that it was written and may be taken back.
+        """Mark one note as replacing another, unless it is marked already, and record the change so that it can be undone.
 
         A note whose file name no link can hold is not linked.
         """

@@ -12,6 +12,8 @@ from markdown_it.rules_inline import StateInline
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from kite_memory.text.display import clip, counted
+
 Json = dict[str, Any]
 Ask = Callable[..., Any]
 """Performs an operation by its name with keyword arguments, and returns its JSON value."""
@@ -41,7 +43,7 @@ class Renderer:
         )
         graph_link = note_link or (lambda name: self.address("graph", name=name))
         self._environment.globals.update(base=base, form=form, address=self.address, note_link=link, graph_link=graph_link)
-        self._environment.filters.update(markdown=self.markdown, when=when, day=day, clock=clock, count=count, short=short)
+        self._environment.filters.update(markdown=self.markdown, when=when, day=day, clock=clock, count=counted, short=clip)
 
     def address(self, page: str, /, **query: object) -> str:
         """Return the address of a page; empty values are left out."""
@@ -135,16 +137,3 @@ def day(text: str) -> str:
 def clock(text: str) -> Markup:
     at = parsed(text)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(text, f"{at:%Y-%m-%d %H:%M:%S}", f"{at:%H:%M}")
-
-
-def count(number: float, word: str) -> str:
-    plural = {"reply": "replies", "entity": "entities", "memory": "memories"}.get(word, f"{word}s")
-    return f"{number:,} {word if number == 1 else plural}"
-
-
-def short(text: str, most: int) -> str:
-    """Return a text of at most so many characters, cut between words unless that leaves less than half of it."""
-    if len(text) <= most:
-        return text
-    whole_words = text[:most].rpartition(" ")[0]
-    return f"{whole_words if 2 * len(whole_words) > most else text[: most - 1].rstrip()}…"

@@ -1,6 +1,7 @@
 """Construction of everything that uses a model, or replaces one: extractor, judge, answerer, embedder.
 
-What is sent to a service is redacted once more, just before it leaves.
+What is sent to a service is redacted once more, just before it leaves. What only some of them need is imported where it is used: a
+search needs an embedder alone.
 """
 
 import json
@@ -16,45 +17,43 @@ from typing import TYPE_CHECKING
 
 from kite_memory import assets
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
-from kite_memory.distill.batch_ledger import Budget, Purpose
-from kite_memory.distill.condense import FREE, PAID, ChunkPolicy
-from kite_memory.distill.extractor import (
-    Ending,
-    Extractor,
-    Failure,
-    Inquiry,
-    Keyless,
-    ListedBatch,
-    Outcome,
-    Prices,
-    RedactedInquiry,
-    SendingBackend,
-    SendingBatches,
-    Usage,
-    load_prompt,
-)
-from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.saving import Saving
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import ConfigInvalid
-from kite_memory.extensions import installed
 from kite_memory.keys import Keys, keys_beside
-from kite_memory.model.event import Event
-from kite_memory.model.hit import Judge
-from kite_memory.model.note import Chunk
 from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
-from kite_memory.redaction import drop_private, redact
-from kite_memory.team.search import Team, TeamRecall
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
     from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
-    from kite_memory.distill.extractor import Backend, Batches
+    from kite_memory.distill.batch_ledger import Budget, Purpose
+    from kite_memory.distill.condense import ChunkPolicy
+    from kite_memory.distill.extractor import (
+        Backend,
+        Batches,
+        Ending,
+        Extractor,
+        Failure,
+        Inquiry,
+        ListedBatch,
+        Outcome,
+        Prices,
+        RedactedInquiry,
+        SendingBackend,
+        SendingBatches,
+        Usage,
+    )
     from kite_memory.distill.offline import OfflineExtractor
+    from kite_memory.distill.outbox import Outbox
+    from kite_memory.distill.saving import Saving
+    from kite_memory.distill.scheduler import Allowance
+    from kite_memory.model.event import Event
+    from kite_memory.model.hit import Judge
+    from kite_memory.model.note import Chunk
+    from kite_memory.team.search import TeamRecall
+    from kite_memory.timeline.conversations import Meaning
     from kite_memory.wiring.services import Services
 
 
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
 class RedactingBackend:
     """Language model backend that redacts secrets in what it sends."""
 
-    inner: SendingBackend
+    inner: "SendingBackend"
 
     @property
     def name(self) -> str:
@@ -72,10 +71,10 @@ class RedactingBackend:
     def model(self) -> str:
         return self.inner.model
 
-    def estimate(self, inquiry: Inquiry) -> Usage:
+    def estimate(self, inquiry: "Inquiry") -> "Usage":
         return self.inner.estimate(inquiry)
 
-    def ask(self, inquiry: Inquiry) -> Ending:
+    def ask(self, inquiry: "Inquiry") -> "Ending":
         return self.inner.ask(_redacted(inquiry))
 
 
@@ -83,25 +82,28 @@ class RedactingBackend:
 class RedactingBatches:
     """Batches of inquiries that are redacted before they are sent."""
 
-    inner: SendingBatches
+    inner: "SendingBatches"
 
-    def estimate(self, inquiry: Inquiry) -> Usage:
+    def estimate(self, inquiry: "Inquiry") -> "Usage":
         return self.inner.estimate(inquiry)
 
-    def submit(self, inquiries: Mapping[str, Inquiry]) -> str | Failure:
+    def submit(self, inquiries: "Mapping[str, Inquiry]") -> "str | Failure":
         return self.inner.submit({name: _redacted(inquiry) for name, inquiry in inquiries.items()})
 
-    def is_over(self, batch: str) -> bool | Failure:
+    def is_over(self, batch: str) -> "bool | Failure":
         return self.inner.is_over(batch)
 
-    def endings(self, batch: str, estimates: Mapping[str, Usage]) -> Mapping[str, Ending] | Failure:
+    def endings(self, batch: str, estimates: "Mapping[str, Usage]") -> "Mapping[str, Ending] | Failure":
         return self.inner.endings(batch, estimates)
 
-    def listed(self) -> Sequence[ListedBatch] | Failure:
+    def listed(self) -> "Sequence[ListedBatch] | Failure":
         return self.inner.listed()
 
 
-def _redacted(inquiry: Inquiry) -> RedactedInquiry:
+def _redacted(inquiry: "Inquiry") -> "RedactedInquiry":
+    from kite_memory.distill.extractor import RedactedInquiry
+    from kite_memory.redaction import redact
+
     return RedactedInquiry(
         system=inquiry.system,
         user=redact(inquiry.user),
@@ -122,12 +124,18 @@ class RedactingEmbedder:
         return self.inner.space
 
     def embed(self, texts: Sequence[str], purpose: EmbeddingPurpose) -> Vectors:
+        from kite_memory.redaction import drop_private, redact
+
         return self.inner.embed([redact(drop_private(text)) for text in texts], purpose)
 
 
-def extractor_of(config: Config, kept: Keys) -> Extractor:
+def extractor_of(config: Config, kept: Keys) -> "Extractor":
     """Return the configured extractor. Vendor packages are only imported at its first call."""
+    from kite_memory.distill.extractor import Keyless, load_prompt
+
     if config.extractor.name not in EXTRACTORS:
+        from kite_memory.extensions import installed
+
         extension: Extractor = installed.load("extractor", config.extractor.name)(config.extractor)
         return extension
     backend = backend_of(config, kept)
@@ -168,19 +176,23 @@ class OfflineRules:
     def version(self) -> str:
         return self._rules.version
 
-    def estimate(self, chunk: Chunk) -> Usage:
+    def estimate(self, chunk: "Chunk") -> "Usage":
+        from kite_memory.distill.extractor import Usage
+
         return Usage()
 
-    def extract(self, chunk: Chunk) -> Outcome:
+    def extract(self, chunk: "Chunk") -> "Outcome":
         return self._rules.extract(chunk)
 
 
-def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
+def chunk_policy(config: Config, *, costs: bool) -> "ChunkPolicy":
     """Return when chunks end. If calls cost money, free rules decide which events are extracted without waiting for more."""
+    from kite_memory.distill.condense import FREE, PAID, ChunkPolicy
+
     if not costs:
         return replace(FREE, idle=min(config.daemon.idle_seconds, FREE.idle))
 
-    def urgent(events: Sequence[Event]) -> bool:
+    def urgent(events: "Sequence[Event]") -> bool:
         from kite_memory.distill.offline import said_to_keep
 
         return said_to_keep(events)
@@ -189,11 +201,12 @@ def chunk_policy(config: Config, *, costs: bool) -> ChunkPolicy:
     return replace(ChunkPolicy() if small else PAID, idle=config.daemon.idle_seconds, urgent=urgent)
 
 
-def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
+def judge_of(config: Config, kept: Keys, outbox: "Outbox") -> "Judge | None":
     """Return the judge, or ``None`` if it is switched off or there is no model."""
     backend = None if config.judge == "off" else backend_of(config, kept)
     if backend is None:
         return None
+    from kite_memory.distill.extractor import load_prompt
     from kite_memory.distill.judge import ModelJudge
 
     return ModelJudge(
@@ -203,12 +216,13 @@ def judge_of(config: Config, kept: Keys, outbox: Outbox) -> Judge | None:
     )
 
 
-def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None":
+def answerer_of(config: Config, kept: Keys, outbox: "Outbox") -> "Answerer | None":
     """Return the model that writes answers, or ``None`` if there is no model."""
     backend = backend_of(config, kept)
     if backend is None:
         return None
     from kite_memory.distill.answering import Answerer
+    from kite_memory.distill.extractor import load_prompt
 
     return Answerer(
         backend=backend,
@@ -217,12 +231,13 @@ def answerer_of(config: Config, kept: Keys, outbox: Outbox) -> "Answerer | None"
     )
 
 
-def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None":
+def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | None":
     """Return the model that rewords briefs, or ``None`` if there is no model."""
     backend = backend_of(config, kept)
     if backend is None:
         return None
     from kite_memory.distill.answering import Polisher
+    from kite_memory.distill.extractor import load_prompt
 
     return Polisher(
         backend=backend,
@@ -231,18 +246,23 @@ def polisher_of(config: Config, kept: Keys, outbox: Outbox) -> "Polisher | None"
     )
 
 
-def saving_of(config: Config, extractor: Extractor, outbox: Outbox) -> Saving:
+def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "Saving":
     """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
+    from kite_memory.distill.saving import Saving
+    from kite_memory.distill.scheduler import Allowance
+
     if extractor.name == "offline":
         return Saving(rules=OfflineRules())
     allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
     return Saving(rules=OfflineRules(), model=extractor, allowance=allowance)
 
 
-def team_recall_of(config: Config, kept: Keys) -> TeamRecall | None:
+def team_recall_of(config: Config, kept: Keys) -> "TeamRecall | None":
     """Return the team's recall; ``None`` unless the team is to be queried at prompts and there is a token for it."""
     if config.team.ask != "prompt" or not config.team.bridge:
         return None
+    from kite_memory.team.search import Team, TeamRecall
+
     token = kept.find("team-token")
     return TeamRecall(Team(address=config.team.bridge, token=token.value)) if token else None
 
@@ -256,6 +276,18 @@ def first_embedders(config: Config) -> tuple[Embedder, Embedder]:
     return MultilingualEmbedder(), LocalEmbedder()
 
 
+def meaning_of(embedder: Embedder) -> "Meaning":
+    """Return the embedder for conversations. A question is embedded as for notes, so that a prompt is embedded once for both."""
+    from kite_memory.recall.lexical import essence
+    from kite_memory.timeline.conversations import Meaning
+
+    return Meaning(
+        space=embedder.space.tag,
+        of_texts=lambda texts: embedder.embed(texts, "document"),
+        of_question=lambda text: embedder.embed([essence(text)], "query")[0],
+    )
+
+
 def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     """Return the embedder used beside the one for prompts: Voyage's, or an extension's.
 
@@ -264,6 +296,8 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
+        from kite_memory.extensions import installed
+
         return RedactingEmbedder(installed.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
@@ -327,12 +361,16 @@ def batches_of(config: Config, kept: Keys) -> "Batches | None":
     return RedactingBatches(AnthropicBatches(live))
 
 
-def prices_of(config: Config) -> Prices:
+def prices_of(config: Config) -> "Prices":
+    from kite_memory.distill.extractor import Prices
+
     return Prices(dollars_in=config.extractor.dollars_per_million_in, dollars_out=config.extractor.dollars_per_million_out)
 
 
 def fixed_part(config: Config) -> int:
     """Return the number of characters that are the same in every extraction call."""
+    from kite_memory.distill.extractor import load_prompt
+
     prompt = load_prompt(prompt_folders(config))
     return len(prompt.system) + len(json.dumps(prompt.schema))
 
@@ -351,12 +389,16 @@ def prompt_folders(config: Config) -> tuple[Path, Path]:
     return config.file.parent / "prompts", assets.folder("prompts")
 
 
-def budget_of(config: Config) -> Budget:
+def budget_of(config: Config) -> "Budget":
+    from kite_memory.distill.batch_ledger import Budget
+
     return Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day)
 
 
-def _allowance(config: Config, outbox: Outbox, purpose: Purpose) -> Allowance:
+def _allowance(config: Config, outbox: "Outbox", purpose: "Purpose") -> "Allowance":
     """Return the part of a day's budget for everything besides extraction."""
+    from kite_memory.distill.scheduler import Allowance
+
     share = config.extractor.judge_share
     return Allowance(outbox=outbox, budget=budget_of(config), share=share, clock=time.time, purpose=purpose)
 
@@ -368,8 +410,12 @@ def requests_of(services: "Services", tracer: "Tracer") -> "Iterator[Requests]":
 
     from kite_memory.app.trace import Askers, Recorder, Requests
     from kite_memory.distill.answering import Answerer, Polisher
+    from kite_memory.distill.batch_ledger import Budget
+    from kite_memory.distill.extractor import load_prompt
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
+    from kite_memory.distill.outbox import Outbox
+    from kite_memory.distill.scheduler import Allowance
 
     config = services.config
     real = backend_of(config, keys_beside(config.file))

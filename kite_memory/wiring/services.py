@@ -3,12 +3,11 @@
 import logging
 import os
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
@@ -22,7 +21,7 @@ from kite_memory.app.operations import (
     ExtractorState,
     NoteChanges,
     Operations,
-    ShownNotes,
+    PromptAnswers,
     StatusReport,
     bridge_operations,
 )
@@ -34,13 +33,13 @@ from kite_memory.app.searching import ConversationVoices, Searching, known_proje
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
+from kite_memory.app.usage_report import ShownNotes
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
-from kite_memory.daemon.protocol import holder
+from kite_memory.daemon.protocol import absent
 from kite_memory.distill.extractor import Extractor, Keyless, Sharing
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler, Steps
-from kite_memory.extensions import installed
 from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
@@ -49,26 +48,11 @@ from kite_memory.projects import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
-from kite_memory.recall.lexical import essence
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
-from kite_memory.sources.aider.source import HISTORY, Aider
-from kite_memory.sources.antigravity import Antigravity
-from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.sources.cline.source import Cline, RooCode
-from kite_memory.sources.codex.source import Codex
 from kite_memory.sources.common.source import Source
-from kite_memory.sources.copilot_cli import CopilotCli
-from kite_memory.sources.cursor.source import CursorApp
-from kite_memory.sources.droid import Droid
-from kite_memory.sources.gemini_cli.source import Gemini
-from kite_memory.sources.git_history import GitLog
-from kite_memory.sources.goose import Goose
-from kite_memory.sources.opencode.source import Kilo, OpenCode
-from kite_memory.sources.pi import Pi
-from kite_memory.sources.qwen_code import QwenCode
 from kite_memory.system.sqlite import seal
 from kite_memory.text.ages import age
 from kite_memory.timeline.conversations import Meaning
@@ -82,6 +66,7 @@ from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.resuming import left_to_do
 from kite_memory.vault import Vault
 from kite_memory.vault.upkeep import NoteUse
+from kite_memory.wiring import sources_of
 from kite_memory.wiring.models import (
     answerer_of,
     batches_of,
@@ -90,6 +75,7 @@ from kite_memory.wiring.models import (
     extractor_of,
     first_embedders,
     judge_of,
+    meaning_of,
     polisher_of,
     saving_of,
     second_embedder,
@@ -98,49 +84,6 @@ from kite_memory.wiring.models import (
 
 if TYPE_CHECKING:
     from kite_memory.distill.answering import Polisher
-
-PROVIDERS = (
-    "claude-code", "codex", "gemini-cli", "copilot-cli", "cline", "roo-code", "aider", "opencode", "cursor", "antigravity", "git",
-    "kilo-code", "pi", "qwen-code", "goose", "droid",
-)  # fmt: skip
-"""What an extension may not call its agent: the providers of our own sources, configured or not."""
-
-
-def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple) -> tuple[Source, ...]:
-    """Return the source of every agent that has a root in the configuration, then those of extensions.
-
-    ``projects`` returns the folders that agents are known to have worked in.
-    """
-    found: tuple[Source | None, ...] = (
-        ClaudeCode(config.claude_root, own_state=config.state),
-        Codex(config.codex_root, own_state=config.state) if config.codex_root else None,
-        Gemini(config.gemini_root, own_state=config.state) if config.gemini_root else None,
-        CopilotCli(config.copilot_root, own_state=config.state) if config.copilot_root else None,
-        Cline(config.cline_roots, own_state=config.state) if config.cline_roots else None,
-        RooCode(config.roo_roots, own_state=config.state) if config.roo_roots else None,
-        _aider(config, projects),
-        OpenCode(config.opencode_root) if config.opencode_root else None,
-        CursorApp(config.cursor_root, config.cursor_cli_root) if config.cursor_root and config.cursor_cli_root else None,
-        Antigravity(config.antigravity_root) if config.antigravity_root else None,
-        Kilo(config.kilo_root) if config.kilo_root else None,
-        Pi(config.pi_root, own_state=config.state) if config.pi_root else None,
-        QwenCode(config.qwen_root, own_state=config.state) if config.qwen_root else None,
-        Goose(config.goose_roots, own_state=config.state) if config.goose_roots else None,
-        Droid(config.droid_root, own_state=config.state) if config.droid_root else None,
-        GitLog(projects, environment=os.environ, home=Path.home()) if config.git_history else None,
-    )
-    ours = tuple(source for source in found if source is not None)
-    if not config.extensions:
-        return ours
-    return (*ours, *installed.sources(Path.home(), own_state=config.state, taken=PROVIDERS))
-
-
-def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> Aider | None:
-    if config.aider_roots is None:
-        return None
-    history = config.aider_history or HISTORY
-    return Aider(projects, always=config.aider_roots, own=config.own_histories, own_state=config.state, history=history)
-
 
 log = logging.getLogger("kite_memory")
 
@@ -205,7 +148,7 @@ def open_services(
         upkeep = _open_upkeep(stores, recalling, closing, in_background=in_background)
         distilling.pipeline.after_deletions(upkeep.store.tidy)
         tools = _open_tools(stores, recalling, distilling, upkeep)
-        status = _status(stores, recalling, distilling, running or partial(_absent, config.state), idle or _never_idle)
+        status = _status(stores, recalling, distilling, running or partial(absent, config.state), idle or _never_idle)
         yield Services(
             config=config,
             sources=distilling.pipeline.sources,
@@ -328,15 +271,6 @@ def _scheduler(stores: _Stores, extractor: Extractor) -> Steps:
     live = Scheduler(outbox=stores.outbox, extractor=extractor, budget=budget, batches=True, clock=stores.seconds)
     return BatchScheduler(
         live=live, outbox=stores.outbox, extractor=extractor, batches=batches, budget=budget, clock=stores.seconds
-    )
-
-
-def meaning_of(embedder: Embedder) -> Meaning:
-    """Return the embedder for conversations. A question is embedded as for notes, so that a prompt is embedded once for both."""
-    return Meaning(
-        space=embedder.space.tag,
-        of_texts=lambda texts: embedder.embed(texts, "document"),
-        of_question=lambda text: embedder.embed([essence(text)], "query")[0],
     )
 
 
@@ -472,7 +406,10 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
-    shown = ShownNotes(timeline=timeline, known=vault.known, recall=recall, note_view=note_view, saved=store.evidence, clock=clock)
+    answers = PromptAnswers(timeline=timeline, recall=recall, note_view=note_view)
+    shown = ShownNotes(
+        timeline=timeline, known=vault.known, memory=recall.memory, note_view=note_view, saved=store.evidence, clock=clock
+    )
     changes = NoteChanges(vault=vault, recall=recall, indexer=indexer, note_view=note_view, keep=store.keep, clock=clock)
     forgetting = NoteForgetting(
         forgetting=upkeep.forgetting,
@@ -495,6 +432,7 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
     )
     return Operations(
         _searching(stores, recalling, note_view).operations(),
+        answers.operations(),
         shown.operations(),
         changes.operations(),
         forgetting.operations(),
@@ -560,11 +498,6 @@ def _never_idle() -> Idle:
 def _remarked(remark: str) -> None:
     if remark:
         log.warning("%s", remark)
-
-
-def _absent(state: Path) -> dict[str, Any]:
-    """Return the status of a daemon that cannot be reached. Its lock may be held by a backfill, or by a daemon that hangs."""
-    return {"running": False, "pid": None, "since": "", "rss_mb": 0.0, "held_by": holder(state)}
 
 
 def report_error(error: BaseException) -> None:

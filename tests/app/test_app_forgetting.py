@@ -16,11 +16,10 @@ from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.errors import NoteNotFound
 from kite_memory.extensions.contract.extractor_contract import SESSION
-from kite_memory.model.event import Event, EvidenceReference, evidence_reference
+from kite_memory.model.event import Event, EvidenceReference, evidence_reference, line_of
 from kite_memory.model.note import Fact, Record, Topic
 from kite_memory.system import sqlite
 from kite_memory.timeline import writing
-from kite_memory.timeline.rows import line_of
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.store import OWNER, Asker

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.cli.console import counted, cut, say, say_json, tell
+from kite_memory.cli.console import say, say_json, tell
 from kite_memory.cli.main import app, main
 from kite_memory.cli.results import print_found, with_short_home
 from kite_memory.errors import KiteError, UsageError
@@ -52,11 +52,6 @@ def test_json_keeps_every_character_and_steers_nothing(value: Any) -> None:
 
     assert json.loads(text) == value
     assert steering(text) == []
-
-
-@pytest.mark.parametrize(("number", "said"), [(0, "0 notes"), (1, "1 note"), (2, "2 notes"), (21_091, "21,091 notes")])
-def test_things_are_counted_as_people_count(number: int, said: str) -> None:
-    assert counted(number, "note") == said
 
 
 def _hit(title: str, tier: str) -> dict[str, Any]:
@@ -192,18 +187,6 @@ def test_a_message_that_goes_into_a_file_is_not_wrapped(monkeypatch: pytest.Monk
     tell("a message that goes over the end of the line")
 
     assert file.getvalue() == "a message that goes over the end of the line\n"
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        ("a title that fits into the line", "a title that fits into the line"),
-        ("a title that is cut between two of its words", "a title that is cut between two of its …"),
-        ("evidence 01234567-89ab-cdef-0123-456789abcdef", "evidence 01234567-89ab-cdef-0123-456789…"),
-    ],
-)
-def test_a_line_is_cut_between_words(line: str, shown: str) -> None:
-    assert cut(line, 40) == shown
 
 
 @pytest.mark.parametrize(

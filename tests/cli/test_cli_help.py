@@ -1,14 +1,19 @@
 """Help: a sentence, an example that works when pasted, and no heavy packages to show it."""
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from kite_memory.cli import help as listing
 from kite_memory.cli.everyday import leave_transcripts
 from kite_memory.cli.help import first_sentence
+from kite_memory.cli.main import app
 from tests.cli.commands import every_command
 from tests.cli.transcript import Player, in_this_process
 from tests.e2e.kmem import PROJECT, Machine
@@ -81,6 +86,31 @@ def test_the_first_sentences_of_the_listing_are_short() -> None:
     assert long == []
 
 
+def test_the_listing_says_what_the_commands_say() -> None:
+    commands: Any = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - the type of a typer command has none
+    real: dict[str, list[tuple[str, str]]] = {}
+    for name, command in commands.items():
+        real.setdefault(command.rich_help_panel, []).append((name, first_sentence(command.help)))
+
+    assert {heading: [(name, said) for name, _, said in rows] for heading, rows in listing.COMMANDS.items()} == real
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--limit", "0"], "Input should be greater than or equal to 1"),
+        (["--limit", "201"], "Input should be less than or equal to 200"),
+        (["--limit", "some"], "Input should be a valid integer"),
+        (["--mode", "other"], "'other' is not one of 'hybrid', 'keyword', 'semantic'"),
+    ],
+)
+def test_what_is_no_plain_value_is_refused_as_before(machine: Machine, words: list[str], said: str) -> None:
+    shown = in_this_process(machine, ["search", "plums", *words], cwd=machine.home)
+
+    assert shown.code == 2
+    assert said in shown.err
+
+
 _ASKING = "import sys; from kite_memory.cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
 
 
@@ -115,6 +145,52 @@ def test_status_of_a_running_daemon_takes_not_even_the_command_line(machine: Mac
         ran = subprocess.run(command, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
         assert not {"typer", "kite_memory.redaction", *HEAVY} & set(ran.stderr.splitlines()[-1].split())
         assert ran.stdout.startswith(begins)
+
+
+SLOW = HEAVY - {"yaml"} | {"kite_memory.distill.offline", "kite_memory.wiring.services", "typer._adapters"}
+"""What none of the commands below may load without a daemon, but numpy where vectors are compared."""
+_LOADED = """
+import atexit, sys
+from kite_memory.cli.opening import run
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+try:
+    run()
+except SystemExit:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "besides"),
+    [
+        ("search plums", {"numpy"}),
+        ("show prune", set()),
+        ("why", set()),
+        ("status", set()),
+        ("status --json", set()),
+        ("backfill", set()),
+        ("backfill --no-distill", set()),
+        ("timeline", set()),
+    ],
+)
+def test_without_a_daemon_a_command_loads_what_it_needs(machine: Machine, command: str, besides: set[str]) -> None:
+    leave_work(machine.home / ".claude", machine.home / "orchard")
+    machine.kmem("remember", "Prune the plums in summer, never in frost")
+    set_old(machine.vault)
+    for _ in range(2):  # the first run takes in what is new
+        machine.kmem(*command.split())
+
+    alone = [sys.executable, "-c", _LOADED, *command.split()]
+    ran = subprocess.run(alone, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+
+    assert (SLOW - besides) & set(ran.stderr.splitlines()[-1].split()) == set()
+    assert "kite_memory.cli.opening" in ran.stderr
+
+
+def set_old(vault: Path) -> None:
+    """Let the notes be older than a file may be that is read once more."""
+    for path in vault.rglob("*.md"):
+        os.utime(path, (1_772_355_600, 1_772_355_600))
 
 
 def test_without_arguments_help_is_shown(machine: Machine) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kite_memory.config import Config
 from kite_memory.extensions.contract.source_contract import SourceContract
-from kite_memory.wiring.services import sources_of
+from kite_memory.wiring import sources_of
 from tests.contract.held_sources import HELD
 
 

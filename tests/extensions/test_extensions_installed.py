@@ -14,8 +14,8 @@ from kite_memory.extensions import installed
 from kite_memory.keys import keys_beside
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.sources.gemini_cli.source import Gemini
+from kite_memory.wiring import PROVIDERS, sources_of
 from kite_memory.wiring.models import OfflineRules, extractor_of, second_embedder
-from kite_memory.wiring.services import PROVIDERS, sources_of
 from tests.contract.held_sources import HELD
 
 

@@ -99,10 +99,10 @@ ReadResult = Callable[[Services], object]
     "look",
     [
         lambda house: house.recall.memory.shown("one"),
-        lambda house: [given.note for occasion in house.recall.occasions(9) for given in occasion.given],
-        lambda house: [given.why for occasion in house.recall.occasions(9) for given in occasion.given],
+        lambda house: [given.note for occasion in house.recall.memory.report.occasions(9) for given in occasion.given],
+        lambda house: [given.why for occasion in house.recall.memory.report.occasions(9) for given in occasion.given],
         lambda house: list(house.recall.memory.tallies()),
-        lambda house: [ruled.note for each in house.recall.memory.rulings(DAY) for ruled in each.notes],
+        lambda house: [ruled.note for each in house.recall.memory.verdicts.since(DAY) for ruled in each.notes],
         lambda house: _stored(house),
     ],
     ids=["shown", "given", "why", "tallies", "rulings", "anything stored"],

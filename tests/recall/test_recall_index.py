@@ -62,6 +62,17 @@ def test_a_refresh_takes_up_the_whole_vault(tmp_path: Path) -> None:
     index.close()
 
 
+def test_an_index_is_in_step_with_the_vault_it_was_refreshed_from(tmp_path: Path) -> None:
+    index = index_at(tmp_path)
+    assert not index.is_in_step(Pile(*VAULT))
+
+    index.refresh(Pile(*VAULT))
+
+    assert index.is_in_step(Pile(*VAULT))
+    assert not index.is_in_step(Pile(*VAULT[1:]))
+    index.close()
+
+
 def test_a_second_refresh_reads_nothing_and_changes_nothing(tmp_path: Path) -> None:
     pile = Pile(*VAULT)
     index = index_at(tmp_path)

@@ -73,4 +73,4 @@ def test_leaving_out_words_that_no_search_asks_for_changes_nothing(case: Case, m
 
 def every_word(small: bytes) -> TextWords:
     each = frozenset(re.findall(rb"[a-z]+", small))
-    return TextWords(each, b" ".join((b"", *each)))
+    return TextWords(each, b" ".join((b"", *each)), parts=True)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,26 @@ def test_a_conversation_without_a_transcript_is_counted_once(tmp_path: Path) -> 
     assert list(source.transcripts()) == [path]
     assert [problem.reason for problem in found.problems] == ["conversation without a transcript"]
     assert (found.cursor.size, found.cursor.mtime_ns) == (path.stat().st_size, path.stat().st_mtime_ns)
+
+
+def test_a_cursor_of_an_earlier_version_leads_to_the_same_events(tmp_path: Path) -> None:
+    path = lay(tmp_path, a_morning())
+    whole = Antigravity(tmp_path).read(path, None, budget=1 << 20)
+    half = Antigravity(tmp_path).read(path, None, budget=300).cursor
+    earlier = {
+        "v": 1,
+        "started": "2026-03-01T09:00:00+00:00",
+        "at": "2026-03-01T09:00:00+00:00",
+        "ordinal": 1,
+        "cwd": "",
+        "parent": "",
+        "calls": [],
+    }
+
+    again = Antigravity(tmp_path).read(path, replace(half, carry=json.dumps(earlier)), budget=1 << 20)
+
+    assert 0 < half.position < path.stat().st_size
+    assert (again.events, again.session) == (whole.events, whole.session)
 
 
 def test_what_the_person_chose_is_a_decision(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What Copilot CLI's lines are taken for."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -264,6 +266,43 @@ def test_sessions_of_our_own_extractor_are_not_read(tmp_path: Path) -> None:
     marked.user("<!-- kite-memory:extract --> Extract")
 
     assert [(look.session, look.events) for look in (home.look(ours), home.look(marked))] == [(None, ()), (None, ())]
+
+
+def test_a_cursor_of_an_earlier_version_leads_to_the_same_events(tmp_path: Path) -> None:
+    home, path = Home(tmp_path), Home(tmp_path).write(a_day())
+    whole = home.source.read(path, None, budget=1 << 20)
+    half = home.source.read(path, None, budget=900).cursor
+    earlier = {
+        "v": 1,
+        "started": "2026-07-02T09:00:00+00:00",
+        "at": "2026-07-02T09:00:02+00:00",
+        "ordinal": 526,
+        "cwd": "/home/ada/orchard",
+        "branch": "main",
+        "title": "",
+        "flags": [False, False],
+        "calls": [],
+        "shells": {},
+    }
+
+    again = home.source.read(path, replace(half, carry=json.dumps(earlier)), budget=1 << 20)
+
+    assert 0 < half.position < path.stat().st_size
+    assert (again.events, again.session) == (whole.events, whole.session)
+    assert reasons(again) == ["unknown cursor", *reasons(whole)]
+
+
+def test_a_command_in_the_background_is_known_when_its_output_is_asked_for_later(tmp_path: Path) -> None:
+    home, session = Home(tmp_path), Session()
+    session.call("bash", "call_1", command="pytest -q", mode="async")
+    session.result("call_1", "<command started in background with shellId: 7>")
+    first = home.look(session)
+    session.call("read_bash", "call_2", shellId="7")
+    session.result("call_2", "1 failed in 0.1s\n<command with shellId: 7 exited with exit code 1>")
+
+    second = home.look(session, first.cursor)
+
+    assert [event.command for event in second.events if event.type is EventType.TEST_RESULT] == ["pytest -q"]
 
 
 def test_lines_that_are_nothing_we_know_are_counted(tmp_path: Path) -> None:

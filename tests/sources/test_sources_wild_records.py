@@ -1,13 +1,15 @@
 """Whatever stands in another program's records, reading them yields events and problems, and no error."""
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event
-from kite_memory.sources.antigravity import AntigravityInterpreter, AntigravityState
+from kite_memory.sources.antigravity import Antigravity
 from kite_memory.sources.common.event_builder import EventBuilder, OpenCalls
+from kite_memory.sources.common.line_source import Line, Progress
 from kite_memory.sources.cursor import bubbles as cursor_bubbles
 from kite_memory.sources.cursor.ide import legacy_conversations
 from kite_memory.sources.cursor.source import add_message
@@ -173,12 +175,14 @@ def test_of_cursors_command_line(role: Any, content: Any, helper: bool) -> None:
 
 @given(st.lists(STEPS, max_size=6), st.booleans())
 def test_of_antigravity(steps: list[dict[str, Any]], helper: bool) -> None:
-    thread = AntigravityState(parent="p" if helper else "")
-    interpreter = AntigravityInterpreter(file="f", session="s", thread=thread)
+    source, progress = Antigravity(Path("/gemini")), Progress(parent="p" if helper else "")
+    line = Line(provider="antigravity", file="f", session="s", tools=source.tools, progress=progress)
 
     for place, step in enumerate(steps):
-        interpreter.step(step, place * 10, place * 10 + 9)
+        line.begin(str(place), source.time_of(step), place * 10, place * 10 + 9)
+        source.line(step, line)
+        line.end()
 
-    assert in_order(interpreter.events)
-    assert AntigravityState.resumed(thread.carried()) is not None
-    assert not (helper and any(event.role == "user" for event in interpreter.events))
+    assert in_order(line.events)
+    assert Progress.resumed(progress.carried()) == progress
+    assert not (helper and any(event.role == "user" for event in line.events))

@@ -107,6 +107,13 @@ def test_only_what_lasts_and_stands_alone_is_worth_a_line(
     assert ("[[" in page(graph([note]), START)) == shown
 
 
+def test_a_file_is_no_concept() -> None:
+    notes = [replace(linked(f"Row {number}", "So.", kind=NoteKind.FACT), entities=("pears/press.py",)) for number in range(9)]
+    page_of_it = replace(linked("pears/press.py", "So.", kind=NoteKind.ENTITY), links=())
+
+    assert "press.py" not in page(graph([*notes, page_of_it]), START)
+
+
 def test_what_a_person_asks_for_in_several_sessions_is_a_preference_and_says_so() -> None:
     titles = ("Weigh the pears and update the ledger", "Weigh these pears and update the ledger", "Update the ledger")
     said = [linked(title, "So.", kind=NoteKind.PREFERENCE) for title in titles]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.vault.notefile import render
-from kite_memory.web.rendering import Renderer, short
+from kite_memory.web.rendering import Renderer
 from kite_memory.wiring.services import Services
 from tests.fakes.lived_in import note_id
 from tests.web.browsing import Site, served
@@ -236,15 +236,3 @@ def test_a_page_that_is_not_there_says_so_in_its_title(site: Site) -> None:
     assert answer.status == 404
     assert "<h1>There is no such page</h1>" in answer.text
     assert "<title>There is no such page" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("A failing test", "A failing test"),
-        ("A failing test before the fix", "A failing test before…"),
-        ("x" * 40, "x" * 23 + "…"),
-    ],
-)
-def test_a_label_is_cut_between_words(text: str, shown: str) -> None:
-    assert short(text, 24) == shown

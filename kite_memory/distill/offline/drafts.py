@@ -55,9 +55,10 @@ from kite_memory.distill.offline.wording import (
     without_opening,
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
-from kite_memory.distill.prose import clip, key_lines, one_line, options_in, picked, stems
+from kite_memory.distill.prose import key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
+from kite_memory.text.display import clip
 
 _QUOTED = 260
 _CONTEXT = 500

@@ -20,9 +20,10 @@ from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.people import MACHINE, people_in
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
-from kite_memory.distill.prose import bounded, clean, clip, one_line, stems
+from kite_memory.distill.prose import bounded, clean, one_line, stems
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
+from kite_memory.text.display import clip
 from kite_memory.text.stems import language_of
 
 _READ = 4_000

@@ -17,8 +17,9 @@ from kite_memory.distill.offline.wording import (
 )
 from kite_memory.distill.prose import one_line, stems
 from kite_memory.model.event import Event, EventType
+from kite_memory.text import lazy_regex
 
-STANDING = re.compile(
+STANDING = lazy_regex(
     r"(?:^|[.;!]\s*|\b(?:please|you (?:should|must)|we (?:should|must)|let'?s|want you to|(?:make|be) sure(?: that)?(?: you| we)?"
     r"(?: to)?|^(?:when(?:ever)?|if|before|after|for|in|on)\s[^,;?]{2,80},)\s+)"
     r"(?:always|never|don'?t ever|stop(?=\s+\w+ing\b))\s+(?!(?:mind|an?|been|had|seen|heard|knew|thought|again|it)\b)[a-z]"
@@ -29,36 +30,36 @@ STANDING = re.compile(
     r"|my) (?:directive|rule|policy|convention|preference) (?:is|here)\b|\bavoid\s+\w+ing\b",
     re.IGNORECASE,
 )
-_CONVENTION = re.compile(
+_CONVENTION = lazy_regex(
     r"(?:please )?use\s[^.;?]{2,60}, never\s|(?:every|each|any|all|no)\s[^,;?]{2,60}\s(?:must|shall|should (?:be|have|use|go|live"
     r"|start|end|return))\b|(?:(?:here|in (?:this|our) [\w-]{1,30}),? )?we (?:only )?(?:use|write|name|put|keep|run|call|store"
     r"|format|deploy|commit|test|document)\s[^.;?]{2,80}(?:, (?:never|not)|,? instead of|,? rather than)\s",
     re.IGNORECASE,
 )
 """Statements of how things are done: one way, and not another."""
-EVERYWHERE = re.compile(
+EVERYWHERE = lazy_regex(
     r"\b(?:everywhere|in (?:all|every|any) (?:project|repo\w*)s?|all (?:my|our) (?:projects|repos\w*)|in general|generally)\b",
     re.IGNORECASE,
 )
-MACHINE = re.compile(
+MACHINE = lazy_regex(
     r"[{}<>|\\]|^\W*\$ |\[\w+:\w+\]|^\W*(?:error\b|warning\b|at (?=[\w$./<>]+[.(:])|file (?=\S*[./:])|line \d)|https?://\S+\s*$"
     r"|\b\d{2}:\d{2}:\d{2}\b",
     re.IGNORECASE,
 )
-_CONCEDES = re.compile(
+_CONCEDES = lazy_regex(
     r"\W*(?:you(?:'re| are) (?:absolutely |totally |completely )?right|good (?:point|catch|call|question to raise|idea"
     r"|instinct)|fair (?:point|enough|challenge|call)|great (?:point|catch|idea)|(?:yes|right|agreed)[,.!—–-]{1,2}\s|sorry"
     r"|my mistake|i was wrong|makes sense|understood|got it)",
     re.IGNORECASE,
 )
 
-_OBJECTS = re.compile(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
-_PLAIN_YES = re.compile(
+_OBJECTS = lazy_regex(r"\W*(?:but|no|wait|isn'?t|aren'?t|shouldn'?t|doesn'?t|why (?:not|do(?:n'?t)? (?:we|you)))\b", re.IGNORECASE)
+_PLAIN_YES = lazy_regex(
     r"\W*(?:yes|right|agreed|sorry|makes sense|understood|got it)\b(?!.{0,12}you(?:'re| are) right)", re.IGNORECASE
 )
 
-_FIRM = re.compile(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
-FOR_NOW = re.compile(
+_FIRM = lazy_regex(r"\b(?:always|never|ever|from now on|going forward|future|rule|directive|policy|convention)\b", re.IGNORECASE)
+FOR_NOW = lazy_regex(
     r"\b(?:yet|for now|right now|(?:for|at) the moment|for the time being|temporarily|in the meantime|this time|(?:this|just) once"
     r"|today|tonight|tomorrow|until|in this (?:case|pr|branch|file|commit)|anything else|(?:that|this) one)\b",
     re.IGNORECASE,
@@ -72,7 +73,7 @@ def asks(said: str) -> bool:
     return ASKING.match(without_opening(said).lstrip("+-*• ")) is not None or _UNMARKED.search(said) is not None
 
 
-_UNMARKED = re.compile(
+_UNMARKED = lazy_regex(
     r"(?:^|[.!;]\s+)(?:(?:also|and|but|so|or)\s+)?(?:should|does|can|could|would|is|are|will)"
     r" (?:it|this|that|they|there|(?:(?:the|our|an?) )?[\w`.-]+)"
     r"(?= (?:be|also|still|not|really|just|simply|confuse|mean|have|need|work|cause|make)\b)",
@@ -109,21 +110,21 @@ def is_firm(said: str) -> bool:
     return bool(_FIRM.search(said))
 
 
-_DECIDES = re.compile(
+_DECIDES = lazy_regex(
     r"\b(?:let'?s (?:go|use|stick|keep|do|drop|switch|move|put|make|not|leave|take|store|have|build|write|name|call"
     r"|adopt|pick|choose|split|replace|deploy)|(?:i|we)(?:'ve"
     r"| have)? (?:decided|agreed|chose|settled)|(?:i|we)(?:'ll|'d| will| would| should)? (?:go(?:ing)? (?:with|for)"
     r"|stick (?:with|to)|rather (?:use|have|keep|go))|go with|stick with|(?:i|we) don'?t want|(?:i|we) want|the decision is)\b",
     re.IGNORECASE,
 )
-_GROUNDED = re.compile(
+_GROUNDED = lazy_regex(
     r"\b(?:instead of|rather than|because|since|so that|otherwise|over(?= \w+ because)|as opposed to|, not|not \S+,? because"
     r"|due to)\b",
     re.IGNORECASE,
 )
 
 
-_WONDERS = re.compile(r"(?:maybe|perhaps|probably|possibly|not sure|i guess|i wonder)\b", re.IGNORECASE)
+_WONDERS = lazy_regex(r"(?:maybe|perhaps|probably|possibly|not sure|i guess|i wonder)\b", re.IGNORECASE)
 
 
 def stated_decisions(event: Event) -> Iterator[Sentence]:
@@ -146,7 +147,7 @@ def directs(said: str) -> bool:
     return bool(_DIRECTING.search(said))
 
 
-_DIRECTING = re.compile(
+_DIRECTING = lazy_regex(
     r"^\W*(?:(?:no|nope|but|and|so|just|actually|please|rather|let'?s)[\s,.;:—–-]+){0,3}"
     r"(?:don'?t|do not|use|keep|avoid|put|never|always|only|not)\s"
     r"|\b(?:instead|prefer|avoid|never|always|should(?:n'?t)? (?:be|not|have|use|go|live)|i would have|rather than)\b",
@@ -206,8 +207,8 @@ def statements(event: Event, *, answered: bool) -> Iterator[Statement]:
             yield Statement(rule="choice", text=chosen, firm=bool(_SETTLED.match(chosen)))
 
 
-_KEEP = re.compile(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store|put|commit", re.IGNORECASE)
-_REMINDS = re.compile(
+_KEEP = lazy_regex(r"remember|keep|bear|don'?t forget|memori[sz]e|save|add|store|put|commit", re.IGNORECASE)
+_REMINDS = lazy_regex(
     r"(?:^|[.!;]\s+)(?:(?:please|and|also|but|so|just)\s+){0,2}(?P<lead>"
     r"(?:remember|don'?t forget|memori[sz]e|note|make a note|take note)(?:\s+that\b|(?:\s+this)?\s*[:,—–-])"
     r"|(?:remember|note)(?=\s+(?:the|our|we|all|every)\s.{3,80}\s(?:is|are|has|have|needs?|must|can|can'?t|cannot|does|doesn'?t|don'?t|will"
@@ -219,12 +220,12 @@ _REMINDS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _THAT = r"(?:and )?(?:please )?(?:remember|note|keep|don'?t forget) (?:that|this|it)(?: in mind| down| for later)?\W*"
-_KEEP_THAT = re.compile(_THAT, re.IGNORECASE)
-_KEPT = re.compile(rf"(?P<content>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
+_KEEP_THAT = lazy_regex(_THAT, re.IGNORECASE)
+_KEPT = lazy_regex(rf"(?P<content>[^?]{{12,300}})(?:[,;:]| [—–-]+) {_THAT}", re.IGNORECASE)
 _NAME = (
     r"(?<![\w`./])(?<![Tt]he )(?<![Oo]ur )(?<![Aa] )(?<!an )(?<!his )(?P<{}>[A-Z][^\W\d_A-Z]{{2,14}}(?: [A-Z][^\W\d_A-Z]{{2,14}})?)"
 )
-_OWNS = re.compile(
+_OWNS = lazy_regex(
     rf"{_NAME.format('owner')} (?:from [\w ]{{2,30}} |also |still |now )?(?:owns|maintains|runs|leads|looks after|takes care of"
     r"|is (?:responsible for|in charge of|on call for|our contact for"
     r"|the (?:\w+ )?(?:owner|maintainer|lead|contact|reviewer) (?:of|for|at)))"
@@ -238,11 +239,11 @@ _ACTS = (
 )
 _NAMED = (
     _OWNS,
-    re.compile(rf"{_NAME.format('who')} {_ACTS}\b"),
-    re.compile(
+    lazy_regex(rf"{_NAME.format('who')} {_ACTS}\b"),
+    lazy_regex(
         rf"{_NAME.format('whose')}['’]s (?:review|feedback|comments?|opinion|decision|approval|request|team|call|pull request|PR)\b"
     ),
-    re.compile(
+    lazy_regex(
         r"(?i:\b(?:ask|asked|ping|cc|according to|(?:agreed|discussed|checked?) with|talk(?:ed)? to"
         rf"|(?:approved|reviewed|owned|decided|requested) by))\s+{_NAME.format('whom')}\b"
     ),
@@ -284,7 +285,7 @@ def _line_of(said: str, at: int) -> str:
     return said[said.rfind("\n", 0, at) + 1 : said.find("\n", at) if "\n" in said[at:] else None]
 
 
-_PASSING = re.compile(
+_PASSING = lazy_regex(
     r"[?]|^(?:bug|bugs|issue|error|time|day|thing|one|ones|problem|test|ticket|pr|discussion|file|function|guy|to)\b"
     r"|\b(?:today|tomorrow|tonight|right now|for now|this (?:morning|afternoon|evening))\b|\bi(?:'m| am) (?:off|out|away|back|going"
     r"|done|leaving|still|not sure)\b|\bi(?:'ll| will|'ve just| just)\b|\blet'?s\b",
@@ -296,12 +297,12 @@ def _is_lasting(statement: str) -> bool:
     return len(stems(statement)) >= _FEWEST_STEMS and not _PASSING.search(statement) and not GUESS.search(statement)
 
 
-_SAYS_NO = re.compile(
+_SAYS_NO = lazy_regex(
     r"\W*(?:no|nope|nah|wrong|stop|wait|that'?s (?:wrong|not (?:right|what (?:i|we) (?:wanted|meant|asked for))))"
     r"(?:\s*[,.!;:—–-]+\s*|\s+(?=(?:don'?t|do not|use|not|never|please|it should|we should)\b))",
     re.IGNORECASE,
 )
-_ORDERS = re.compile(
+_ORDERS = lazy_regex(
     r"(?:(?:please|just|actually|again|i (?:said|meant)|that'?s (?:wrong|not right)|we|you)[\s,.;:—–-]+){0,3}"
     r"(?:(?:don'?t|do not)\s(?!(?:worry|bother|mind|know|think|see|understand|remember|have|get|need|want|do)\b"
     r"|\w+ (?:it|that|this|them)\b)|use\b|keep\b|put\b"
@@ -310,7 +311,7 @@ _ORDERS = re.compile(
     r"|can'?t|cannot)\b)",
     re.IGNORECASE,
 )
-_NOT_BUT = re.compile(
+_NOT_BUT = lazy_regex(
     r"(?:please |just )?(?:(?:don'?t|do not) (?!(?:worry|bother|mind)\b)|not )[^,;.—–?]{3,90}(?:[,;.—–-]+\s*|\s+(?=but\b))"
     r"(?:(?:but|just|please|rather|instead)\s+){0,2}(?:use|keep|put|write|call|take|go|do|make|stick|store)\b",
     re.IGNORECASE,
@@ -327,7 +328,7 @@ def _ordered(said: str, answered: bool) -> str:
     return order if answered and len(stems(said)) >= _FEWEST_STEMS and _NOT_BUT.match(order) else ""
 
 
-_LEFT_OPEN = re.compile(
+_LEFT_OPEN = lazy_regex(
     r"(?:(?:still|one|an?) )?(?:open (?:question|point|issue)|unresolved|undecided|to be decided|tbd)\b"
     r"\s*(?:[:—–]|\s-)\s*(?P<what>\S.+)"
     r"|(?P<whole>(?:(?:we|i)(?:'ve| have)?(?: still)? (?:have not|haven'?t|not)(?: yet)? (?:decided|settled|agreed)"
@@ -346,27 +347,27 @@ def left_open(event: Event) -> Iterator[str]:
                 yield what
 
 
-_SETTLED = re.compile(
+_SETTLED = lazy_regex(
     r"(?:the )?decision(?: is|:)|(?:we|i)(?:'ve| have)? (?:finally |now |both |all )?(?:decided|agreed|chose|settled|opted)\b",
     re.IGNORECASE,
 )
-_CHOOSES = re.compile(
+_CHOOSES = lazy_regex(
     r"(?:let'?s|we(?:'ll| will|'re going to| are going to)|i(?:'ll| will| want to|'d like to)|(?:i|we) want (?:you|us) to)\s+"
     r"(?:just |rather |simply )?(?:use|go with|go for|stick (?:with|to)|(?:switch|move) to(?! (?:the|my|your)\b)|migrate to|adopt"
     r"|settle on|standardi[sz]e on|build on|deploy (?:it |this )?(?:on|to))\s+(?P<what>\S+)",
     re.IGNORECASE,
 )
-_IN_PLACE = re.compile(
+_IN_PLACE = lazy_regex(
     r"(?:please )?(?:use|take|keep|store|prefer)\s+(?P<what>\S+)[^.;?]{0,90}?(?:,? instead of|,? rather than|, not)\s",
     re.IGNORECASE,
 )
-_POINTS = re.compile(
+_POINTS = lazy_regex(
     r"(?:it|that|this|these|those|them|your|yours|mine|his|her|another|other|both|all|what|whatever|option|approach|same|plan)\b"
     r"|[a-d]\b|#?\d",
     re.IGNORECASE,
 )
 """References to earlier text; such a sentence cannot stand alone."""
-_POINTS_BACK = re.compile(
+_POINTS_BACK = lazy_regex(
     r"\b(?:the|an?) (?:other|same|first|second|third|last|next|latter|former|one|ones|old|new one|above)\b"
     r"|\bas (?:before|planned)\b"
     r"|\b(?:option|suggestion|proposal) \w+|\bto (?:find|check|see|look|debug|figure|verify|test|search|inspect|trace"
@@ -393,7 +394,7 @@ def _chosen(sentence: str) -> str:
     return "" if _POINTS.match(chooses["what"]) or _POINTS_BACK.search(text) else text
 
 
-_REQUIRES = re.compile(
+_REQUIRES = lazy_regex(
     r"(?!(?:add|write|make|check|ensure|mention|so|if|then|which|that|this|it|they|there)\b)\S.{2,100}?\s"
     r"(?:should(?:n'?t| not)?|must(?: not)?|needs? to|has to)(?: (?:also|only|always|never|just))?"
     r" (?:be(?! (?:added|changed|deleted|fixed|moved|removed|renamed|reverted|updated)\b)|go|live|return|start|end|appear|show|stay"
@@ -402,7 +403,7 @@ _REQUIRES = re.compile(
 )
 
 
-_SAY_SO = re.compile(
+_SAY_SO = lazy_regex(
     r"(?:please )?(?:also )?(?:mention|note|specify|state|ensure|make sure)(?: also)?(?: that)+,?\s+", re.IGNORECASE
 )
 

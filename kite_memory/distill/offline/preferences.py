@@ -33,9 +33,11 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.prose import clip, one_line, options_in, picked, stems
+from kite_memory.distill.prose import one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import SAID_TO_A_REFUSAL
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _SETTLES = 4
 """Total weight from which a thread's answers count as a rule; see `_weight`."""
@@ -163,12 +165,12 @@ def _answer(turn: Turn, before: Turn, *, goes_on: bool) -> PersonAnswer | None:
 _TYPED, _LINES = 400, 6
 _BRIEF_ANSWER = 10
 """Most words of a further answer that has no word of a rule."""
-_PASTED = re.compile(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
-_ASKS = re.compile(
+_PASTED = lazy_regex(r"^/|[❯✓✗→↑↓│]|\w\.\w{1,5}:\d+|\b[0-9a-f]{12,}\b|https?://|\S{60}")
+_ASKS = lazy_regex(
     r"\?|\b(?:propos\w*|recommend\w*|suggest\w*|alternativ\w*|options?|ideas?|either|i'd|would|could)\b", re.IGNORECASE
 )
 """Words in an agent's message that leave something to decide."""
-_PICK_WORDS = re.compile(
+_PICK_WORDS = lazy_regex(
     r"^\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|sure|let'?s|go|do|just|i'd|i would|with|for|option|approach|pick|take|choose|like|to|say"
     r"|the)[\s,:]+){0,6}(?:[a-d]|[1-9]|first|second|third|former|latter)\b(?: one| option)?[\s.,;:!)—–-]*(?:please|then)?[\s.,;:]*",
     re.IGNORECASE,
@@ -208,7 +210,7 @@ def taken(said: str, before: Turn) -> tuple[Sentence, ...]:
     return tuple(fits[:3])
 
 
-_GOES_WITH = re.compile(
+_GOES_WITH = lazy_regex(
     r"\W*(?:(?:ok(?:ay)?|yes|ye[ap]h?|yep|no|so|then|right|good|agreed)[\s,.;:—–-]+)*(?:(?:we|i|let'?s)(?:'ll| will)? )?"
     r"(?:go (?:with|for)|stick (?:with|to)|use|take|pick|choose)\s+(?P<what>\S+(?: \S+){0,4}?)(?: then| please| instead)?[.!]*$",
     re.IGNORECASE,
@@ -230,7 +232,7 @@ def clauses(text: str) -> list[str]:
     return [_LEADS_IN.sub("", part) for part in parts if part]
 
 
-_LEADS_IN = re.compile(
+_LEADS_IN = lazy_regex(
     r"^(?:(?:and|but|also|so|then|ok(?:ay)?|yes|ye[ap]h?|yep|no(?=\s*[,.:;-])|nope|good|exactly|right|fine|same|well)\b[\s,.:;-]*)+",
     re.IGNORECASE,
 )
@@ -305,8 +307,8 @@ def _is_done_over(turn: Turn, words: str, refused: Event, reply: Event | None) -
 
 
 _FEW = 120
-_SORRY = re.compile(r"\W*(?:sorry|apologies|my (?:mistake|bad)|i apologi[sz]e)\b", re.IGNORECASE)
-_COMPLIES = re.compile(
+_SORRY = lazy_regex(r"\W*(?:sorry|apologies|my (?:mistake|bad)|i apologi[sz]e)\b", re.IGNORECASE)
+_COMPLIES = lazy_regex(
     r"\W*(?:yes|yep|sure|right|got it|good (?:point|call|catch)|you'?re right|sorry|of course|understood)\b", re.IGNORECASE
 )
 
@@ -363,8 +365,8 @@ def _manners(turn: Turn) -> Iterator[OfflineDraft]:
 
 
 _BRIEF = 320
-_PATHS = re.compile(r"@?\b[\w-]+\.md\b|#\d+|\S*/$", re.IGNORECASE)
-_COURTESY = re.compile(
+_PATHS = lazy_regex(r"@?\b[\w-]+\.md\b|#\d+|\S*/$", re.IGNORECASE)
+_COURTESY = lazy_regex(
     r"^(?:(?:can|could|would|will) you (?:please )?|please )?(?:also )*|(?<=give) me\b|\s+please\b", re.IGNORECASE
 )
 _THINGS = (
@@ -372,18 +374,18 @@ _THINGS = (
     r"|adrs?|comments?|threads?|tests?|issues?|tickets?|summar(?:y|ies)|descriptions?|messages?|reviews?|worktrees?|explanations?"
     r"|write-?ups?|tasks?|files?|sentences?|paragraphs?|line breaks?)\b"
 )
-_WORK = re.compile(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
+_WORK = lazy_regex(rf"\b(?:{_THINGS}|commit\b|review\b|squash\b)", re.IGNORECASE)
 _FORM = (
     r"(?:small\w*|short\w*|brief|concise|tiny|simple|mean\w{0,3}ful|separate|logical|atomic|self[- ]contained"
     r"|readable|plain|temporary|artifi\w+)"
 )
-_MANNER = re.compile(
+_MANNER = lazy_regex(
     rf"\b(?:one|single|two|three) (?:commit|pull request|pr|branch|sentence)s?\b(?! or)|\b{_FORM}\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}"
     rf"|\b(?:without|w/o|no)\s+(?:[\w-]+\s+){{0,2}}?{_THINGS}|\b(?:don'?t|do not|never|needs no|no need to)\s+\w+"
     rf"|\b{_THINGS} (?:first|separately|on the go)\b|\b(?:manually|myself|by hand|in separate)\b|\bcommit mean\w+",
     re.IGNORECASE,
 )
-_ASKS_FOR = re.compile(
+_ASKS_FOR = lazy_regex(
     rf"(?:(?:can|could|would|will) (?:you|we)|please|let'?s|(?:i|we)(?:'d| would)? (?:like|want|prefer)|make sure|ensure|also"
     rf"|i'?ll|do|respond|{VERB})\b",
     re.IGNORECASE,
@@ -396,7 +398,7 @@ def _is_manner(text: str) -> bool:
     return _MANNER.search(text) is not None
 
 
-_TO_SEE = re.compile(
+_TO_SEE = lazy_regex(
     r"^(?:(?:can|could) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:look|check|see|review|show|find|tell|explain)\b"
     r"|\b(?:again|these|those|you (?:\w+ed|said))\b|^(?:let'?s )?(?!give)\w+ (?:it|them|this|that|\d)\b"
     r"|^(?:(?:can|could|would|will) (?:you|we)|please|let'?s)?\s*(?:also\s+)?(?:add|write)\b"
@@ -419,7 +421,7 @@ def _response(turn: Turn, about: frozenset[str]) -> list[Sentence]:
     return best
 
 
-_REPORT = re.compile(rf"[?:]$|\b[0-9a-f]{{7,40}}\b|{STATUS.pattern}", re.IGNORECASE)
+_REPORT = lazy_regex(rf"[?:]$|\b[0-9a-f]{{7,40}}\b|{STATUS.pattern}", re.IGNORECASE)
 
 
 def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
@@ -444,7 +446,7 @@ def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     )
 
 
-_ASKS_ABOUT = re.compile(
+_ASKS_ABOUT = lazy_regex(
     r"\W*(?:hm+\W+)?(?:how|what|where|which|who|when|is|does|can|could|do (?:we|you) (?:have|know))\b", re.IGNORECASE
 )
 
@@ -458,17 +460,17 @@ def _concession(reply: Event) -> list[Sentence]:
     return [*said[:1], *said[at : at + (3 if said[at : at + 1] and said[at].text.endswith(":") else 2)]]
 
 
-_SHOULD = re.compile(
+_SHOULD = lazy_regex(
     r"\b(?:should|must|instead|rather|need(?:s|ed)? to|you want|true \w+|proper(?:ly)?|never|always|verify|what we)\b",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r"^Q:\s+|\s+[\U0001F300-\U0001FAFF]+")
-_GIVES_WAY = re.compile(
+_ASIDE = lazy_regex(r"^Q:\s+|\s+[\U0001F300-\U0001FAFF]+")
+_GIVES_WAY = lazy_regex(
     r"\W*(?:(?:yes|no|agreed|right|ha|ok(?:ay)?)\W+(?:and )?)*(?:you(?:'re| are) (?:\w+ )?right|(?:good|fair|great)"
     r" (?:point|catch|call|challenge)|i'?m not sure|sorry|my mistake|i was (?:wrong|sloppy|inconsistent|guessing|speculating))",
     re.IGNORECASE,
 )
-_METHOD = re.compile(
+_METHOD = lazy_regex(
     r"\b(?:guess(?:ing|work)|are you sure|assum(?:e|es|ed|ing)|verif\w+|evidence|proof|prove[ns]?|(?:just|only) test\w*|duplicat\w*"
     r"|(?:tests?|testing) (?:first|that|are|is)|re-?us(?:e|ing)|over-?\w*complicat\w*|over-?engineer\w*|agreeable|doesn'?t mean"
     r"|(?:whole|entire) (?:idea|point)|jump\w* to|in the plan|the plan (?:is|was|says)|read(?:able|s)|unnecessary|conventions?"

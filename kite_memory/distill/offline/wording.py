@@ -14,9 +14,11 @@ from typing import Literal
 
 from kite_memory.distill.asked_to_keep import VERB as VERB_OF_REQUEST
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import bounded, clean, clip, one_line, sentences, stems
+from kite_memory.distill.prose import bounded, clean, one_line, sentences, stems
 from kite_memory.model.event import Event, EventType, opens_turn
 from kite_memory.model.note import Origin, Rejected
+from kite_memory.text import lazy_regex
+from kite_memory.text.display import clip
 
 _DATA = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encoding="utf-8"))
 
@@ -37,17 +39,17 @@ CHANGE, SUBORDINATE, HEADLESS, TURNED_OUT = (
     _opens(_DATA["opens"][cue]) for cue in ("change", "subordinate", "headless", "turned_out")
 )
 BINDING, BOUNDING = (
-    re.compile(rf"(?<![\w-])(?:{'|'.join(_DATA['person'][cue])})(?![\w-])", re.IGNORECASE) for cue in ("binding", "bounding")
+    lazy_regex(rf"(?<![\w-])(?:{'|'.join(_DATA['person'][cue])})(?![\w-])", re.IGNORECASE) for cue in ("binding", "bounding")
 )
-PASSING = re.compile(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
+PASSING = lazy_regex(rf"\b(?:{'|'.join(_DATA['person']['passing'])})\b", re.IGNORECASE)
 ASKING, ORDERING, TELLING = (_opens(_DATA["person"][cue]) for cue in ("asking", "ordering", "telling"))
-ASSENT = re.compile(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
-CHOSE = re.compile(
+ASSENT = lazy_regex(rf"\W*(?:(?:{'|'.join(_DATA['person']['assent'])})(?:\W+|$))+", re.IGNORECASE)
+CHOSE = lazy_regex(
     r"\b(?:i|we)(?:'ve| have)? (?:chosen?|picked|went with|opted for|decided (?:on|for|to use)|used)\b.{2,120}\b(?:over|instead of"
     r"|rather than|not)\b",
     re.IGNORECASE,
 )
-CODE = re.compile(
+CODE = lazy_regex(
     r"`[^`\n]{1,120}`|\b\w+(?:\.\w+)+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b\w+_\w+|--?[a-z][\w-]{2,}|\b[\w.-]{1,80}/[\w/.-]+"
 )
 
@@ -127,15 +129,15 @@ def sentences_of(event: Event, text: str) -> tuple[Sentence, ...]:
     )
 
 
-_THOUGHT = re.compile(r"<(thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
-_FENCE = re.compile(r"(?:```|~~~)")
-_RULE = re.compile(r"[-=_*|+: ─━═]+")
-_HEADING = re.compile(r"#{1,6} +(?P<title>.*)")
-_BOLD_HEADING = re.compile(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
-_ITEM = re.compile(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
-_TASK = re.compile(r"\[[ xX]\]\s+")
-_MARKUP = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
-_LINK = re.compile(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
+_THOUGHT = lazy_regex(r"<(thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
+_FENCE = lazy_regex(r"(?:```|~~~)")
+_RULE = lazy_regex(r"[-=_*|+: ─━═]+")
+_HEADING = lazy_regex(r"#{1,6} +(?P<title>.*)")
+_BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
+_ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
+_TASK = lazy_regex(r"\[[ xX]\]\s+")
+_MARKUP = lazy_regex(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -197,7 +199,7 @@ def turns(events: tuple[Event, ...]) -> list[Turn]:
 _TITLE_WORDS, _SHORT_TITLE = 12, 8
 _TITLE = 80
 _FEWEST_TITLE_WORDS = 4
-_OPENING = re.compile(
+_OPENING = lazy_regex(
     r"(?:(?:so|and|but|also|now|yes|no(?=\s*[,.;:!—–-])|ok|okay|right|well|actually|basically|essentially|importantly|crucially|however"
     r"|therefore|thus|hence|worse|better still|interestingly|notably|note(?: that)?|worth noting(?: that)?|in short|in other words"
     r"|bottom line|net effect|net result"
@@ -217,7 +219,7 @@ _OPENING = re.compile(
     r"|(?:make|be) sure(?: that)?(?: (?:you|we))?(?: to)?|btw|by the way|oh|nope|nah)\b[\s,:;.!—–-]*)+",
     re.IGNORECASE,
 )
-_RUN_UP = re.compile(
+_RUN_UP = lazy_regex(
     r"(?:(?:(?:and|also|but|so(?! (?:that|you|far)\b)|ok(?:ay)?|oh|ah|hey|btw|by the way|yes|yeah|yep|thanks|thank you|thx|plus)\b"
     r"[\s,:;.!—–-]*|(?:no|nope|nah|hm+|well|right|fine|great|good|nice|cool|perfect|awesome|sure|then|again|wait|actually|sorry|hi|hello"
     r"|noted|(?:just )?to be clear|(?:new|house|general) rule|(?:and )?(?:one (?:more|other|last)|another) (?:thing|point|rule))\b"
@@ -232,7 +234,7 @@ def without_opening(said: str) -> str:
     return text[opening.end() :] if (opening := _RUN_UP.match(text)) else text
 
 
-_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine)\b|\bwe(?:'ll|'re| will| are)\b", re.IGNORECASE)
+_FIRST_PERSON = lazy_regex(r"\b(?:i|me|my|mine)\b|\bwe(?:'ll|'re| will| are)\b", re.IGNORECASE)
 
 
 def in_own_words(said: str, limit: int) -> str:
@@ -246,15 +248,15 @@ def in_own_words(said: str, limit: int) -> str:
     return f"“{text}”" if _FIRST_PERSON.search(text) else text
 
 
-_MANNER = re.compile(
+_MANNER = lazy_regex(
     r"^(?:(?:since|because|when|if|although|given|looking at|based on|according to|as|after|before|for|with|in|on|at"
     r"|from)\s[^,;]{3,90},\s+)(?=\S+\s+\S+\s+\S+\s+\S)",
     re.IGNORECASE,
 )
 """Introductory phrases before a sentence's main part."""
-_NUMBERED = re.compile(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
+_NUMBERED = lazy_regex(r"^(?:\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S+\s)")
 """Number of a sentence within its list, which is dropped."""
-_CLAUSE_END = re.compile(
+_CLAUSE_END = lazy_regex(
     r"\s[—–-]{1,2}\s|[;:]\s|,\s(?=(?:so|which|because|since|but|and|or|then|while|though|although|not|never|always|rather|instead|even"
     r"|if|when|as|unless|except|otherwise|plus|don'?t|use)\b)|\s\("
     r"|\s(?=(?:because|since|so that|which means|meaning|in order to|even though|although|whereas)\b)"
@@ -291,11 +293,11 @@ _BOUNDARY = _PHRASE | _VERBS_OF_BEING
 
 
 _CHOOSING = (
-    ("Use", re.compile(r"\buse\W*$", re.IGNORECASE)),
-    ("Prefer", re.compile(r"\b(?:prefer|rather)\b", re.IGNORECASE)),
+    ("Use", lazy_regex(r"\buse\W*$", re.IGNORECASE)),
+    ("Prefer", lazy_regex(r"\b(?:prefer|rather)\b", re.IGNORECASE)),
 )
 """Verbs that an opening takes along: without them a title would only name a thing."""
-VERB_OF_ORDER = re.compile(VERB_OF_REQUEST, re.IGNORECASE)
+VERB_OF_ORDER = lazy_regex(VERB_OF_REQUEST, re.IGNORECASE)
 """A sentence that begins with a verb: it asks for something."""
 
 
@@ -319,7 +321,7 @@ def title_of(sentence: str) -> str:
     return clip(head[:1].upper() + head[1:] if not CODE.match(head) else head, _TITLE)
 
 
-_RANKED = re.compile(
+_RANKED = lazy_regex(
     r"^(?:(?:critical|high|medium|low|minor|major|nit|blocker|info|note|caveat|p[0-4]|finding|point|item|commit|step|phase|layer|fix|bug)"
     r"(?: (?:severity|priority))?(?: to be aware of)?(?: #?\d+)?(?: \([^)]{1,40}\))?\s*(?::|\s[—–-])\s*)+(?=\S+\s+\S+\s+\S)",
     re.IGNORECASE,
@@ -365,15 +367,15 @@ def is_whole(head: str) -> bool:
     return any(found is not None for found in (VERB.search(clause), _PREDICATE.search(clause), VERB_OF_ORDER.match(main)))
 
 
-_PREDICATE = re.compile(
+_PREDICATE = lazy_regex(
     r"[\w`)] (?:\w+ly )?[a-z]+(?:ed|went|won|got|hit|ran|came|saw|flow|get|make|call)\b"
     r"|[\w`)] [a-z]{2,}s (?:(?:the|an?|any|all|both|every|its|their|only|no)\b|[`\d])"
 )
 """Verbs that `VERB` does not list, as far as their endings and the words after them show."""
 
-_DEPENDENT = re.compile(r"(?:if|when(?:ever)?|because|since|although|though|while|unless|once|after|before)\s", re.IGNORECASE)
-_PREPOSITION = re.compile(r"(?:in|on|at|for|with|by|from|under|during)\s(?!\w+ing\b)", re.IGNORECASE)
-_MAIN_CLAUSE = re.compile(r"\s(?:when(?:ever)?|if|because|since|so that|while|although|unless|until)\s", re.IGNORECASE)
+_DEPENDENT = lazy_regex(r"(?:if|when(?:ever)?|because|since|although|though|while|unless|once|after|before)\s", re.IGNORECASE)
+_PREPOSITION = lazy_regex(r"(?:in|on|at|for|with|by|from|under|during)\s(?!\w+ing\b)", re.IGNORECASE)
+_MAIN_CLAUSE = lazy_regex(r"\s(?:when(?:ever)?|if|because|since|so that|while|although|unless|until)\s", re.IGNORECASE)
 
 
 def _whole(words: list[str]) -> list[str]:
@@ -435,7 +437,7 @@ def _balanced(text: str) -> str:
     return text
 
 
-_NAMED = re.compile(
+_NAMED = lazy_regex(
     r"(?P<path>(?<![\w/])(?:[\w.@-]+/)+[\w.@-]+\.\w{1,6}\b)|(?P<file>\b[\w-]+\.(?:py|go|ts|tsx|js|rs|md|toml|ya?ml|json|sql|sh"
     r"|rb|java|kt|c|h|cpp|cs|css|html|lock)\b)|(?P<camel>\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b)"
     r"|(?P<snake>\b[a-z0-9]+(?:_[a-z0-9]+)+\b)|(?P<ticket>\b[A-Z]{2,6}-\d{1,6}\b|\b(?:PR|issue) #\d+\b)"
@@ -446,7 +448,7 @@ _NO_NAMES = frozenset(
 )
 
 
-_NAMES_NOTHING = re.compile(
+_NAMES_NOTHING = lazy_regex(
     r"[\\`\[\]{}<>\"|]|:\s|\$\?|^\d\d?:\d\d|^\d{4}-\d\d-\d\d|^(?=[0-9a-f]*\d)[0-9a-f]{7,40}$"  # code, times, hashes
 )
 
@@ -466,34 +468,34 @@ def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
 
 _LOST = r"(?P<this>[^\s,.;:()—]+(?:\s[^\s,.;:()—]+){0,7})"
 _RULED_OUT = (
-    re.compile(
+    lazy_regex(
         rf"\b(?:instead of|rather than|as opposed to)\s+{_LOST}(?:[,;:—(]|\.(?:\s|$)|$|\s(?=(?:because|since|so|as|which|for"
         rf"|to)\b))",
         re.IGNORECASE,
     ),
-    re.compile(rf"(?:[,;:(—–]\s*|\b(?:and|but)\s+|^)not\s+{_LOST}[,:—]?\s+(?=because\b|since\b)", re.IGNORECASE),
-    re.compile(
+    lazy_regex(rf"(?:[,;:(—–]\s*|\b(?:and|but)\s+|^)not\s+{_LOST}[,:—]?\s+(?=because\b|since\b)", re.IGNORECASE),
+    lazy_regex(
         r"(?P<this>[^.;:()]{3,80}?)\s+(?:was|is|are|were|got|has been)\s+(?:(?:rejected|ruled out|dropped|discarded)(?! by\b)"
         r"|overkill"
         r"|not worth(?: it| the \w+)?|too \w+)\b",
         re.IGNORECASE,
     ),
 )
-_BECAUSE = re.compile(r"\b(?:because|since|as|so that|which would|due to)\s+(?P<why>[^.;]{4,160})", re.IGNORECASE)
+_BECAUSE = lazy_regex(r"\b(?:because|since|as|so that|which would|due to)\s+(?P<why>[^.;]{4,160})", re.IGNORECASE)
 
 
-_NO_ALTERNATIVE = re.compile(
+_NO_ALTERNATIVE = lazy_regex(
     r"\d+[km]?\b(?!\.\d)|(?:its|their|his|her|in|on|at|with|from|to)\s|[a-z]+ing(?:\s+too)?$"
     r"|the (?:actual|original|right|correct|proper|expected|intended|real|untouched)\b",
     re.IGNORECASE,
 )
 """Words for an actual or expected state, which is not a rejected alternative."""
-_STATE = re.compile(
+_STATE = lazy_regex(
     r"\b(?:(?:is|are|was|were)(?! (?:to|now)\b)|got|gets|shows?|showed|returns?|returned|resolved|reports?|reported|sees?|saw)\b"
     r"[^.;,]{0,80}$",
     re.IGNORECASE,
 )
-_DIRECTED = re.compile(r"\b(?:should|must|let'?s|let us|we(?:'ll)?|will|decided|chose|chosen|prefer\w*|better)\b", re.IGNORECASE)
+_DIRECTED = lazy_regex(r"\b(?:should|must|let'?s|let us|we(?:'ll)?|will|decided|chose|chosen|prefer\w*|better)\b", re.IGNORECASE)
 
 
 def rejected_in(sentences: Iterable[str]) -> Iterator[Rejected]:

@@ -16,6 +16,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import DETAIL_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
 from kite_memory.sources.common.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, kept
+from kite_memory.text import lazy_regex
 
 HEADER = b"# aider chat started at "
 
@@ -233,10 +234,10 @@ class AiderRun:
             return None
 
 
-_COMMAND = re.compile(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re.DOTALL)
-_ADDRESSED = re.compile(r"/(?:ask|code|architect|context|help)\s+\S")
+_COMMAND = lazy_regex(r"(?:/(?:run|test)\s+|!)(?P<run>.+)|/(?P<git>git\s.+)", re.DOTALL)
+_ADDRESSED = lazy_regex(r"/(?:ask|code|architect|context|help)\s+\S")
 """Commands with a message to the model; the words after other commands are arguments."""
-_CHOICE = re.compile(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
+_CHOICE = lazy_regex(r"\(Y\)es/\(N\)o.{0,80}\]: ?\w{0,10}\Z")
 _AIDERS_OWN = (
     "# Fix any errors below",
     "# Fix any linting errors below",
@@ -247,17 +248,17 @@ _AIDERS_OWN = (
 )
 """Texts that some versions write in the user's role, although Aider itself sends them to the model."""
 
-_EDITED = re.compile(r"Applied edit to (?P<path>.+)")
-_CREATED = re.compile(r"Creating empty file (?P<path>.+)")
-_ADDED = re.compile(r"Added (?!\d+ lines? of output)(?P<path>\S.*?) to the chat(?: \(read-only\))?\.?")
-_COMMITTED = re.compile(r"Commit [0-9a-f]{7,40} \S")
-_STOPPED = re.compile(r"\^C(?: KeyboardInterrupt| again to exit)?")
-_NOT_APPLIED = re.compile(
+_EDITED = lazy_regex(r"Applied edit to (?P<path>.+)")
+_CREATED = lazy_regex(r"Creating empty file (?P<path>.+)")
+_ADDED = lazy_regex(r"Added (?!\d+ lines? of output)(?P<path>\S.*?) to the chat(?: \(read-only\))?\.?")
+_COMMITTED = lazy_regex(r"Commit [0-9a-f]{7,40} \S")
+_STOPPED = lazy_regex(r"\^C(?: KeyboardInterrupt| again to exit)?")
+_NOT_APPLIED = lazy_regex(
     r"The LLM did not conform to the edit format\.|#? ?\d{1,4} SEARCH/REPLACE blocks? failed to match!"
     r"|Only \d{1,4} reflections allowed"
 )
-_ABOUT_OUTPUT = re.compile(r"Add [\d.]{1,12}k? tokens of command output to the chat\?|Added \d{1,9} lines? of output to the chat")
-_CODE = re.compile(r"(?:exit|exited with|return) (?:code|status):? (\d{1,5})\b")
+_ABOUT_OUTPUT = lazy_regex(r"Add [\d.]{1,12}k? tokens of command output to the chat\?|Added \d{1,9} lines? of output to the chat")
+_CODE = lazy_regex(r"(?:exit|exited with|return) (?:code|status):? (\d{1,5})\b")
 
 
 class HistoryReading:

@@ -65,6 +65,7 @@ class ClaudeCodeInterpreter:
         self._at = thread.last_at
         self._start = self._end = 0
         self._events_of_line = 0
+        self._in_project: dict[str, bool] = {}
 
     def line(self, row: Mapping[str, Any], start: int, end: int, line: bytes) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
@@ -134,7 +135,11 @@ class ClaudeCodeInterpreter:
     def _in_the_project(self, cwd: object) -> bool:
         """Return whether ``cwd`` is in the session's project: a line written in another repository has that one's branch."""
         first = self._thread.cwd
-        return not isinstance(cwd, str) or cwd == first or project_of(beginning(cwd, 4096)) == project_of(first)
+        if not isinstance(cwd, str) or cwd == first:
+            return True
+        if (known := self._in_project.get(cwd)) is None:  # asks the disk, for this read once a folder
+            known = self._in_project[cwd] = project_of(beginning(cwd, 4096)) == project_of(first)
+        return known
 
     def _title(self, kind: str) -> None:
         rank, key = _TITLES[kind]

@@ -13,6 +13,7 @@ from kite_memory.model.event import PLANNING, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.tool_text import PATH_LIMIT, PLAN_LIMIT, READERS, WRITERS, kept
 from kite_memory.sources.common.words import without_blocks, without_echo
+from kite_memory.text import lazy_regex
 
 _ANSWER_LIMIT = 2_000
 _ANSWERS = 20
@@ -45,8 +46,8 @@ _CLARIFYING = (
     "The user wants to clarify these questions.",
     "The user has indicated they have provided enough answers for the plan interview.",
 )
-_ANSWERED_QUESTION = re.compile(r'^- "(.{1,2000})"\n  Answer: (.{1,2000})(?:\n  User notes: (.{1,2000}))?', re.MULTILINE)
-_DENIED = re.compile(r"Permission to use \S+ |Permission for this |Claude requested permissions? to |\w+ operation blocked by hook")
+_ANSWERED_QUESTION = lazy_regex(r'^- "(.{1,2000})"\n  Answer: (.{1,2000})(?:\n  User notes: (.{1,2000}))?', re.MULTILINE)
+_DENIED = lazy_regex(r"Permission to use \S+ |Permission for this |Claude requested permissions? to |\w+ operation blocked by hook")
 _INTERRUPTED = (
     "[Request interrupted by user",
     "Sibling tool call errored",
@@ -54,14 +55,14 @@ _INTERRUPTED = (
     "The user interrupted",
     "Interrupted by user",
 )
-_EXIT_CODE = re.compile(r"\AExit code \d{1,10}\s+")
-_PLAN_HEADING = re.compile(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
-_BACKGROUND = re.compile(r"Command (?:running in background|was manually backgrounded by user) with ID: (\w{1,64})")
+_EXIT_CODE = lazy_regex(r"\AExit code \d{1,10}\s+")
+_PLAN_HEADING = lazy_regex(r"^#+ Approved Plan[^\n]*\n", re.MULTILINE)
+_BACKGROUND = lazy_regex(r"Command (?:running in background|was manually backgrounded by user) with ID: (\w{1,64})")
 _AGENT_LAUNCHED = "Async agent launched successfully."
-_TASK_STATUS = re.compile(r"<status>(running|completed|failed|killed)</status>")
-_TASK_EXIT = re.compile(r"<exit_code>(-?\d{1,10})</exit_code>")
+_TASK_STATUS = lazy_regex(r"<status>(running|completed|failed|killed)</status>")
+_TASK_EXIT = lazy_regex(r"<exit_code>(-?\d{1,10})</exit_code>")
 _TASK_HEAD = 600
-_PERSISTED = re.compile(r"Preview \(first [^)]{1,40}\):\n")
+_PERSISTED = lazy_regex(r"Preview \(first [^)]{1,40}\):\n")
 
 
 def result_of(block: Mapping[str, Any], structured: object, *, refused: bool) -> Result:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import orjson
 
-from kite_memory.sources.common.event_builder import shorten_older
+from kite_memory.sources.common.event_builder import keep_latest, shorten_older
 from kite_memory.sources.common.tool_text import calls_answered, moment
 from kite_memory.sources.common.words import Said, utterances
 
@@ -261,9 +261,7 @@ class TranscriptState:
             del self.calls[next(iter(self.calls))]
 
     def keep_task(self, name: str, command: str) -> None:
-        self.tasks[name] = command
-        while len(self.tasks) > _TASKS:
-            del self.tasks[next(iter(self.tasks))]
+        keep_latest(self.tasks, name, command, _TASKS)
 
     def new_notification(self, name: str) -> bool:
         if name in self.notifications:

@@ -15,6 +15,7 @@ from kite_memory.sources.common.event_builder import title_of
 from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.common.tool_text import moment
+from kite_memory.sources.common.words import is_inside
 from kite_memory.system.private_files import folders_in, is_file, is_text
 
 HISTORY = "api_conversation_history.json"
@@ -103,7 +104,7 @@ class VscodeTasks:
         else:
             interpreter.history(messages)
         cwd = interpreter.cwd
-        if cwd and any(Path(cwd).is_relative_to(own) for own in self._own_folders):
+        if is_inside(cwd, self._own_folders):
             return ParsedDocument(session=None, messages=len(messages))
         session = Session(
             id=origin.session,

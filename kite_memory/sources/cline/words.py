@@ -13,6 +13,7 @@ from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.jsonl import mended
 from kite_memory.sources.common.tool_text import blocks_of
 from kite_memory.sources.common.words import without_blocks
+from kite_memory.text import lazy_regex
 
 TOOLS = Toolbox(
     shells=frozenset({"execute_command", "run_commands", "bash", "run_command"}),
@@ -44,28 +45,28 @@ SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response", "su
 """Tools by which the agent writes to the user: treated as messages, not as calls."""
 
 
-_WRAPPER = re.compile(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
+_WRAPPER = lazy_regex(r"<(task|user_message|feedback|answer|user_input)(?: mode=\"[^\"\n]{0,40}\")?>")
 _SURROUNDINGS = ("environment_details", "mode_notice", "system_reminder", "explicit_instructions", "workspace_diagnostics")
-_HEADING = re.compile(r"\s*\[([a-z][a-z0-9_]{1,60})(?=[\] :])")
+_HEADING = lazy_regex(r"\s*\[([a-z][a-z0-9_]{1,60})(?=[\] :])")
 _AFTER_HEADING = "] Result:"
 _HEADING_LIMIT = 20_000
-_MENTIONED = re.compile(
+_MENTIONED = lazy_regex(
     r"\n\n<(?:file_content|folder_content|url_content|workspace_diagnostics|git_working_state|git_commit|terminal_output)[ >]"
 )
 """Content of ``@file`` and similar mentions, inserted after the user's words."""
 
-_EXIT = re.compile(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
-_COMMAND_HEAD = re.compile(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
+_EXIT = lazy_regex(r"(?:[Ee]xit code|[Ee]xited with code|exit status)[: ]{1,2}(-?\d{1,10})")
+_COMMAND_HEAD = lazy_regex(r"Command (?:was )?(?:executed|failed|completed|exited)[^\n]{0,1000}\n+(?:Output:\n?)?")
 _FAILED = ("The tool execution failed", "Error ", "[ERROR]", "Tool call failed", '{"status":"error"')
 _DENIED = ("The user denied this operation", "The user denied this", '{"status":"denied","message":"The user denied this')
 _NOT_RUN = "was not executed because"
 
-_OPENING = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
+_OPENING = lazy_regex(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
 _PARAMETERS = 20
 _ANSWERS = 100
 _LONG = frozenset({"content", "diff", "arguments", "result", "message", "response"})
 """Parameters that may contain their own closing tag; nothing relevant follows them."""
-_PARAMETER = re.compile(r"<([a-z][a-z0-9_]{1,40})>")
+_PARAMETER = lazy_regex(r"<([a-z][a-z0-9_]{1,40})>")
 _THINKING = ("thinking", "think")
 _TOOLS = frozenset(
     {
@@ -116,20 +117,20 @@ _INTERRUPTED = "[Response interrupted by "
 _BY_THE_PERSON = "[Response interrupted by user"
 
 
-_BEFORE_WORDS = re.compile(
+_BEFORE_WORDS = lazy_regex(
     r"\s*(?:<(?:task|user_message|feedback|answer|user_input)[ >]|New (?:instructions|message)[^\n]{0,200}:\s*<user_message>"
     r"|\[TASK RESUMPTION\]|The user (?:has )?provided |You seem to be having trouble proceeding\. The user "
     r'|\{"status":"guidance","message":"You seem to be having trouble )'
 )
-_OF_THE_PERSON = re.compile(
+_OF_THE_PERSON = lazy_regex(
     r"\s*The user (?:(?:has )?provided feedback|did not submit the bug|denied this operation and|provided the following)"
 )
 
-_AS_JSON = re.compile(
+_AS_JSON = lazy_regex(
     r'\{"status":"(denied|approved|guidance)","message":"(?:The user (?:denied|approved) this|You seem to be having trouble )'
 )
 """The client's report about the user, as JSON. A tool's result may have a status and feedback, too, which are not the user's."""
-_CONSENT = re.compile(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
+_CONSENT = lazy_regex(r"The user approved this operation and provided the following context:\s{0,4}<feedback>")
 _STILL_RUNNING = "Command is still running in "
 _MEANWHILE = "The user provided the following feedback:"
 _DECODER = json.JSONDecoder(strict=False)

@@ -1,6 +1,5 @@
 """Parse lines of a Codex rollout into events."""
 
-import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +31,7 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     title_of,
 )
-from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept, moment, safe, short
+from kite_memory.sources.common.tool_text import COMMAND_LIMIT, kept, moment, named, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 
 PROVIDER = "codex"
@@ -41,11 +40,6 @@ _ITEM, _EVENT = 0, 1
 """Indices of the two renderings of a message."""
 
 _OLD_ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call"})
-
-
-def named(*parts: str) -> str:
-    """Return an id derived from what stays the same in a fork's copy of a line."""
-    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 class CodexInterpreter:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from kite_memory.sources.common.event_builder import OpenCalls
+from kite_memory.sources.common.event_builder import OpenCalls, is_first, keep_latest
 
 _VERSION = 1
 _HEADERS = 8
@@ -116,10 +116,8 @@ class RolloutState:
 
     def counted(self, key: str, rendering: int) -> int | None:
         """Return the message's number, counted from 0; ``None`` if its other rendering was read already."""
-        counts = self.messages.pop(key, [0, 0])
-        self.messages[key] = counts
-        while len(self.messages) > _MESSAGES:
-            del self.messages[next(iter(self.messages))]
+        counts = self.messages.get(key, [0, 0])
+        keep_latest(self.messages, key, counts, _MESSAGES)
         counts[rendering] += 1
         return counts[rendering] - 1 if counts[rendering] > counts[1 - rendering] else None
 
@@ -132,22 +130,14 @@ class RolloutState:
         del self.elsewhere[:-_PROCESSES]
 
     def keep_process(self, name: str, command: str) -> None:
-        self.processes.pop(name, None)
-        self.processes[name] = command
-        while len(self.processes) > _PROCESSES:
-            del self.processes[next(iter(self.processes))]
+        keep_latest(self.processes, name, command, _PROCESSES)
 
     def keep_patch(self, call: str, files: tuple[tuple[str, str], ...]) -> None:
-        self.patches[call] = list(files[:_PATCHED_FILES])
-        while len(self.patches) > _PATCHES:
-            del self.patches[next(iter(self.patches))]
+        keep_latest(self.patches, call, list(files[:_PATCHED_FILES]), _PATCHES)
 
     def new_to_us(self, what: str) -> bool:
         """Return whether this unknown name occurs for the first time."""
-        if what in self.unknown or len(self.unknown) >= _UNKNOWN:
-            return False
-        self.unknown.append(what)
-        return True
+        return is_first(self.unknown, what, _UNKNOWN)
 
     def carried(self) -> str:
         return orjson.dumps(

@@ -12,6 +12,8 @@ from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
 from kite_memory.sources.codex.records import RolloutState
 from kite_memory.sources.common.growing import CompressedLines
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, FoundObject, Stretch, Unreadable, objects
+from kite_memory.sources.common.words import is_inside
+from kite_memory.system.private_files import is_text
 
 _PROBLEMS_AT_ONCE = 1_000
 _EVENTS_AT_ONCE = 20_000
@@ -47,7 +49,7 @@ class Codex:
             for root in self._folders
             for folder, _, names in os.walk(root)
             for name in names
-            if name.endswith(_ENDINGS) and _is_text(folder + name)
+            if name.endswith(_ENDINGS) and is_text(folder + name)
         )
         yield from (Path(folder, name) for name, folder in sorted(found))
 
@@ -57,7 +59,7 @@ class Codex:
 
     def owns(self, path: Path) -> bool:
         inside = any(path.is_relative_to(folder) for folder in self._folders)
-        return inside and path.name.endswith(_ENDINGS) and _is_text(str(path)) and ".." not in path.parts
+        return inside and path.name.endswith(_ENDINGS) and is_text(path) and ".." not in path.parts
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
@@ -174,12 +176,7 @@ class Codex:
 
     def _is_ours(self, thread: RolloutState) -> bool:
         cwd = thread.headers[0].cwd if thread.headers and not thread.message else ""
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
-
-
-def _is_text(path: str) -> bool:
-    """Return whether the name is valid UTF-8; other names cannot be stored, so such files cannot be read from a cursor."""
-    return path.isascii() or path.encode("utf-8", "replace").decode() == path
+        return is_inside(cwd, self._own_folders)
 
 
 def _id_of(path: Path) -> str:

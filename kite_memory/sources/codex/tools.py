@@ -11,6 +11,7 @@ from kite_memory.model.event import Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, scalar, whole_path
+from kite_memory.text import lazy_regex
 
 COMMANDS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec", "unified_exec"})
 PATCHERS = frozenset({"apply_patch"})
@@ -125,7 +126,7 @@ def _questions(given: Mapping[str, Any]) -> str:
             return ""
 
 
-_PATCH_LINE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.{1,1024})|\*\*\* Move to: (.{1,1024})|\*\*\* End Patch")
+_PATCH_LINE = lazy_regex(r"\*\*\* (Add|Update|Delete) File: (.{1,1024})|\*\*\* Move to: (.{1,1024})|\*\*\* End Patch")
 
 
 def patched(text: str, cwd: str) -> tuple[tuple[str, str], ...]:
@@ -189,19 +190,19 @@ class Output:
 
 
 _DRESS = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Command: ", "Process exited ", "Process running ", "Script ")
-_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\s*$", re.MULTILINE)
-_RUNNING = re.compile(r"^Process running with session ID (\S{1,64})\s*$", re.MULTILINE)
-_SCRIPT = re.compile(r"Script (completed|failed|running|terminated|aborted)\b")
-_FAILED = re.compile(
+_EXIT = lazy_regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})\s*$", re.MULTILINE)
+_RUNNING = lazy_regex(r"^Process running with session ID (\S{1,64})\s*$", re.MULTILINE)
+_SCRIPT = lazy_regex(r"Script (completed|failed|running|terminated|aborted)\b")
+_FAILED = lazy_regex(
     r"(?:[\w/.-]{1,60} )?(?:verification |call )?failed\b|failed to |unsupported call|error:|err:|tool call error"
     r"|patch rejected|command timed out|agent with id \S{1,64} not found",
     re.IGNORECASE,
 )
-_DENIED = re.compile(
+_DENIED = lazy_regex(
     r"(?:[\w ]{0,40} )?(?:rejected by (?:the )?user|denied by (?:the )?user)|user rejected|User denied|rejected\("
     r"|exec_command failed for .{0,200}?Rejected\(|approval (?:was )?denied"
 )
-_INTERRUPTED = re.compile(r"aborted(?: by user)?\b|interrupted\b|Script (?:terminated|aborted)", re.IGNORECASE)
+_INTERRUPTED = lazy_regex(r"aborted(?: by user)?\b|interrupted\b|Script (?:terminated|aborted)", re.IGNORECASE)
 
 
 def output_of(value: object) -> Output:

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol, TypeVar, assert_never
 
-import orjson
-
 from kite_memory.model.event import PLANNING, Event, EventType, Problem, Role, Status, Where
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
@@ -17,10 +15,9 @@ from kite_memory.sources.common.tool_text import (
     PATH_LIMIT,
     READING_LIMIT,
     RESULT_LIMIT,
-    TODOS_LIMIT,
     kept,
+    rendered_arguments,
     texts_in,
-    todo_lines,
 )
 from kite_memory.sources.common.words import (
     Approved,
@@ -40,10 +37,7 @@ SUMMARY_LIMIT = 16_000
 ANSWER_LIMIT = 2_000
 TITLE_LIMIT = 200
 DETAIL_LIMIT = 200
-_CALL_LIMIT = 2_000
 _QUESTION_LIMIT = 600
-_VALUE_LIMIT = 400
-_VALUES = 20
 _TODOS = frozenset({"todos", "task_progress"})
 """Names of arguments that hold a to-do list as Markdown."""
 _OPEN_CALLS = 200
@@ -78,18 +72,8 @@ class Toolbox:
 
     def rendered(self, tool: str, given: Mapping[str, Any]) -> str:
         """Return the arguments of a call as text, without its path and a shell's command, which have their own fields."""
-        lines: list[str] = []
-        limit = _CALL_LIMIT
-        for key in list(given)[:_VALUES]:
-            value = given[key]
-            if value is None or value is False or value == "" or key in self.paths or (tool in self.shells and key == "command"):
-                continue
-            if todos := value if key in _TODOS and isinstance(value, str) else todo_lines(value):
-                lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
-                limit = _CALL_LIMIT + TODOS_LIMIT
-                continue
-            lines.append(f"{beginning(key, 60)}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
-        return kept("\n".join(lines), limit)
+        shown_apart = (*self.paths, "command") if tool in self.shells else self.paths
+        return rendered_arguments(given, without=shown_apart, todos=_TODOS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +91,25 @@ class _Detailed(Protocol):
 
 
 _Call = TypeVar("_Call", bound=_Detailed)
+
+
+_Kept = TypeVar("_Kept")
+
+
+def keep_latest(found: dict[str, _Kept], name: str, value: _Kept, most: int) -> None:
+    """Set a value as the latest, and drop the earliest ones over ``most``."""
+    found.pop(name, None)
+    found[name] = value
+    while len(found) > most:
+        del found[next(iter(found))]
+
+
+def is_first(found: list[str], name: str, most: int) -> bool:
+    """Return whether a name occurs for the first time, and add it; of more than ``most`` names, no other is new."""
+    if name in found or len(found) >= most:
+        return False
+    found.append(name)
+    return True
 
 
 def shorten_older(calls: dict[str, _Call], limit: int) -> None:
@@ -327,13 +330,6 @@ class EventBuilder:
         if tool in self._tools.readers:
             return [(path, "read")]
         return [(path, self._tools.writers[tool])] if tool in self._tools.writers else []
-
-
-def compact(value: object) -> str:
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson
-        return "[…]"
 
 
 def title_of(text: object) -> str:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import stat
 import time
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ from types import TracebackType
 from typing import Any
 
 import orjson
+
+from kite_memory.text import lazy_regex
 
 LINE_LIMIT = 32 * 1024 * 1024
 """Longer lines are skipped. The longest real ones hold a few images and stay under ten megabytes."""
@@ -24,9 +25,9 @@ _BLANK_BYTES = b" \t\r\n\x00"
 _HEAD = 1024
 _TAIL = 256
 
-_ROW_START = re.compile(r'\{"(?:parentUuid|type|isSidechain|timestamp)"')
-_BLANK = re.compile(r"[\s\x00\ufeff]*")
-_STRAY_BYTE = re.compile("[\udc80-\udcff]")
+_ROW_START = lazy_regex(r'\{"(?:parentUuid|type|isSidechain|timestamp)"')
+_BLANK = lazy_regex(r"[\s\x00\ufeff]*")
+_STRAY_BYTE = lazy_regex("[\udc80-\udcff]")
 _SALVAGE_FAILURES = 16
 _SALVAGE_VALUES = 1000
 _DECODER = json.JSONDecoder(strict=False)

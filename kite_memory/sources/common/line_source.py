@@ -12,20 +12,24 @@ import orjson
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, title_of
+from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, keep_latest, title_of
 from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
-from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
+from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file, is_text, names_in
 
 _VERSION = 2
 _DEEPEST = 8
+_RUNNING = 8
 
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """What is known of a session after the lines that were read; kept in the cursor between reads."""
+    """What is known of a session after the lines that were read; kept in the cursor between reads.
+
+    ``running`` are commands that still run, by the name under which a later call requests their output.
+    """
 
     started: datetime | None = None
     last_at: datetime = field(default=datetime.fromtimestamp(0, UTC))
@@ -38,6 +42,10 @@ class Progress:
     answered: bool = False
     note: str = ""
     calls: OpenCalls = field(default_factory=OpenCalls)
+    running: dict[str, str] = field(default_factory=dict)
+
+    def keep_running(self, name: str, command: str) -> None:
+        keep_latest(self.running, name, command, _RUNNING)
 
     def carried(self) -> str:
         return orjson.dumps(
@@ -51,6 +59,7 @@ class Progress:
                 "answered": self.answered,
                 "note": self.note,
                 "calls": self.calls.carried(),
+                "running": self.running,
             }
         ).decode()
 
@@ -74,109 +83,111 @@ class Progress:
                 answered=known["answered"],
                 note=known.get("note", ""),
                 calls=OpenCalls.resumed(known["calls"]),
+                running=dict(known.get("running", {})),
             )
         except (ValueError, KeyError, TypeError):
             return None
 
 
 class Line:
-    """The line being read. Its methods record what happened; their arguments are checked and bounded."""
+    """The line being read. Its methods record what happened; their arguments are checked and bounded.
+
+    Sources of this package that need more use ``builder``, ``progress`` and ``start``, the line's position in the file.
+    """
 
     def __init__(self, *, provider: str, file: str, session: str, tools: Toolbox, progress: Progress) -> None:
-        self._progress = progress
-        self._tools = tools
-        self._builder = EventBuilder(
+        self.progress = progress
+        self.builder = EventBuilder(
             provider=provider, session=session, file=file, tools=tools, calls=progress.calls, ordinal=progress.ordinal
         )
-        self._start = 0
+        self.start = 0
 
     @property
     def events(self) -> list[Event]:
-        return self._builder.events
+        return self.builder.events
 
     @property
     def problems(self) -> list[Problem]:
-        return self._builder.problems
+        return self.builder.problems
 
     def problem(self, position: int, reason: str) -> None:
-        self._builder.problem(position, reason)
+        self.builder.problem(position, reason)
 
     def begin(self, name: str, at: datetime | None, start: int, end: int) -> None:
         if at is not None:
-            self._progress.last_at = at
-            self._progress.started = self._progress.started or at
-        self._start = start
-        self._builder.record(name, self._progress.last_at, start, end)
+            self.progress.last_at = at
+            self.progress.started = self.progress.started or at
+        self.start = start
+        self.builder.record(name, self.progress.last_at, start, end)
 
     def unknown(self, kind: object) -> None:
         """Count the line as one of an unknown kind."""
-        self._builder.problem(self._start, f"unknown type {safe(kind)}")
+        self.builder.problem(self.start, f"unknown type {safe(kind)}")
 
     def in_folder(self, cwd: object, branch: object = "") -> None:
         """Set where the session runs, unless it is known."""
-        progress = self._progress
+        progress = self.progress
         if not progress.cwd and isinstance(cwd, str):
             progress.cwd = beginning(cwd, PATH_LIMIT)
         if not progress.branch and isinstance(branch, str):
             progress.branch = beginning(branch, TITLE_LIMIT)
 
     def titled(self, title: object) -> None:
-        self._progress.title = title_of(title) or self._progress.title
+        self.progress.title = title_of(title) or self.progress.title
 
     def works_for(self, session: object) -> None:
         """Set the session that this one is a sub-agent or a fork of."""
-        self._progress.parent = as_id(session)
+        self.progress.parent = as_id(session)
 
     @property
     def note(self) -> str:
         """The note that earlier lines kept; empty if there was none."""
-        return self._progress.note
+        return self.progress.note
 
     def keep(self, note: str) -> None:
         """Keep a short note for later lines of the session; every cursor holds it."""
-        self._progress.note = beginning(note, TITLE_LIMIT)
+        self.progress.note = beginning(note, TITLE_LIMIT)
 
-    def user(self, text: object) -> None:
+    def user(self, text: object, *, parent: str = "") -> None:
         """Add what the person wrote. A prompt of our own extractor, before any answer, marks the session as not to be read."""
         if not isinstance(text, str):
             return
-        if OWN_EXTRACTOR_MARK in text and not self._progress.answered:
-            self._progress.ours = True
-        self._builder.said(text)
+        if OWN_EXTRACTOR_MARK in text and not self.progress.answered:
+            self.progress.ours = True
+        self.builder.said(text, parent=parent)
 
     def ran(self, command: object) -> None:
         """Add a command that the person ran without the agent."""
         if isinstance(command, str) and (bounded := kept(command, COMMAND_LIMIT).strip()):
-            self._builder.add(EventType.COMMAND, "user", bounded, command=bounded)
+            self.builder.add(EventType.COMMAND, "user", bounded, command=bounded)
 
     def interrupted(self) -> None:
         """Record that the person stopped the agent."""
-        self._builder.resume_point("Interrupted by the user", status="interrupted")
+        self.builder.resume_point("Interrupted by the user", status="interrupted")
 
-    def assistant(self, text: object) -> None:
-        """Add what the agent wrote."""
-        self._progress.answered = True
-        if isinstance(text, str):
-            self._builder.answered(text)
+    def assistant(self, text: object, *, parent: str = "") -> str:
+        """Add what the agent wrote; return the id of its event, or ``parent`` if it wrote nothing."""
+        self.progress.answered = True
+        return self.builder.answered(text, parent=parent) if isinstance(text, str) else parent
 
     def called(self, call: object, tool: object, arguments: object) -> None:
         """Add a tool call under the agent's own id for it."""
-        self._progress.answered = True
-        if (name := short(call)) and (named := short(tool)) and name not in self._progress.calls.by_name:
-            self._builder.called(name, named, arguments if isinstance(arguments, dict) else {})
+        self.progress.answered = True
+        if (name := short(call)) and (named := short(tool)) and name not in self.progress.calls.by_name:
+            self.builder.called(name, named, arguments if isinstance(arguments, dict) else {})
 
     def returned(self, call: object, text: object, status: Status = "ok") -> None:
         """Add the result of a call."""
         name = short(call)
-        self._builder.returned(name, self._progress.calls.close(name), text if isinstance(text, str) else "", status)
+        self.builder.returned(name, self.progress.calls.close(name), text if isinstance(text, str) else "", status)
 
     def summary(self, text: object) -> None:
         """Add the summary with which the agent compacted or handed over the session."""
         if isinstance(text, str):
-            self._builder.resume_point(text)
+            self.builder.resume_point(text)
 
     def end(self) -> None:
-        self._progress.ordinal = self._builder.ordinal
+        self.progress.ordinal = self.builder.ordinal
 
 
 class LineSource(ABC):
@@ -211,6 +222,13 @@ class LineSource(ABC):
         """Return the session's id, by the path alone."""
         return path.name.removesuffix(self.suffix)
 
+    def _event_id(self, row: Mapping[str, Any], session: str, data: bytes) -> str:
+        return self.id_of(row) or digest(data)
+
+    def _within(self, path: Path) -> Path:
+        """Return the folder that links must not lead out of."""
+        return self._folder
+
     def roots(self) -> tuple[Path, ...]:
         return (self._folder,)
 
@@ -238,13 +256,18 @@ class LineSource(ABC):
         return read_growing(
             path,
             cursor,
-            within=self._folder,
+            within=self._within(path),
             line_limit=self._line_limit,
             read=lambda file: self._read(path, file, cursor, budget),
         )
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
         position, progress, changed = resumed(file, cursor, Progress, Progress.resumed)
+        return self._read_from(path, file, position, progress, changed, budget)
+
+    def _read_from(
+        self, path: Path, file: AppendOnlyFile, position: int, progress: Progress, changed: str, budget: int
+    ) -> ReadResult:
         name = short(self.session_of(path))
         line = Line(provider=self.provider, file=str(path), session=name, tools=self.tools, progress=progress)
         if changed:
@@ -252,10 +275,10 @@ class LineSource(ABC):
 
         def tell(found: FoundObject, at: int, text: bytes) -> None:
             row, data = found.row, text[found.start : found.end]
-            line.begin(self.id_of(row) or digest(data), self.time_of(row), at + found.start, at + found.end)
+            line.begin(self._event_id(row, name, data), self.time_of(row), at + found.start, at + found.end)
             if not progress.ours:
                 self.line(row, line)
-            progress.ours = progress.ours or self._is_ours(progress.cwd)
+            progress.ours = progress.ours or is_inside(progress.cwd, self._own_folders)
             line.end()
 
         position, more = read_on(file, position, line, tell, budget=budget, wanted=not progress.ours)
@@ -269,9 +292,6 @@ class LineSource(ABC):
             more=more,
             wanted=not progress.ours,
         )
-
-    def _is_ours(self, cwd: str) -> bool:
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
 
     def _session(self, name: str, progress: Progress) -> Session | None:
         if progress.started is None:

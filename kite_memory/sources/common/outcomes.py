@@ -9,6 +9,7 @@ import orjson
 
 from kite_memory.redaction import drop_private
 from kite_memory.redaction.cutting import beginning, ends
+from kite_memory.text import lazy_regex
 from kite_memory.text.shell import acting, purposes
 
 _WINDOW_HEAD = 8_000
@@ -20,7 +21,7 @@ _COMMAND = 4_000
 _WHOLE = 200
 """A longer command may have been stored only in part."""
 
-_TEST_COMMAND = re.compile(
+_TEST_COMMAND = lazy_regex(
     r"""\b(?:
     pytest|py\.test|unittest|(?:manage\.py|rails)\ +test|nose2|tox|nox|gotestsum|ginkgo|go\ +test|JUnitCore
     |jest|vitest|mocha|ava|jasmine|karma|playwright\ +test|cypress\ +run|node\ +--test|deno\ +test
@@ -35,7 +36,7 @@ _TEST_COMMAND = re.compile(
     re.VERBOSE,
 )
 
-_SUMMARY = re.compile(
+_SUMMARY = lazy_regex(
     r"""(?:
     =+\ .*\b(?:passed|failed|errors?|skipped|deselected|no\ tests\ ran)\b.*\ in\ [\d.:]+.*             # pytest
     |(?:\d+\ (?:(?:subtests\ )?(?:passed|failed|skipped)|errors?|xfailed|xpassed|deselected|rerun|warnings?)    # pytest -q
@@ -72,7 +73,7 @@ _SUMMARY = re.compile(
     )""",
     re.VERBOSE,
 )
-_UNMISTAKABLE = re.compile(
+_UNMISTAKABLE = lazy_regex(
     r"^(?:=+ .{0,200}\b(?:passed|failed|errors?)\b.{0,200} in [\d.:]+|test result: (?:ok|FAILED)\."
     r"|(?:Tests|Test Suites): .{0,200}\btotal|\[ +\d+ tests (?:successful|failed) +\]$|\[(?:INFO|ERROR)\] Tests run: \d+,"
     r"|ok  ?\t\S{1,200}\t(?:[\d.]+s|\(cached\))|FAIL\t\S{1,200}\t[\d.]+s$|Ran \d+ tests? in )",
@@ -80,7 +81,7 @@ _UNMISTAKABLE = re.compile(
 )
 """Output that only a test runner prints; sufficient even if the command is not a test command."""
 
-_FAILING = re.compile(
+_FAILING = lazy_regex(
     r"\b[1-9]\d* (?:(?:subtests |exec |tests? )?failed|failing|failures?|errors?|fail|timed out|interrupted)\b"
     r"|^(?:FAIL|FAILED|ERROR|--- FAIL|=== FAIL|panic|ImportError|rspec|PHP|error)\b"
     r"|^(?:INTERNALERROR>|Bail out!|Jest:|\(fail\)|Failed!|● )|^(?:Failed|Test Run Failed\.|Result: FAIL|\[  FAILED)"
@@ -88,8 +89,8 @@ _FAILING = re.compile(
     r"|\b(?:Failures|Errors|[Ff]ailed): *[1-9]|^[#ℹ] (?:fail|cancelled) +[1-9]|BUILD FAIL(?:ED|URE)|^(?!100)\d+% tests passed"
     r"|^not ok\b(?!.*# ?(?i:todo|skip)\b)"
 )
-_LOG = re.compile(r"\.(?:log|out|err|txt)\b|/tmp/|\boutput\b|\bresults?\b")
-_GO_PACKAGE = re.compile(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
+_LOG = lazy_regex(r"\.(?:log|out|err|txt)\b|/tmp/|\boutput\b|\bresults?\b")
+_GO_PACKAGE = lazy_regex(r"ok\s+\S+\s+(?:[\d.]+s|\(cached\))")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +132,12 @@ def _only_shows(command: str) -> bool:
     return all((doing := purposes(each)) and doing <= _SHOWS for each in acting(command))
 
 
-_BENCHMARKS_ALONE = re.compile(
+_BENCHMARKS_ALONE = lazy_regex(
     r"(?m)^(?=[^|;&\n]*\bgo +test\b)(?=[^|;&\n]*\s-(?:test\.)?bench[= ])"
     r"(?=[^|;&\n]*\s-(?:test\.)?run[= ]*['\"]?(?:\^\$|\^?#|(?i:none|xxx+|nothing|nomatch)\b))[^|;&\n]*$"
 )
 """Go's benchmarks with a pattern that matches no test's name."""
-_NO_TESTS = re.compile(r"test result: ok\. 0 passed; 0 failed; \d+ ignored; (\d+) measured;.*")
+_NO_TESTS = lazy_regex(r"test result: ok\. 0 passed; 0 failed; \d+ ignored; (\d+) measured;.*")
 """Cargo's summary of a run of benchmarks."""
 
 
@@ -164,7 +165,7 @@ def _of_tests(window: str, command: str) -> CheckVerdict | None:
     return CheckVerdict(status="failed" if failing else "ok", summary="\n".join(lines))
 
 
-_CHECK_COMMAND = re.compile(
+_CHECK_COMMAND = lazy_regex(
     r"""\b(?:
     (?:vue-)?tsc|eslint|biome\ +(?:check|lint|ci)|ruff\ +(?:check|format)|black|prettier|d?mypy|(?:based)?pyright|flake8|pylint
     |golangci-lint\ +run|staticcheck|cargo\ +(?:\+\w+\ +)?(?:check|build|clippy|fmt)|rustc|go\ +(?:build|vet)
@@ -175,9 +176,9 @@ _CHECK_COMMAND = re.compile(
     )(?![\w-])""",
     re.VERBOSE,
 )
-_BUILD_COMMAND = re.compile(r"\b(?:make|cmake|ninja|meson)(?![\w-])")
+_BUILD_COMMAND = lazy_regex(r"\b(?:make|cmake|ninja|meson)(?![\w-])")
 """Commands that may build or do anything else: only a compiler's message about a place counts."""
-_CHECKED = re.compile(
+_CHECKED = lazy_regex(
     r"""(?:
     Success:\ no\ issues\ found\ in\ \d+\ source\ files?|All\ checks\ passed!         # mypy, ruff
     |Found\ \d+\ (?:errors?|problems?|warnings?\ and\ \d+\ errors?)\b.*       # tsc, mypy, ruff, deno, oxlint
@@ -190,7 +191,7 @@ _CHECKED = re.compile(
     )""",
     re.VERBOSE,
 )
-_MISBUILT = re.compile(
+_MISBUILT = lazy_regex(
     r"""(?:
     \S{1,250}\(\d+(?:,\d+){0,3}\)\s?:\ (?:fatal\ )?error\ .*|\S{1,250}:\d+:\d+\ -\ error\b.*   # tsc, dotnet, MSVC; pyright
     |\S{1,250}:\d+(?::\d+)?:\ (?:fatal\ )?error:\ .*                         # mypy, gcc, clang, javac
@@ -203,7 +204,7 @@ _MISBUILT = re.compile(
     )""",
     re.VERBOSE,
 )
-_WRONG = re.compile(
+_WRONG = lazy_regex(
     r"""(?:
     \S{1,250}:\d+:\d+:\ (?:[A-Z]{1,4}\d{2,4}:?\ .*|.*\ \[Error/\S+\])      # flake8, pylint, ruff
     |\d+:\d+\s+[eE]rror:?\s+.*|\S{1,250}:\ line\ \d+,\ col\ \d+,\ Error\ -\ .*  # eslint
@@ -216,18 +217,18 @@ _WRONG = re.compile(
     )""",
     re.VERBOSE,
 )
-_PLACED = re.compile(r"error: |[A-Z]{1,4}\d{2,4} (?:\[\*\] )?\S")
+_PLACED = lazy_regex(r"error: |[A-Z]{1,4}\d{2,4} (?:\[\*\] )?\S")
 """Errors of rustc or ruff whose place is on the next line."""
-_TASK_FAILED = re.compile(
+_TASK_FAILED = lazy_regex(
     r"(?:\[\S{1,80}\] )?ERROR task failed|make(?:\[\d+\])?: \*\*\* .* Error \d+"
     r"|(?:ELIFECYCLE\s+|error )Command failed with exit code \d+\.?|ELIFECYCLE\s+Test failed\b.*|npm (?:ERR!|error) code ELIFECYCLE"
 )
 """States only that a part failed; used if nothing else gives a cause."""
-_CHECK_FAILED = re.compile(
+_CHECK_FAILED = lazy_regex(
     r"Found (?:\d+ warnings? and )?[1-9]\d* (?:errors?|problems?)\b(?!.*\b0 remaining)|✖ .*\([1-9]\d* errors?|[1-9]\d* errors?\b"
     r"|\d+ warnings? and [1-9]|[1-9]\d* issues?|\d+ files? would be reformatted|error: |Build (?:FAILED|failed)"
 )
-_JSON_COUNT = re.compile(r'"errorCount": ?[1-9]\d*')
+_JSON_COUNT = lazy_regex(r'"errorCount": ?[1-9]\d*')
 
 
 def _of_checks(ran: str, window: str, *, testing: bool, reported: bool) -> CheckVerdict | None:
@@ -260,20 +261,20 @@ def _of_checks(ran: str, window: str, *, testing: bool, reported: bool) -> Check
     return CheckVerdict(status="ok", summary="\n".join(summed[-_SUMMARY_LINES:])) if summed else None
 
 
-_WRAPPED = re.compile(
+_WRAPPED = lazy_regex(
     r"ERROR task failed|exit(?:ed with)?(?: code| status)|Command failed with|ELIFECYCLE|^make(?:\[\d+\])?: \*\*\*"
 )
 """States only that something below it failed."""
-_STRONG = re.compile(
+_STRONG = lazy_regex(
     r"^(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b(?::|$)|\b(?:error|fatal|panic)(?:\[\w+\])?:|^E\s{2,}\S"
     r"|^--- FAIL|^FAILED\b|\bERROR\b|\bFATAL\b|^npm ERR!|^thread '.*' panicked|^FAIL\s|^[\w./\\@+-]+\.\w+:\d+(?::\d+)?:\s",
 )
-_WEAK = re.compile(
+_WEAK = lazy_regex(
     r"(?i)\b(?:error|exception|failed|failure|cannot|can't|could ?n[o']t|unable to|undefined|not found|no such|denied"
     r"|refused|unexpected|invalid|missing|timed? ?out|unknown|mismatch|conflict|unrecogni[sz]ed|not allowed|is not|does not)\b"
 )
-_EXIT_CODE = re.compile(r"\A(?:Error: )?Exit code \d+\s*")
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
+_EXIT_CODE = lazy_regex(r"\A(?:Error: )?Exit code \d+\s*")
+_COLOUR = lazy_regex(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
 
 
 def error_lines(output: str) -> str:
@@ -304,7 +305,7 @@ def _said(window: str) -> list[str]:
     return [beginning(said, _LINE) for line in window.splitlines() if (said := _bare(line.strip()))]
 
 
-_WHOSE = re.compile(
+_WHOSE = lazy_regex(
     r"(?:\[(?:[a-z0-9@][\w:./@-]{0,60}|[\d:]{7,8}\ [AP]M)\](?!\ ERROR\ task\ failed)|@?[\w./-]{1,80}[:#][a-z][\w:-]{0,40}:"
     r"|(?:\.|[\w.@-]{1,60}/\S{1,60})\ (?:test|lint|build|check|type-?check)[\w:-]{0,40}:)\ +"
 )

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
@@ -118,6 +118,11 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def named(*parts: str) -> str:
+    """Return an id derived from what stays the same in a copy of a line, such as a fork's."""
+    return digest("\x1f".join(parts).encode("utf-8", "replace"))
+
+
 _MARKS = {
     "completed": "x",
     "done": "x",
@@ -217,22 +222,26 @@ def rendered_call(tool: str, tool_input: Mapping[str, Any]) -> str:
         return kept(description, _VALUE_LIMIT) if isinstance(description, str) else ""
     if tool == PLANNING and isinstance(plan := tool_input.get("plan"), str):
         return kept(plan, PLAN_LIMIT)
+    return rendered_arguments(tool_input, without=_PATH_KEYS)
+
+
+def rendered_arguments(given: Mapping[str, Any], *, without: Collection[str], todos: Collection[str] = ()) -> str:
+    """Return the arguments of a call as text. ``todos`` are arguments that hold a to-do list as Markdown."""
     lines: list[str] = []
     limit = _CALL_LIMIT
-    for key in list(tool_input)[:_VALUES]:
-        value = tool_input[key]
-        if value is None or value is False or value == "" or key in _PATH_KEYS:
+    for key in list(given)[:_VALUES]:
+        value = given[key]
+        if value is None or value is False or value == "" or key in without:
             continue
-        if todos := todo_lines(value):
-            lines.append(f"{beginning(key, 60)}:\n{kept(todos, TODOS_LIMIT)}")
+        if listed := value if key in todos and isinstance(value, str) else todo_lines(value):
+            lines.append(f"{beginning(key, 60)}:\n{kept(listed, TODOS_LIMIT)}")
             limit = _CALL_LIMIT + TODOS_LIMIT
             continue
-        shown = value if isinstance(value, str) else _compact(value)
-        lines.append(f"{beginning(key, 60)}: {kept(shown, _VALUE_LIMIT)}")
+        lines.append(f"{beginning(key, 60)}: {kept(value if isinstance(value, str) else compact(value), _VALUE_LIMIT)}")
     return kept("\n".join(lines), limit)
 
 
-def _compact(value: object) -> str:
+def compact(value: object) -> str:
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # nested too deeply, or a number too large, for orjson

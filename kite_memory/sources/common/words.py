@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kite_memory.text import lazy_regex
+
 OWN_EXTRACTOR_MARK = "kite-memory:extract"
 """Included in every prompt with which the extractor starts an agent."""
 
@@ -19,18 +21,16 @@ def made_by_our_extractor(row: Mapping[str, Any], line: bytes, *, first_cwd: str
     Any one of these is enough: the session runs in one of our folders; its prompt or system prompt has our mark; it is a scripted
     run and the mark is anywhere in the line.
     """
-    if first_cwd and any(_inside(first_cwd, folder) for folder in own_folders):
+    if is_inside(first_cwd, own_folders):
         return True
     if _MARK_BYTES not in line:
         return False
     return row.get("entrypoint") == "sdk-cli" or _is_instruction(row) or OWN_EXTRACTOR_MARK in _first_words(row)
 
 
-def _inside(cwd: str, folder: Path) -> bool:
-    try:
-        return Path(cwd).is_relative_to(folder)
-    except ValueError:
-        return False
+def is_inside(cwd: str, own_folders: Iterable[Path]) -> bool:
+    """Return whether a session runs in one of the folders of our extractor."""
+    return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in own_folders)
 
 
 def _is_instruction(row: Mapping[str, Any]) -> bool:
@@ -60,11 +60,11 @@ def _first_words(row: Mapping[str, Any]) -> str:
 _LESS = r"(?:[<\u2039\uff1c]|&(?:amp;){0,3}lt;?|%(?:25){0,2}3c|\\{1,8}[ux]0{0,2}3c)"
 _MORE = r"(?:[>\u203a\uff1e]|&(?:amp;){0,3}gt;?|%(?:25){0,2}3e|\\{1,8}[ux]0{0,2}3e)"
 _SLASH = r"(?:/|%(?:25){0,2}2f|&(?:amp;){0,3}(?:\#47|\#x2f|sol);?)"
-_MARKER = re.compile(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
-_HEADLINE = re.compile(r"\[Relevant vault context", re.IGNORECASE)
-_OUR_HEADLINE = re.compile(r"\[Relevant vault context: ", re.IGNORECASE)
+_MARKER = lazy_regex(rf"{_LESS}\s{{0,4}}\\?(?P<end>{_SLASH}?)\s{{0,4}}vault[-_ ]context\s{{0,4}}{_MORE}", re.IGNORECASE)
+_HEADLINE = lazy_regex(r"\[Relevant vault context", re.IGNORECASE)
+_OUR_HEADLINE = lazy_regex(r"\[Relevant vault context: ", re.IGNORECASE)
 _HEADLINE_WITHIN = 200
-_NOTES_HEAD = re.compile(
+_NOTES_HEAD = lazy_regex(
     r"--- \[[^\]\n]{1,200}\.md\] (?:\u00b7|\\{1,4}u00b7|&middot;) [a-z]{3,12} (?:\u00b7|\\{1,4}u00b7|&middot;) \d{4}-\d\d-\d\d ---"
 )
 """First line of each note in an injected block, even if the text was wrapped again."""
@@ -77,7 +77,7 @@ def without_echo(text: str) -> str:
     block without an end, or one that another program wrapped again without our tags, extends from our headline or a note's first
     line to the end of the text. The bare tag, as in text about this program, stays.
     """
-    if "vault" in text.lower():
+    if b"vault" in text.encode("utf-8", "surrogatepass").lower():  # which costs a quarter of lowering letters of all scripts
         text = _without_tagged(text)
         if headline := _OUR_HEADLINE.search(text):
             text = text[: _line_start(text, headline.start())]
@@ -204,7 +204,7 @@ _ANYWHERE = (
 )
 """Blocks added to a user's message by the client. They may be before, between and after the user's words."""
 
-_LEADING = re.compile(
+_LEADING = lazy_regex(
     r"<(local-command-caveat|local-command-stdout|local-command-stderr|task-notification|teammate-message|ci-monitor-event"
     r"|github-webhook-activity|cross-session-message|channel|agent-message|remote-review|tick|fork-boilerplate)(?:\s[^>]{0,500})?>"
 )
@@ -225,9 +225,9 @@ _MACHINES_PREFIXES = (
     "[SUGGESTION MODE:",
 )
 
-_COMMAND_NAME = re.compile(r"<command-name>([^<]{0,200})</command-name>")
-_NOT_BLANK = re.compile(r"\S")
-_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,80}\]")
+_COMMAND_NAME = lazy_regex(r"<command-name>([^<]{0,200})</command-name>")
+_NOT_BLANK = lazy_regex(r"\S")
+_INTERRUPTED = lazy_regex(r"\[Request interrupted by user[^\]\n]{0,80}\]")
 _PLAN = "Implement the following plan:"
 _AFTER_PLAN = "\n\nIf you need specific details from before exiting plan mode"
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -267,7 +267,7 @@ def utterances(text: str) -> tuple[Utterance, ...]:
             return (Said(text=text),)
 
 
-_NOTIFICATION = re.compile(r"^<task-notification>", re.MULTILINE)
+_NOTIFICATION = lazy_regex(r"^<task-notification>", re.MULTILINE)
 _NAME = 128
 
 

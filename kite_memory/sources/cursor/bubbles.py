@@ -21,12 +21,11 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     OpenCalls,
     Toolbox,
-    compact,
     title_of,
 )
 from kite_memory.sources.common.foreign_sqlite import TooLong, object_in, opened, stamp
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, compact, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_blocks, without_echo
 
 _WORKSPACES = 5_000

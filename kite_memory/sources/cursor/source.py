@@ -3,6 +3,7 @@
 A conversation of the command line has a database, whose root record lists its messages by their hash.
 """
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundOb
 from kite_memory.sources.common.tool_text import PATH_LIMIT, blocks_of, digest, kept, moment, safe, short
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, path_of, words_of
 from kite_memory.sources.cursor.ide import Ide
+from kite_memory.system.private_files import folders_in
 
 _VERSION = 1
 _MESSAGES = 100_000
@@ -405,13 +407,15 @@ class CursorApp:
         return (self._user / "globalStorage",)
 
     def transcripts(self) -> Iterator[Path]:
-        for pattern, folder in (
-            ("globalStorage/state.vscdb", self._user),
-            ("workspaceStorage/*/state.vscdb", self._user),
-            ("chats/*/*/store.db", self._cli),
-            ("projects/*/agent-transcripts/**/*.jsonl", self._cli),
-        ):
-            yield from sorted(path for path in folder.glob(pattern) if self.owns(path))
+        yield from filter(self._is_there, (self._user / "globalStorage" / "state.vscdb",))
+        yield from filter(self._is_there, (each / "state.vscdb" for each in folders_in(self._user / "workspaceStorage")))
+        for chats in folders_in(self._cli / "chats"):
+            yield from filter(self._is_there, (each / "store.db" for each in folders_in(chats)))
+        for project in folders_in(self._cli / "projects"):
+            yield from sorted(filter(self.owns, project.glob("agent-transcripts/**/*.jsonl")))
+
+    def _is_there(self, path: Path) -> bool:
+        return self.owns(path) and os.path.exists(path)  # noqa: PTH110 - which raises nothing, no matter who owns the folder
 
     def owns(self, path: Path) -> bool:
         for root in (self._user, self._cli):

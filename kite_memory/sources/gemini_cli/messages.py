@@ -1,7 +1,6 @@
 """Parse messages of a Gemini CLI session into events, from either of the client's two formats."""
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,10 +19,13 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     OpenCalls,
     Toolbox,
+    is_first,
+    keep_latest,
     title_of,
 )
-from kite_memory.sources.common.tool_text import kept, moment, safe, scalar, short, whole_path
+from kite_memory.sources.common.tool_text import kept, moment, named, safe, scalar, short, whole_path
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, without_blocks
+from kite_memory.text import lazy_regex
 
 SHELLS = frozenset({"run_shell_command", "run_command", "shell"})
 _EDITORS = {"write_file": "written", "replace": "edited", "edit": "edited"}
@@ -49,14 +51,14 @@ class Came:
 
 _WAITING = frozenset({"validating", "scheduled", "awaiting_approval", "executing"})
 _DRESS = ("Command: ", "Output: ", "Stdout: ")
-_AFTER_OUTPUT = re.compile(
+_AFTER_OUTPUT = lazy_regex(
     r"\n(?:Error: \(none\)|Exit Code: (?P<code>\S{1,20})|Signal: \S+|Background PIDs: [^\n]*|Process Group PGID: [^\n]*)\s*\Z"
 )
 _LINES_AFTER = 8
-_CHANGED = re.compile(r"Successfully (?:overwrote file|modified file|created and wrote to new file)|Created new file")
-_CHANGED_PATH = re.compile(r"(?:file|File): (.{1,1024}?)(?:\.?\s*\Z|\. |\ \(\d| with provided content)")
+_CHANGED = lazy_regex(r"Successfully (?:overwrote file|modified file|created and wrote to new file)|Created new file")
+_CHANGED_PATH = lazy_regex(r"(?:file|File): (.{1,1024}?)(?:\.?\s*\Z|\. |\ \(\d| with provided content)")
 _CANCELLED = ("Command was cancelled by user", "[Operation Cancelled] ")
-_DENIED = re.compile(r"(?i)user (?:did not allow|denied|declined|rejected)|denied by policy|not allowed|\bblocked\b")
+_DENIED = lazy_regex(r"(?i)user (?:did not allow|denied|declined|rejected)|denied by policy|not allowed|\bblocked\b")
 
 
 def gemini_arguments(tool: str, args: object, cwd: str) -> dict[str, Any]:
@@ -167,7 +169,7 @@ _INJECTED = (
     "Background execution update:",
     "<background_output>",
 )
-_WORDLESS = re.compile(r"[/?][\w:.-]{0,100}")
+_WORDLESS = lazy_regex(r"[/?][\w:.-]{0,100}")
 NOT_THE_AGENTS = frozenset(
     {
         "Got it. Thanks for the context!",
@@ -180,7 +182,7 @@ NOT_THE_AGENTS = frozenset(
 _NUDGES = frozenset({"Please continue.", "System: Please continue."})
 _REFERENCED = "\n--- Content from referenced files ---"
 _STEERING = ("User steering update:", "User hint:", "User hints:")
-_SNAPSHOT = re.compile(r"\s*<state_snapshot>")
+_SNAPSHOT = lazy_regex(r"\s*<state_snapshot>")
 
 
 def text_of(content: object) -> str:
@@ -235,23 +237,19 @@ PROVIDER = "gemini-cli"
 
 _VERSION = 1
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SILENT = frozenset({"info", "warning", "error", "about", "help", "stats", "model_stats", "tool_stats", "quit", "compression"})
 """Messages that the client only shows on the screen."""
 
 _MOST_REMEMBERED = 128
 _UNKNOWN = 32
 _CALLS = 200
-_WORKSPACE = re.compile(
+_WORKSPACE = lazy_regex(
     r"(?:Workspace Directories:\*\*\n\s*- |working in the directory: |Current Working Directory: )([^\n]{1,4096})"
 )
-_ABSOLUTE = re.compile(r"/[^\s\"'`,;:*?<>|()\[\]{}\\]{1,1024}")
+_ABSOLUTE = lazy_regex(r"/[^\s\"'`,;:*?<>|()\[\]{}\\]{1,1024}")
 _CANDIDATES = 16
 _DEEPEST = 32
-
-
-def named(*parts: str) -> str:
-    return hashlib.blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -276,10 +274,7 @@ class GeminiState:
     unknown: list[str] = field(default_factory=list)
 
     def new_to_us(self, what: str) -> bool:
-        if what in self.unknown or len(self.unknown) >= _UNKNOWN:
-            return False
-        self.unknown.append(what)
-        return True
+        return is_first(self.unknown, what, _UNKNOWN)
 
     def was_returned(self, id: str) -> bool:
         """Return whether an event with this id was returned recently; older ones are forgotten."""
@@ -289,10 +284,8 @@ class GeminiState:
         """Return whether an event differs from the one recently returned under its id."""
         name = named(event.id)[:12]
         said = named(event.type, event.text, event.status, event.path, event.command)[:8]
-        known = self.said.pop(name, "")
-        self.said[name] = said
-        while len(self.said) > _MOST_REMEMBERED:
-            del self.said[next(iter(self.said))]
+        known = self.said.get(name, "")
+        keep_latest(self.said, name, said, _MOST_REMEMBERED)
         return known != said
 
     def describe(self, facts: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import growing
 from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, looked, read_growing, read_on, resumed
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
+from kite_memory.sources.common.words import is_inside
 from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
 from kite_memory.system.private_files import folders_in, is_text
 
@@ -138,8 +139,7 @@ class Gemini:
         return by_name or folder_of(hash or project.name, list(known))
 
     def _is_own(self, conversation: GeminiState) -> bool:
-        cwd = conversation.cwd
-        return bool(cwd) and any(Path(cwd).is_relative_to(folder) for folder in self._own_folders)
+        return is_inside(conversation.cwd, self._own_folders)
 
 
 class _Lines:

@@ -15,10 +15,9 @@ from kite_memory.sources.common.event_builder import (
     OpenCall,
     OpenCalls,
     Toolbox,
-    compact,
     title_of,
 )
-from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
+from kite_memory.sources.common.tool_text import PATH_LIMIT, compact, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_echo
 
 PROVIDER = "opencode"

@@ -436,11 +436,11 @@ class OpenCode:
         return (self._root,)
 
     def transcripts(self) -> Iterator[Path]:
-        databases = sorted(path for path in _listed(self._root) if self.owns(path) and not path.name.endswith("-wal"))
+        databases = [path for path in _listed(self._root) if self.owns(path) and not path.name.endswith("-wal")]
         yield from databases
         if not databases:
-            for project in sorted(_listed(self._sessions)):
-                yield from sorted(path for path in _listed(project) if self.owns(path))
+            for project in _listed(self._sessions):
+                yield from filter(self.owns, _listed(project))
 
     def owns(self, path: Path) -> bool:
         if path.parent == self._root:
@@ -478,5 +478,5 @@ class Kilo(OpenCode):
     _databases = re.compile(r"kilo(?:-[\w.-]{1,64})?\.db(?:-wal)?")
 
 
-def _listed(folder: Path) -> list[Path]:
-    return [folder / name for name in names_in(folder)]
+def _listed(folder: Path) -> Iterator[Path]:
+    return (folder / name for name in names_in(folder))

@@ -19,6 +19,7 @@ from psycopg.rows import dict_row
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import Scope
+from kite_memory.text.quoting import mended
 from kite_memory.tools.store import Grant, NotAllowed, StoreUnavailable
 
 ROLE: Final = "kite_app"
@@ -213,9 +214,7 @@ def settings_of(grant: Grant, tenant: str, statement_seconds: float) -> dict[str
 
 def storable(text: str) -> str:
     """Replace what PostgreSQL cannot store (NUL, unpaired surrogates); dropping it could make two names equal."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd") if "\0" in text else text
-    return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in text)
+    return mended(text).replace("\0", "\ufffd")
 
 
 def unavailable(error: psycopg.Error) -> StoreUnavailable:

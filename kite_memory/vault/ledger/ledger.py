@@ -53,9 +53,11 @@ class ProblemRows:
         self._database = database
 
     def replace(self, problems: Iterable[Problem]) -> None:
+        rows = {(problem.file, problem.reason) for problem in problems}
+        if rows == set(self._database.run("SELECT path, reason FROM problems")):
+            return
         with self._database.changing():
             self._database.run("DELETE FROM problems")
-            rows = {(problem.file, problem.reason) for problem in problems}
             self._database.run_each("INSERT INTO problems (path, reason) VALUES (?, ?)", rows)
 
     def all(self) -> list[Problem]:
@@ -309,5 +311,7 @@ class Ledger:
         return str(found[0][0]) if found else ""
 
     def set(self, name: str, value: str) -> None:
+        if value == self.setting(name):
+            return
         with self._database.changing():
             self._database.run("INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)", name, value)

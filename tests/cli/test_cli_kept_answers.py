@@ -1,0 +1,117 @@
+"""Without a daemon, what a command answered is kept while nothing changes, and answered anew once anything has."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.kmem import Machine
+from tests.fakes.work import leave_work
+from tests.sources.transcript import Transcript
+
+LONG_AGO = 1_772_355_600
+
+
+def kept(machine: Machine, name: str) -> bytes:
+    return (machine.state / "answers" / f"{name}.json").read_bytes()
+
+
+def write_transcript(machine: Machine, number: int) -> None:
+    transcript = Transcript(f"5e551011-0000-4000-8000-{number:012d}", first=1 + 10 * number)
+    transcript.user("Prune the old plum tree, because its crown shades the young ones below it all summer long.")
+    transcript.assistant("Pruned.")
+    path = machine.home / ".claude" / "projects" / "-orchard" / f"5e551011-0000-4000-8000-{number:012d}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(transcript.bytes)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+@pytest.fixture
+def machine(machine: Machine) -> Machine:
+    leave_work(machine.home / ".claude", machine.home / "orchard")
+    for path in (machine.home / ".claude").rglob("*.jsonl"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    assert machine.kmem("backfill").code == 0
+    return machine
+
+
+def status(machine: Machine) -> Any:
+    return machine.kmem("status", "--json").json()
+
+
+def source(machine: Machine) -> Any:
+    (claude_code,) = (each for each in status(machine)["sources"] if each["provider"] == "claude-code")
+    return claude_code
+
+
+def test_a_repeated_backfill_says_the_same(machine: Machine) -> None:
+    first, before = machine.kmem("backfill"), kept(machine, "backfill")
+
+    again = machine.kmem("backfill")
+
+    assert (again.code, again.err) == (0, first.err)
+    assert "claude-code: 2 sessions" in again.err
+    assert kept(machine, "backfill") == before
+
+
+def test_a_new_transcript_is_read(machine: Machine) -> None:
+    machine.kmem("backfill")
+    write_transcript(machine, 7)
+
+    assert "claude-code: 3 sessions" in machine.kmem("backfill").err
+
+
+@pytest.mark.parametrize("page", ["MEMORY.md", "Review.md"])
+def test_a_page_that_was_deleted_is_written_again(machine: Machine, page: str) -> None:
+    machine.kmem("backfill")
+    before = (machine.vault / page).read_text() if (machine.vault / page).exists() else None
+    (machine.vault / page).unlink(missing_ok=True)
+
+    machine.kmem("backfill")
+
+    assert ((machine.vault / page).read_text() if (machine.vault / page).exists() else None) == before
+
+
+def test_a_status_counts_what_was_written_since(machine: Machine) -> None:
+    before = status(machine)
+    assert status(machine) == before
+
+    assert machine.kmem("remember", "Plums are pruned in summer, never in frost").code == 0
+
+    assert status(machine)["notes"]["total"] == before["notes"]["total"] + 1
+
+
+def test_a_kept_status_compares_transcripts(machine: Machine) -> None:
+    before = source(machine)
+    write_transcript(machine, 7)
+
+    after = source(machine)
+
+    assert (after["found"], after["read"]) == (before["found"] + 1, before["read"])
+    assert after["behind_bytes"] > before["behind_bytes"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"found": 1, "until": 1e99, "answer": {}}'])
+def test_a_damaged_answer_is_not_used(machine: Machine, damage: bytes) -> None:
+    before = status(machine)
+    (machine.state / "answers" / "status.json").write_bytes(damage)
+
+    assert status(machine) == before
+
+
+def test_an_answer_of_another_setting_is_not_used(machine: Machine) -> None:
+    assert status(machine)["extractor"]["budget_usd"] == 0
+
+    machine.environment["KMEM_EXTRACTOR"] = "openai"
+
+    assert status(machine)["extractor"]["name"] == "openai"
+
+
+def test_an_edited_note_is_found_by_the_next_search(machine: Machine) -> None:
+    written = Path(machine.kmem("remember", "Plums are pruned in summer", "--json").json()["path"])
+    machine.kmem("search", "plums")
+    note = machine.vault / written
+    note.write_text(note.read_text().replace("summer", "zanzibarian spring"))
+
+    assert "zanzibarian" in machine.kmem("search", "zanzibarian").out
