@@ -326,7 +326,7 @@ def _aims(text: str) -> bool:
 
 def _supports(text: str) -> bool:
     """Return whether a sentence may stand behind a title that asserts something: a report of what happened gives no reason."""
-    return _stands_alone(text) and (not _PAST.search(text) or bool(_AIM.search(text)))
+    return _stands_alone(text) and (not _PAST.search(text) or bool(_REASON.search(text) or _AIM.search(text)))
 
 
 def _stands_alone(text: str) -> bool:
