@@ -19,7 +19,7 @@ from kite_memory.timeline.rows import StoredEvents
 from kite_memory.vault import Vault, consolidation, lifecycle, review_page
 from kite_memory.vault.ledger import KnownFile, link_key
 from kite_memory.vault.review_page import PAGE, ReviewVerdict, WaitingNote, name_of, version
-from kite_memory.vault.upkeep import ASKED, LAPSED, PROPERTY, division, strength, waits
+from kite_memory.vault.upkeep import ASKED, LAPSED, PROPERTY, NoteUse, division, is_junk, strength, waits
 from kite_memory.vault.wording import words
 
 Json = dict[str, Any]
@@ -70,8 +70,10 @@ class Review:
         indexer: NoteIndexer,
         events: StoredEvents,
         dividing: Dividing,
+        used: Callable[[], Callable[[Note], NoteUse]] = lambda: lambda note: NoteUse(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        self._used = used
         self._clock = clock
         self._vault = vault
         self._dividing = dividing
@@ -133,7 +135,11 @@ class Review:
         return {"done": done}
 
     def triage(self, *, limit: int = 200, project: str = "") -> Json:
-        """Return accepted notes, the weakest first, without those that were kept in an earlier triage."""
+        """Return accepted notes without those that were kept in an earlier triage.
+
+        First come those without value, then what no agent was shown or has used; of these what names the fewest things, and the
+        oldest.
+        """
         kept = self._kept()
         found = [
             note
@@ -142,12 +148,25 @@ class Review:
             if (note := self._vault.notes.read(file.path)) is not None
             if note.kind in SPOKEN_KINDS and not note.key and kept.get(note.id) != version(note)
         ]
-        found.sort(key=lambda note: (strength(note), note.created, note.path))
-        weak = [
-            {**note_json(note), "body": plain(note.body), "version": version(note), "strength": round(strength(note), 1)}
-            for note in found[: max(1, min(limit, _MOST_READ))]
+        use_of = self._used()
+        uses = {note.path: use_of(note) for note in found}
+
+        def shown(note: Note) -> bool:
+            return bool(uses[note.path].shown or uses[note.path].used)
+
+        found.sort(key=lambda note: (not is_junk(note), shown(note), len(note.entities), note.created, note.path))
+        first = found[: max(1, min(limit, _MOST_READ))]
+        asked = [
+            {
+                **note_json(each),
+                "body": plain(each.body),
+                "version": version(each),
+                "strength": round(strength(each), 1),
+                "shown": shown(each),
+            }
+            for each in first
         ]
-        return {"notes": weak, "left": len(found)}
+        return {"notes": asked, "left": len(found)}
 
     def sort(self, *, note: str, verdict: str, into: str = "") -> Json:
         """Carry out a verdict on an accepted note: ``keep``, ``archive``, ``reject``, or ``stand`` to restore it.

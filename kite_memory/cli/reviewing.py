@@ -62,7 +62,7 @@ def review(
     ] = None,
     whole: Annotated[list[str] | None, typer.Option("--whole", metavar="NOTE", help="Keep a long one as it is.")] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Go through accepted notes instead, the weakest first, with one key for each.")
+        bool, typer.Option("--all", help="Go through accepted notes instead, those never shown first, with one key for each.")
     ] = False,
     reject_older: Annotated[
         int | None, typer.Option("--reject-older", metavar="DAYS", min=1, help="Reject notes that have waited longer than this.")
@@ -130,8 +130,8 @@ def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
         return
     if not watched():
         for each in queue["notes"]:
-            say(f"{each['strength']:4} {each['kind']:10} {each['path']}")
-        tell(f"{counted(queue['left'], 'note')} to review, the weakest first; run in a terminal to be asked about each")
+            say(f"{'shown' if each['shown'] else '-':5} {each['kind']:10} {each['path']}")
+        tell(f"{counted(queue['left'], 'note')}, those never shown first; run in a terminal to be asked about each")
         return
     done: list[tuple[dict[str, Any], str]] = []
     at = 0

@@ -372,9 +372,7 @@ def consolidate(
             say(f"weak     {each['path']}")
         tell(f"{counted(len(report['steps']), 'step')} would be done")
         if report["weak"]:
-            tell(
-                f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them, the weakest first"
-            )
+            tell(f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them first")
     else:
         asks = any(step["doing"] == "split" for step in report["steps"])
         tell(

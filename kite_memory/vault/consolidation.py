@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import assert_never
 
@@ -18,7 +19,7 @@ from kite_memory.vault.ledger import link_key
 from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.notefile import FOLDERS, Raw, body_of, moment, render, with_addition, with_properties
 from kite_memory.vault.planning import related
-from kite_memory.vault.upkeep import WAITING, NoteUse, has_faded
+from kite_memory.vault.upkeep import MOST_WAITING, WAITING, NoteUse, has_faded
 from kite_memory.vault.wording import entity_key, note_id, one_line, slug, text_block, words
 
 ARCHIVE_TAG, DAY_TAG = "archive", "day"
@@ -34,8 +35,6 @@ _SAID_ALREADY = 0.7
 _MOST_MENTIONS, _MOST_LINKS = 12, 40
 _MOST_EVIDENCE = 50
 _OPENING = 140
-_MOST_WAITING, _SEEN = 30, timedelta(days=1)
-"""Notes that a person goes through in one review, and how long each waits at least."""
 _NEVER_KEPT = frozenset({NoteStatus.PROPOSED, NoteStatus.REJECTED})
 _KINDS = tuple(NoteKind)
 _NO_TIME = datetime.fromtimestamp(0, UTC)
@@ -154,9 +153,8 @@ def steps(
         merged |= {merge.keep.id, merge.drop.id}
         yield merge
     yield from _mentions([note for note in notes if note.id not in merged], is_ours)
-    for note in notes:
-        if note.id not in merged and _is_long(note) and not asked(note):
-            yield Split(note=note)
+    room = max(0, MOST_WAITING - sum(waits_since(note) is not None for note in notes))
+    yield from islice((Split(note=note) for note in notes if note.id not in merged and _is_long(note) and not asked(note)), room)
     yield from _folds([note for note in notes if note.id not in merged], now - months * _MONTH, is_ours)
     yield from _archives(
         [note for note in notes if note.id not in merged and not stays(note) and has_faded(note, used(note), now)], notes, is_ours
@@ -195,10 +193,7 @@ def changes(step: Step, texts: Mapping[str, str]) -> tuple[FileRewrite, ...]:
             return _both(FileRewrite(path=archive.path, before="", after=render(made), note=made), *gone)
         case Lapse(note=note):
             text = texts[note.path]
-            after = (
-                _archived(text) if note.status is NoteStatus.PROPOSED else with_properties(text, {upkeep.PROPERTY: upkeep.LAPSED})
-            )
-            return _both(FileRewrite(path=note.path, before=text, after=after or ""))
+            return _both(FileRewrite(path=note.path, before=text, after=with_properties(text, upkeep.lapsed(note)) or ""))
         case Day(page=page):
             if before := texts.get(page.path, ""):
                 after = f"{before[: len(before) - len(body_of(before))]}{page.body}\n"
@@ -225,7 +220,7 @@ def step_key(step: Step) -> tuple[str, str, str]:
             return "archive", archive.path, f"{len(notes)} that have had their time: {', '.join(_stem(note) for note in notes)}"
         case Lapse(note=note, crowded=crowded):
             what = "archived" if note.status is NoteStatus.PROPOSED else "stays beside the other"
-            waited = f"more than {_MOST_WAITING} wait in review" if crowded else f"waited {WAITING.days} days in review"
+            waited = f"more than {MOST_WAITING} wait in review" if crowded else f"waited {WAITING.days} days in review"
             return "lapse", note.path, f"{waited}: {what}"
         case Day(page=page):
             return "journal", page.path, f"{len(page.links)} notes of that day"
@@ -475,15 +470,12 @@ def _archives(faded: Sequence[Note], notes: Sequence[Note], is_ours: Callable[[N
 
 
 def _lapses(notes: Sequence[Note], waits_since: Callable[[Note], datetime | None], now: datetime) -> Iterator[Lapse]:
-    """Yield what has waited long, and what has waited a day behind as many weightier or newer notes as a person goes through."""
+    """Yield what has waited long, and what waits behind as many weightier or newer notes as a person goes through."""
     waiting = [(since, note) for note in notes if (since := waits_since(note)) is not None]
     long = [note for since, note in waiting if now - since >= WAITING]
-    rest = sorted(
-        ((since, note) for since, note in waiting if now - since < WAITING), key=lambda each: (each[1].importance, each[0])
-    )
-    beyond = rest[: max(0, len(rest) - _MOST_WAITING)]
+    rest = sorted((note for since, note in waiting if now - since < WAITING), key=upkeep.first_to_lapse)
     yield from (Lapse(note=note) for note in long)
-    yield from (Lapse(note=note, crowded=True) for since, note in beyond if now - since >= _SEEN)
+    yield from (Lapse(note=note, crowded=True) for note in rest[: max(0, len(rest) - MOST_WAITING)])
 
 
 def _archived(text: str) -> str:

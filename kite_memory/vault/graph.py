@@ -76,6 +76,11 @@ def deserves_a_page(name: str) -> bool:
     return not _is_generic(bare)
 
 
+def is_place_in_code(name: str) -> bool:
+    """Return whether the name is a file's path or a function."""
+    return name.endswith("()") or ("/" in name and not _is_scoped(name) and " " not in name)
+
+
 def _is_scoped(name: str) -> bool:
     """Return whether the name is of the form ``@owner/package``."""
     return name.startswith("@") and name.count("/") == 1

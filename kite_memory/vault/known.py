@@ -400,6 +400,10 @@ class StoredNotes:
         self._scanner = scanner
         self._writer = writer
 
+    def take_lapsed(self) -> set[str]:
+        """See `Writer.take_lapsed`."""
+        return self._writer.take_lapsed()
+
     def problems(self) -> list[Problem]:
         """See `NoteReader.problems`."""
         return self._reader.problems()

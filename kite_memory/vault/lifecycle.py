@@ -290,6 +290,8 @@ _SHARED_AT_LEAST = 0.35
 _USUAL, _OTHERS = 0.22, 4
 """Cosine assumed for an unrelated note, and the number of other notes up to which it fills in for missing ones."""
 _ASKED_PER_NOTE, _REVIEWED_PER_NOTE = 4, 1
+_ASIDE = 1
+"""Importance of what was said in passing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,10 +383,21 @@ def relations(draft: Note, around: Surroundings, rulings: Rulings, settled: froz
             found.append(Relation(old=old, does="replaces", because="a model read both", reversed=late))
         elif ruling is not None and ruling != "neither":
             found.append(Relation(old=old, does="conflicts", because="a model read both", reversed=late))
-        elif ruling is None and contest.likely >= _REVIEWED and reviewed < _REVIEWED_PER_NOTE:
+        elif ruling is None and contest.likely >= _REVIEWED and reviewed < _REVIEWED_PER_NOTE and _for_a_person(contest):
             reviewed += 1
             found.append(Relation(old=old, does="conflicts", because="they differ on the same thing", reversed=late))
     return found
+
+
+def _for_a_person(contest: Contest) -> bool:
+    """Return whether a person is asked about a pair: not about an aside, and within a session only where one takes the other back.
+
+    What a session says later is mostly another side of the same work.
+    """
+    newer, older = contest.newer, contest.older
+    if _ASIDE in (newer.importance, older.importance):
+        return False
+    return not _sessions(newer.evidence) & _sessions(older.evidence) or takes_back(newer, older)
 
 
 def takes_back(newer: Note, older: Note) -> bool:
@@ -529,7 +542,11 @@ def _is_later(one: Note, other: Note) -> bool:
 
 def sessions_of(evidence: Sequence[str]) -> int:
     """Return the number of sessions that these citations name."""
-    return len({reference.partition("#")[0] for reference in evidence})
+    return len(_sessions(evidence))
+
+
+def _sessions(evidence: Sequence[str]) -> frozenset[str]:
+    return frozenset(reference.partition("#")[0] for reference in evidence)
 
 
 def _distinctive_words(text: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
-from kite_memory.vault.graph import Graph, deserves_a_page, stem
+from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.links import tame_line, titled
 from kite_memory.vault.upkeep import is_worth_a_line, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
@@ -59,18 +59,25 @@ def page(graph: Graph, now: datetime, *, says: Callable[[str], str] = lambda sai
     def weight(note: Note) -> Weight:
         return (-strength(note), -inbound[note.path], -note.created.timestamp(), note.path)
 
+    often = _sessions([note for note in current if note.kind is NoteKind.PREFERENCE])
+
     def best(kind: NoteKind, most: int) -> list[Note]:
-        worthy = sorted((note for note in current if note.kind is kind and is_worth_a_line(note)), key=weight)
-        return list(_without_repetitions(worthy))[:most]
+        of_kind = [note for note in current if note.kind is kind and is_worth_a_line(note, sessions=often.get(note.path, 1))]
+        of_kind.sort(key=lambda note: (-often.get(note.path, 1), weight(note)))
+        return list(_without_repetitions(of_kind))[:most]
+
+    def asked(note: Note) -> str:
+        return f"{rendered.line(note)} (in {often[note.path]} sessions)" if often[note.path] > 1 else rendered.line(note)
 
     speaking = _speaking(current)
     concepts = [note for note in current if note.kind is NoteKind.ENTITY and speaking[note.path] >= _LEAST_SPEAKING]
+    concepts = [note for note in concepts if not is_place_in_code(note.title)]
     concepts.sort(key=lambda note: (-speaking[note.path], note.path))
     parts = {
         "What it turns about": [f"- {', '.join(f'{rendered.link(note)} ({speaking[note.path]})' for note in concepts[:_CONCEPTS])}"]
         if concepts
         else [],
-        "Preferences": [rendered.line(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
+        "Preferences": [asked(note) for note in best(NoteKind.PREFERENCE, _PREFERENCES)],
         "Decisions": [],
         "Insights": [rendered.line(note) for note in best(NoteKind.INSIGHT, _INSIGHTS)],
         "Facts": [rendered.line(note) for note in best(NoteKind.FACT, _FACTS)],
@@ -149,11 +156,25 @@ def _speaking(notes: Sequence[Note]) -> Counter[str]:
     return found
 
 
+def _sessions(notes: Sequence[Note]) -> dict[str, int]:
+    """Return in how many sessions each note was said, be it in notes of their own."""
+    said = [(note, _telling(note), {reference.partition("#")[0] for reference in note.evidence}) for note in notes]
+    found: dict[str, int] = {}
+    for note, own, sessions in said:
+        alike = (there for other, theirs, there in said if other.project == note.project and _repeats(own, theirs))
+        found[note.path] = len(sessions.union(*alike))
+    return found
+
+
+def _telling(note: Note) -> frozenset[str]:
+    return frozenset(word for word in words(note.title) if len(word) >= _TELLING or word.isdigit())
+
+
 def _without_repetitions(notes: Iterable[Note]) -> Iterator[Note]:
     """Yield the notes without those whose title says little that an earlier one of the project does not."""
     shown: dict[str, list[frozenset[str]]] = {}
     for note in notes:
-        said = frozenset(word for word in words(note.title) if len(word) >= _TELLING or word.isdigit())
+        said = _telling(note)
         before = shown.setdefault(note.project, [])
         if not any(_repeats(said, other) for other in before):
             before.append(said)

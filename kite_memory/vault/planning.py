@@ -17,7 +17,7 @@ from kite_memory.model.event import EvidenceReference
 from kite_memory.model.note import Action, Amend, Change, Create, Note, NoteKind, NoteStatus, Scope, Skip, Supersede, Surroundings
 from kite_memory.vault import lifecycle, links
 from kite_memory.vault.drafting import Draft, Entity
-from kite_memory.vault.graph import deserves_a_page
+from kite_memory.vault.graph import deserves_a_page, is_place_in_code
 from kite_memory.vault.lifecycle import Relation, Rulings
 from kite_memory.vault.links import titled
 from kite_memory.vault.notefile import FOLDERS
@@ -34,7 +34,8 @@ _WORTH = ((4, 3), (2, 2))
 """Pairs of a number of sessions and the importance that a note has from that number on."""
 _MAX_MENTIONS = 8
 _MAX_TRIGGERS = 8
-_LEAST_SPEAKING = 3
+_LEAST_SPEAKING, _OF_A_PLACE = 3, 8
+"""Notes that name a thing which has a page; a file or function, which the code itself shows, needs more."""
 """Number of notes that must name an entity before it gets a page."""
 _SAYS = frozenset({NoteKind.DECISION, NoteKind.PREFERENCE, NoteKind.FACT})
 
@@ -174,7 +175,10 @@ class _Plan:
         No page is made for a rejected alternative, nor where the page would be empty.
         """
         for entity in draft.entities:
-            if entity.key in self._pages or (title_key(entity.name), "") in self._known.buried_titles:
+            if (
+                self._pages.keys() & {entity.key, f"{entity.key}s", entity.key.removesuffix("s")}
+                or (title_key(entity.name), "") in self._known.buried_titles
+            ):
                 continue
             if not (entity.person or deserves_a_page(entity.name)) or entity.key == entity_key(draft.note.branch):
                 continue
@@ -183,7 +187,8 @@ class _Plan:
             if entity.key not in self._known.elsewhere and not _in_several_sessions(sharing):
                 continue
             refused = {entity_key(one.alternative) for other in sharing for one in other.rejected}
-            if not entity.person and (len(sharing) + len(mentions) < _LEAST_SPEAKING or entity.key in refused):
+            least = _OF_A_PLACE if is_place_in_code(entity.name) else _LEAST_SPEAKING
+            if not entity.person and (len(sharing) + len(mentions) < least or entity.key in refused):
                 continue
             body = _about(entity, mentions)
             if not body and not entity.person:

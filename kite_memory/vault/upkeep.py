@@ -109,7 +109,7 @@ _FOR_NOW = lazy_regex(
 )
 _UNFINISHED = lazy_regex(
     r"(?:…|\.\.\.|[,:;(\[“‘\"-]|\b(?:a|an|the|to|of|in|on|at|for|with|by|and|or|that|which|than|from|as|is|are|need|needs|called"
-    r"|calls|its|their|our|only|about|almost|optional|inside|make))$",
+    r"|calls|its|their|our|only|about|almost|optional|inside|make|\w+n['’]t))$",
     re.IGNORECASE,
 )
 _CODE = lazy_regex(r"`[^`]*`|\b\w+(?:[._/()-]\w+)*[A-Z_(/.]\w*\)?|‹[^›]*›|\S*[=→{}<>|]\S*")
@@ -128,49 +128,73 @@ _NEAR = 0.5
 _GOAL = 0.2
 """Least share of a title's words in a sentence of an approved plan."""
 _NORM = lazy_regex(
-    r"\b(?:because|since|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer|unless|until"
-    r"|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except|otherwise"
-    r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
+    r"\b(?:because|since(?! \w+ v?\d)|so that|due to|instead of|rather than|over|never|always|must|only|cannot|not|no longer"
+    r"|unless|until|without|by default|source of truth|requires?|depends? on|avoid(?:s|ing)?|prefers?|even if|regardless|except"
+    r"|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b|n't\b",
     re.IGNORECASE,
 )
 """A reason, an exclusion or a rule."""
 _AIM = lazy_regex(
-    r"\b(?:because|since|so that|instead of|rather than|source of truth|becomes?"
+    r"\b(?:since(?! \w+ v?\d)|so that|instead of|rather than|source of truth|becomes?"
     r"|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b",
     re.IGNORECASE,
 )
-"""A reason or a rule: a plan also describes what is wrong, and says what else is to be done."""
+"""An aim or a rule: a plan also describes what is wrong, and says what else is to be done."""
+_RANKED = lazy_regex(r"\w+(?: \w+)?: ")
+"""A label that says what a sentence is among others, such as its rank."""
+_CASE = lazy_regex(r"^When(?:ever)? [^,]{3,80}, (?=[A-Z`])")
 _ASIDE = lazy_regex(r" ?\([^()]*\)")
 _CLAUSE = lazy_regex(r" [—–-] |: ")
 _SAYS = lazy_regex(
     r"\b(?:is|are|be|has|have|does|do|can|cannot|may|must|should|will|would|needs?|means?|uses?|takes?|runs?|goes|keeps?|keep|makes?"
     r"|returns?|reads?|writes?|sends?|shows?|allows?|expects?|supports?|belongs?|depends?|applies|starts?|stops?|gets?|gives?|sets?"
-    r"|wants?|prefers?|avoid|never|always|becomes?|fails?|breaks?|rejects?|accepts?|requires?|stores?|holds?|lives?|negotiates?)\b|n't\b",
+    r"|wants?|prefers?|avoid|becomes?|fails?|breaks?|rejects?|accepts?|requires?|stores?|holds?|lives?|negotiates?)\b|n't\b"
+    r"|^(?:never|always) \w+ \S",
     re.IGNORECASE,
 )
 _DEFINES = lazy_regex(
-    r"(?:the |a |an )?(?:(?!\w+(?:ed|ing)\b)[\w'’/.-]+ ){0,3}`[^`]+`(?: [\w'’/.-]+){0,3}?"
+    r"(?:[Tt]he |[Aa]n? )?(?:(?!\w+(?:ed|ing)\b)[\w'’/.-]+ ){0,3}`(?:[^`a-z]*|[^`A-Z()]*|[^`]*[ /][^`]*)`(?: [\w'’/.-]+){0,3}?"
     r" (?:is|are|uses|takes|returns|reads|writes|expects|supports|means|contains|lives|runs|holds|needs|requires|defaults|imports"
-    r"|keeps|stores|rejects|accepts|doesn't|does not|only|always|never)\b",
-    re.IGNORECASE,
+    r"|keeps|stores|rejects|accepts|doesn't|does not|(?:only|always|never) [a-z]+s)\b"
 )
-"""A name in code, and what it is or does."""
+"""A command, option, path or setting, and what it is or does; what a function does, its code says."""
 _STANDING = lazy_regex(
-    r"\b(?:always|never|from now on|do not|not|avoid|prefers?|instead of|rather than|without|unless|only|every|by default)\b|n't\b",
+    r"\b(?:always|never|from now on|going forward|whenever|(?:every|each) time|by default|prefers?|instead of|rather than|unless)\b"
+    r"|^(?:do not|don['’]t|avoid)\b",
     re.IGNORECASE,
 )
+"""A rule: what is only left out this time says "without" and "but not"."""
+_SUPPOSED = lazy_regex(r"\b(?:I|we)(?:['’]d| would)\b", re.IGNORECASE)
+"""An opinion on one case: «I'd rather»."""
+_REASON = lazy_regex(r"\b(?:because|since|so that|due to|otherwise|to (?:avoid|prevent|minimi[sz]e|ensure|keep))\b", re.IGNORECASE)
+_RULE = lazy_regex(
+    r"\b(?:never|always|must|should|has to|have to|instead of|rather than|over|by default|source of truth|avoid(?:s|ing)?"
+    r"|prefers?)\b",
+    re.IGNORECASE,
+)
+_ABLE = lazy_regex(
+    r"\b(?:can|cannot|only works|does not|do not|will not|requires?|needs?|rejects?|refuses?)\b|\b(?:ca|does|do|wo)n['’]t\b",
+    re.IGNORECASE,
+)
+"""What a thing can or needs, beyond the one case in which it was found out."""
+_NAME = lazy_regex(r"`[^`]+`|\b\w+[./_-]\w+|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}|(?<=[\w,;)] )[A-Z]\w")
+"""A name in code, or one that its letters show to be one."""
+_SUBORDINATE = lazy_regex(r"\b(?:if|when(?:ever)?|because|since|so|unless|until|while|although|than)\b", re.IGNORECASE)
+_CHOICE = lazy_regex(r"\b(?:over|instead of|rather than)\b", re.IGNORECASE)
 _ONCE = lazy_regex(r"(?<![\w&])#\d+\b|\b(?:this|these|those|again|for now|right now|next step|the plan)\b", re.IGNORECASE)
 """An order for one moment."""
 _LEANS = lazy_regex(
     r"(?:yes|no|ok(?:ay)?|got it|good|great|sure|thanks|agreed|confirmed|right|correct|done|perfect|this|that|these|those|it|they"
     r"|he|she|there|here|then|also|so|now|next|finally|both|either|and|but|or|which|what|whichever|whether|why|how|when|if|once|after|before"
     r"|however|option|step|phase|status|update|each|its|their|them|you(?:['’]re)?|caveat|new|most|some|what's"
+    r"|really|actually|basically|honestly|maybe|perhaps|probably|(?:in|with|at|on|for) (?:the|this|that)"
+    r"|uses|returns|installs|asserts|sets|takes|reads|writes|calls|checks|makes|runs|needs|gives|shows"
     r"|the (?:real|main|key|only|other|same|above|following|rest|first|second|latter|former|fix|change|result|problem|issue))\b",
     re.IGNORECASE,
 )
-"""A beginning that leans on what was said before."""
+"""A beginning that leans on what was said before, or a verb without its subject."""
 _WITHOUT_A_NAME = lazy_regex(
-    r"[Tt]he (?:[a-z][a-z/-]*(?:['’]s)? ){1,4}?"
+    r"[Tt]he (?:\d[\d.,]* \S+ )?(?:[a-z][a-z/-]*(?:['’]s)? ){0,4}?"
     r"(?:is|are|was|were|do|does|can|cannot|can['’]t|don['’]t|doesn['’]t|will|has|have|only)\b"
     r"|\w+ (?:it|them|this|that)\b"
 )
@@ -185,8 +209,12 @@ _NEWS = lazy_regex(
     re.IGNORECASE,
 )
 """What was done or found just then."""
-_TIED = lazy_regex(r"\b(?:was|were|did|had|been|this|these|those)\b", re.IGNORECASE)
-"""What happened, or what stands elsewhere."""
+_TIED = lazy_regex(
+    r"\b(?:was|were|did|had|been|would|could|might|this|these|those|here|shows|described|even(?! (?:if|when|though)\b))\b"
+    r"|, so (?:it|they|that|we|you)\b|\.\.\.|…",
+    re.IGNORECASE,
+)
+"""What happened, was seen or is supposed; what stands elsewhere, or follows from it."""
 _PAST = lazy_regex(r"\b(?:was|were|did|had|been)\b", re.IGNORECASE)
 _FIXED = lazy_regex(r"fix(?:es|ed)?\b", re.IGNORECASE)
 _REQUEST = lazy_regex(r"^(?:The person: “[^”]{0,600}” *|From an approved plan: *)")
@@ -220,24 +248,32 @@ def strength(note: Note) -> float:
     return found
 
 
-def is_worth_a_line(note: Note) -> bool:
+def is_worth_a_line(note: Note, *, sessions: int = 1) -> bool:
     """Return whether a note belongs on a summary page: it holds for long, stands alone, and says why, what not, or how always.
 
     What a person wrote as a note, or a model for them (which says when it is of use), need not give a reason; what was only taken
-    from their prompts must be a rule, or come again in another session.
+    from their prompts must be a rule, or come again in another of the ``sessions`` in which notes say it.
     """
     if note.kind is NoteKind.QUESTION:
         return len(note.title.split()) >= _SHORT and not _POINTS.match(note.title)
     if is_passing(note) or _FIXED.match(note.title):
         return False
     worded = note.origin == "user" and bool(note.triggers or not note.evidence)
-    if not worded and note.kind is not NoteKind.DECISION and _WITHOUT_A_NAME.match(note.title):
+    if not worded and _WITHOUT_A_NAME.match(note.title) and not _chosen(note):
         return False
     if note.kind is NoteKind.PREFERENCE or worded:
-        standing = worded or _STANDING.search(note.title) or sessions_of(note.evidence) > 1
+        rule = _STANDING.search(note.title) and not _SUPPOSED.search(note.body)
+        standing = worded or rule or max(sessions, sessions_of(note.evidence)) > 1
         return bool(standing) and _is_whole(note.title) and not _ONCE.search(note.title) and not _LEANS.match(note.title)
-    planned = note.body.startswith(_PLANNED)
-    return (not planned and _asserts(note.title)) or bool(statement(note))
+    if note.body.startswith((_PLANNED, "“")):
+        return bool(statement(note))
+    general = note.kind is not NoteKind.INSIGHT or _RULE.search(note.title) or _ABLE.search(note.title)
+    return bool(general) and _asserts(note.title)
+
+
+def _chosen(note: Note) -> bool:
+    plain = _ASIDE.sub("", note.title)
+    return note.kind is NoteKind.DECISION and bool(_REASON.search(plain) or _CHOICE.search(plain))
 
 
 def statement(note: Note) -> str:
@@ -256,7 +292,7 @@ def statement(note: Note) -> str:
     found: list[tuple[float, int, str]] = []
     for place, sentence in enumerate(_sentences(note.body)):
         shared = len(titled & words(sentence)) / max(1, len(titled))
-        least = _SOURCE if quoted else _GOAL if planned else 0.0 if asserted else _NEAR
+        least = _SOURCE if quoted else _GOAL
         fit = _aims if planned else _supports if asserted else _asserts
         if shared >= least and len(sentence) <= _LONGEST and fit(sentence):
             found.append((-shared, place, sentence))
@@ -268,25 +304,29 @@ def _sentences(body: str) -> list[str]:
     said = _REQUEST.sub("", links.unlinked(body[:_READ]))
     lines = (line for line in said.splitlines() if not line.startswith(("**Related:**", ">", "#", "```", "|")))
     parts = (part for line in lines for part in _SENTENCE.split(line))
-    return [text for part in parts if (text := _LABEL.sub("", part.strip(" -*“”")))][:_MOST_SENTENCES]
+    texts = (_LABEL.sub("", part.strip(" -*“”")) for part in parts)
+    return [text for text in texts if text and not _RANKED.match(text)][:_MOST_SENTENCES]
 
 
 def _asserts(text: str) -> bool:
     """Return whether a text says alone what holds, and why, what not, or always; or what a thing with a name is or does."""
     plain = _ASIDE.sub("", text)
     opening = _CLAUSE.split(plain, maxsplit=1)[0]
-    claims = _NORM.search(opening) or (_NORM.search(plain) and _SAYS.search(opening))
-    return bool(claims or _DEFINES.match(plain)) and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
+    main = _SUBORDINATE.split(opening, maxsplit=1)[0]
+    claims = _NORM.search(plain) and (_SAYS.search(main) or _CHOICE.search(opening))
+    lasts = _RULE.search(plain) or _REASON.search(plain) or _NAME.search(plain)
+    said = bool((claims and lasts) or _DEFINES.match(plain))
+    return said and _stands_alone(text) and not (_STEP.match(text) or _TIED.search(text))
 
 
 def _aims(text: str) -> bool:
     """Return whether a sentence of a plan says what is to hold or why, and not what is wrong or to be done."""
-    return bool(_AIM.search(_ASIDE.sub("", text))) and _stands_alone(text)
+    return bool(_AIM.search(_ASIDE.sub("", text))) and _stands_alone(_CASE.sub("", text))
 
 
 def _supports(text: str) -> bool:
     """Return whether a sentence may stand behind a title that asserts something: a report of what happened gives no reason."""
-    return _stands_alone(text) and (not _PAST.search(text) or bool(_AIM.search(text)))
+    return _stands_alone(text) and (not _PAST.search(text) or bool(_REASON.search(text) or _AIM.search(text)))
 
 
 def _stands_alone(text: str) -> bool:
@@ -332,9 +372,23 @@ def asks(note: Note) -> bool:
     return (bool(note.conflicts) and note.review != LAPSED) or note.review == ASKED
 
 
+MOST_WAITING = 30
+"""Notes that a person goes through in one review: never do more wait."""
+
+
 def waits(note: Note) -> bool:
     """Return whether a note waits for a person's decision."""
     return note.status is NoteStatus.PROPOSED or (note.status is NoteStatus.ACCEPTED and asks(note))
+
+
+def lapsed(note: Note) -> dict[str, object]:
+    """Return the properties of a waiting note that a person is asked about no more: a proposed one is archived, others stay."""
+    return {"status": NoteStatus.ARCHIVED.value} if note.status is NoteStatus.PROPOSED else {PROPERTY: LAPSED}
+
+
+def first_to_lapse(note: Note) -> tuple[int, datetime]:
+    """Return the order in which waiting notes lapse where too many wait: the least important first, of these the oldest."""
+    return note.importance, note.created
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -24,7 +24,7 @@ from kite_memory.model.note import (
     Surroundings,
 )
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault import lifecycle, links, planning
+from kite_memory.vault import lifecycle, links, planning, upkeep
 from kite_memory.vault.drafting import Draft, Memo, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
@@ -299,7 +299,12 @@ class NoteRelations:
         found = lifecycle.relations(note, around, {}, self._ledger.relations.settled([note.id]))
         doubts = tuple(stem for each in found if links.holds(stem := PurePosixPath(each.old.path).stem))
         named = tuple(dict.fromkeys((*note.conflicts, *doubts)))
-        return named != note.conflicts and self._edits.annotate(note.id, {"conflicts": [f"[[{each}]]" for each in named]})
+        if named == note.conflicts:
+            return False
+        with self._scanner.writing() as writer:
+            review = writer.with_room(replace(note, conflicts=named)).review
+            changes: dict[str, object] = {"conflicts": [f"[[{each}]]" for each in named]}
+            return self._edits.annotate(note.id, changes if review == note.review else {**changes, upkeep.PROPERTY: review})
 
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""

@@ -22,6 +22,7 @@ from kite_memory.vault.ledger import Intent, KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import holds_wherever, standing_until
 from kite_memory.vault.listing import GENERATED, listing
 from kite_memory.vault.notefile import Raw, UnreadableNote, body_of, moment, parse, render, with_addition, with_properties
+from kite_memory.vault.upkeep import LAPSED, MOST_WAITING, first_to_lapse, lapsed, waits
 from kite_memory.vault.wording import digest, stem_key, title_key, unique
 
 _ATTEMPTS = 3
@@ -89,6 +90,7 @@ class Writer:
         self._ledger = ledger
         self._clock = clock
         self._others: links.Resolver | None = None
+        self._lapsed: set[str] = set()
 
     def recover(self) -> bool:
         """Finish or undo what an interrupted writer had begun. Returns whether there was anything."""
@@ -120,7 +122,7 @@ class Writer:
             return Skipped(title=note.title, because="you deleted it")
         if known := ledger.notes.by_id(note.id) or ledger.notes.by_id(ledger.relations.absorbed_by(note.id)):
             return AlreadyWritten(id=note.id, path=known.path)
-        note = self._with_links_that_lead_somewhere(note)
+        note = self.with_room(self._with_links_that_lead_somewhere(note))
         folder, _, name = note.path.rpartition("/")
         taken: set[str] = set()
         while True:
@@ -132,6 +134,30 @@ class Writer:
                 ledger.notes.see(there[0], there[1].stamp, id=note.id)
                 return AlreadyWritten(id=note.id, path=placed.path)
             taken.add(stem_key(stem))
+
+    def with_room(self, note: Note) -> Note:
+        """Return a note that is about to wait for review as it may.
+
+        Where as many wait as a person goes through, the least important lapses first: another, or this one.
+        """
+        if not waits(note):
+            return note
+        while len(queue := self._ledger.notes.to_review()) >= MOST_WAITING:
+            there = [found[0] for each in queue if (found := self._note_at(each.path)) is not None]
+            least = min((note, *there), key=first_to_lapse)
+            if least is note:
+                proposed = note.status is NoteStatus.PROPOSED
+                return replace(note, status=NoteStatus.ARCHIVED) if proposed else replace(note, review=LAPSED)
+            known = self._ledger.notes.at(least.path)
+            if known is None or not isinstance(self.set_properties(known, lapsed(least)), Amended):
+                break  # a file that cannot be changed keeps its place
+            self._lapsed.add(least.path)
+        return note
+
+    def take_lapsed(self) -> set[str]:
+        """Return the paths of notes that have left the review since the last call, to make room for others."""
+        taken, self._lapsed = self._lapsed, set()
+        return taken
 
     def _publish(self, note: Note, by: str) -> bool:
         """Write a new note; return whether its name was free."""

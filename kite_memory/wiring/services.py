@@ -65,6 +65,7 @@ from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore
 from kite_memory.tools.resuming import left_to_do
 from kite_memory.vault import Vault
+from kite_memory.vault.upkeep import NoteUse
 from kite_memory.wiring import sources_of
 from kite_memory.wiring.models import (
     answerer_of,
@@ -300,11 +301,15 @@ def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, 
         folder=config.state,
         clock=stores.clock,
         committed=partial(commit, config.vault, environment=os.environ) if config.vault_git else _not_committed,
-        used=partial(use_of_notes, timeline.sessions, recall.memory),
+        used=_uses(stores, recalling),
         worked_on=partial(worked_on, timeline),
         daily=config.vault_journal,
     )
     return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating)
+
+
+def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:
+    return partial(use_of_notes, stores.timeline.sessions, recalling.recall.memory)
 
 
 def _local_store(
@@ -416,7 +421,15 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
         erase=upkeep.erase,
         clock=clock,
     )
-    review = Review(vault=vault, recall=recall, indexer=indexer, events=timeline.events, dividing=upkeep.consolidating, clock=clock)
+    review = Review(
+        vault=vault,
+        recall=recall,
+        indexer=indexer,
+        events=timeline.events,
+        dividing=upkeep.consolidating,
+        used=_uses(stores, recalling),
+        clock=clock,
+    )
     return Operations(
         _searching(stores, recalling, note_view).operations(),
         answers.operations(),

@@ -1,6 +1,6 @@
 """What waits for a person, decided on the page or by a command: done once, and never to a note that says something else by now."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +22,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
 from kite_memory.vault.drafting import Draft, Memo, draft
+from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
+from kite_memory.vault.writing import Written
 from tests.fakes.extractors import ScriptedExtractor
 from tests.fakes.house import FakeHouse, fake_house
 from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
@@ -53,6 +55,55 @@ def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
         clock=lambda: START,
     )
     return Review(vault=house.vault, recall=recall, indexer=indexer, events=house.timeline.events, dividing=consolidating)
+
+
+def test_triage_begins_with_what_was_never_shown_and_names_little(house: FakeHouse) -> None:
+    rich, poor, shown = (
+        remember(house, text)
+        for text in (
+            "The press runs at 40 bar because the belt is worn",
+            "The cellar is cold in winter",
+            "The barn is dry in summer",
+        )
+    )
+    house.vault.edits.annotate(rich.id, {"entities": ["Ada", "Ben"]})
+    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
+
+    def use(note: Note) -> NoteUse:
+        return NoteUse(shown=START) if note.id == shown.id else NoteUse()
+
+    triage = Review(
+        vault=house.vault,
+        recall=house.recall,
+        indexer=indexer,
+        events=house.timeline.events,
+        dividing=NeverDivided(),
+        used=lambda: use,
+    ).triage()
+
+    assert [each["id"] for each in triage["notes"]] == [poor.id, rich.id, shown.id]
+    assert [each["shown"] for each in triage["notes"]] == [False, False, True]
+
+
+class NeverDivided:
+    def divide(self, note: Note) -> Sequence[str]:
+        raise AssertionError(note.path)
+
+    def keep_whole(self, note: Note) -> None:
+        raise AssertionError(note.path)
+
+
+def test_what_lapses_to_make_room_is_found_as_archived(house: FakeHouse, reviewing: Review) -> None:
+    first = propose(house, replace(fact("Perhaps the hedge is too high", "A tool said so of the hedge."), importance=1))[0]
+    more = [fact(f"Perhaps row {number} is dry", f"Nothing grew in row {number} of the field.") for number in range(MOST_WAITING)]
+    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
+
+    outcomes = house.vault.planner.carry_out(house.vault.planner.plan(proposals(*more, name="chunk-2")))
+    indexer.refresh({outcome.path for outcome in outcomes if isinstance(outcome, Written)})
+
+    assert reviewing.review()["waiting"] == MOST_WAITING
+    (hit,) = [hit for hit in house.recall.search(Query(text="hedge", mode="keyword")) if hit.note.id == first.id]
+    assert hit.note.status is NoteStatus.ARCHIVED
 
 
 def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:

@@ -24,6 +24,15 @@ def items(*said: str) -> list[RecordItem]:
     return list(OfflineExtractor().extract(chunk(events_of(*said))).record.items())
 
 
+def test_a_title_too_long_ends_with_a_clause_and_a_cause_needs_no_label() -> None:
+    said = "jamais jeter les tâches qui attendent depuis plus d'une heure, même quand la file du serveur de production est pleine"
+    (ruled,) = items(
+        "la file déborde", "On peut limiter la taille ou jeter les anciennes tâches.", f"{said} et que tout attend.", "Noté."
+    )
+
+    assert ruled.title == "Jamais jeter les tâches qui attendent depuis plus d'une heure"
+
+
 RULINGS = {
     "de": (
         "die warteschlange läuft ständig voll",

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.claims import established
+from kite_memory.distill.offline.claims import best_of, established
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
 from kite_memory.distill.prose import options_in, picked, sentences, stems
@@ -566,6 +566,44 @@ def test_a_guess_is_worth_less_than_the_same_words_without_it() -> None:
     assert not distilled(event(1, "why do feeds lose a row?"), agent(2, guessed))
 
 
+def answers(said: str) -> list[str]:
+    return [item.title for item in distilled(event(1, "why do feeds lose a row?"), agent(2, said))]
+
+
+def test_a_claim_about_what_has_just_changed_names_no_note() -> None:
+    (title,) = answers(REASON.replace("drops", "now drops"))
+
+    assert " now " not in title
+    assert not answers(REASON.replace("drops", "now drops").replace("never writes", "now writes"))
+
+
+@pytest.mark.parametrize("going_on", ["I'm adding a second index for the archive.", "I am also renaming the writers of the index."])
+def test_a_message_that_goes_on_with_the_work_is_no_claim_without_a_cause(going_on: str) -> None:
+    facts = (
+        "`FeedReader` reads each feed in blocks of 64 kB because of its cache, and `FeedIndex` keeps the offsets of the rows,"
+        " without a copy of the text. Its writers share one buffer of at most 2 MB, and close it with the last of the feeds."
+    )
+    without = facts.replace(" because of its cache", "")
+
+    assert answers(facts) and answers(f"{facts} {going_on}")
+    assert not answers(f"{without} {going_on}")
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "`feeds.toml` and two of the three writers in `FeedWriter` were updated without a new index.",
+        "The worktree of `FeedWriter` must wait, still two commits behind `origin/main` and never rebased.",
+        "The only difference between both writers in `FeedWriter` is that one never ran at 4b7a223.",
+    ],
+)
+def test_a_report_of_a_change_is_no_title(report: str) -> None:
+    other = "`FeedWriter` never writes a row because the batch is empty, and needs 2 MB of buffer."
+
+    assert best_of(sentences_of(agent(1, other), other)) is not None
+    assert best_of(sentences_of(agent(1, report), report)) is None
+
+
 def test_a_long_answer_to_a_question_is_no_plan() -> None:
     asked = "Should the index be restored from a backup? " + "The report says that the index lists the tasks. " * 14
     decided = event(
@@ -603,6 +641,8 @@ def test_a_title_keeps_the_verb_of_a_choice() -> None:
         ("If the token has expired, the proxy answers 401", True),
         ("Binary result for one attempt when the checker gives up", False),
         ("CLI coverage only tests the plan mode", True),
+        ("In a newly published public package", False),
+        ("In the reader, the last row is dropped", True),
     ],
 )
 def test_a_title_is_whole_if_its_main_clause_has_a_verb(text: str, *, whole: bool) -> None:

@@ -89,6 +89,21 @@ def test_what_only_sounds_alike_is_no_ones_question(before: str, now: str) -> No
     assert action.note.conflicts == ()
 
 
+def test_neither_an_aside_nor_another_side_of_one_session_is_asked_about() -> None:
+    before = old("The cider press runs at 40 bar", "The cider press runs at 40 bar, twelve crates an hour.")
+    (made,) = drafts(fact("The cider press runs at 55 bar", "The cider press runs at 55 bar, twelve crates an hour."))
+    aside = replace(made, note=replace(made.note, importance=1))
+    first = old("The cider press is cleaned by hand", "The cider press is cleaned by hand, after each crate.")
+    (second,) = drafts(fact("The cider press needs a second hand", "The cider press is cleaned by hand in the yard."))
+    of_one = replace(first, evidence=second.note.evidence)
+
+    actions = [*planned([aside], before, cosine=0.98), *planned([second], of_one, cosine=0.98)]
+
+    assert [action.note.conflicts for action in actions if isinstance(action, Create)] == [(), ()]
+    (asked,) = planned([second], first, cosine=0.98)
+    assert isinstance(asked, Create) and asked.note.conflicts
+
+
 def test_a_choice_taken_back_in_the_same_session_names_the_first() -> None:
     first, second = drafts(
         decision("The press runs at 40 bar", "The press runs at 40 bar.", evidence=1),

@@ -73,6 +73,28 @@ def test_a_note_is_shown_with_a_sentence_that_is_whole_and_stands_alone(body: st
         ("fact", "The mill's stamp is always in local time because of its clock", "So.", {}, False),
         ("fact", "The stamp of `mill.log` is always in local time because of its clock", "So.", {}, True),
         ("fact", "The stamp is in local time", "So.", {"origin": "user", "evidence": ()}, True),
+        ("insight", "`mill plan` takes the option only because its parser is shared", "So.", {}, False),
+        ("insight", "`mill plan` cannot take wet pears because its belt slips", "So.", {}, True),
+        ("insight", "`mill plan` needs its belt dry, so it stops", "So.", {}, False),
+        ("insight", "Use `mill dry` instead of the oven", "So.", {}, True),
+        ("fact", "`Mill.turn()` returns the turns of an hour", "So.", {}, False),
+        ("fact", "Pears only ripen unless they hang in shade", "So.", {}, False),
+        ("fact", "`mill.toml` only holds what its owner wrote", "So.", {}, True),
+        ("fact", "`mill.toml` is better than a second file here", "So.", {}, False),
+        ("fact", "`mill.port` would never be open in winter", "So.", {}, False),
+        ("fact", "Bootstrap of `mill` without a belt, never with one", "So.", {}, False),
+        ("fact", "Returns never more than `mill.most` pears", "So.", {}, False),
+        ("fact", "`mill.wheel` is deprecated since Millwright 3", "So.", {}, True),
+        ("decision", "Grinding by `mill` for wet pears", "The wheel is best. Grinding by `mill` never wets pears.", {}, False),
+        ("decision", "Never wet the pears for `mill`", "So.", {}, True),
+        (
+            "decision",
+            "Two mills",
+            "From an approved plan: When both mills turn, `mill.toml` becomes the source of truth.",
+            {},
+            True,
+        ),
+        ("preference", "Send the pears without crates", "“send the pears without crates”", {}, False),
         ("preference", "Always give it to me without line breaks", "“always give it to me without line breaks”", {}, True),
         ("preference", "Give it to me without line breaks, always", "“give it to me without line breaks, always”", {}, False),
     ],
@@ -83,6 +105,31 @@ def test_only_what_lasts_and_stands_alone_is_worth_a_line(
     note = replace(linked(title, body, kind=NoteKind(kind)), **{"origin": "assistant", **given})
 
     assert ("[[" in page(graph([note]), START)) == shown
+
+
+def test_a_file_is_no_concept() -> None:
+    notes = [replace(linked(f"Row {number}", "So.", kind=NoteKind.FACT), entities=("pears/press.py",)) for number in range(9)]
+    page_of_it = replace(linked("pears/press.py", "So.", kind=NoteKind.ENTITY), links=())
+
+    assert "press.py" not in page(graph([*notes, page_of_it]), START)
+
+
+def test_what_a_person_asks_for_in_several_sessions_is_a_preference_and_says_so() -> None:
+    titles = ("Weigh the pears and update the ledger", "Weigh these pears and update the ledger", "Update the ledger")
+    said = [linked(title, "So.", kind=NoteKind.PREFERENCE) for title in titles]
+    often = [replace(note, evidence=(f"claude-code:{number}#1",)) for number, note in enumerate(said)]
+    once = [replace(note, evidence=("claude-code:0#1",)) for note in said]
+
+    assert page(graph(often), START).count("(in 3 sessions)") == 1
+    assert "[[" not in page(graph(once), START)
+
+
+@pytest.mark.parametrize("label", ["Medium", "Ruled out"])
+def test_a_sentence_with_a_rank_is_not_shown(label: str) -> None:
+    body = f"{label}: `mill.toml` must be read before the wheel turns, because it names the wheel."
+    note = replace(linked("`mill.toml` must be read first, never the wheel", body, kind=NoteKind.FACT), origin="assistant")
+
+    assert label not in page(graph([note]), START)
 
 
 def test_of_lines_that_repeat_each_other_one_is_shown() -> None:

@@ -201,6 +201,28 @@ def test_an_entity_of_two_sessions_has_a_page_before_either_note_links_to_it() -
     assert two.body == "On [[PostgreSQL|postgresql]]."
 
 
+@pytest.mark.parametrize("name", ["orchard/press.py", "turn_the_press()"])
+def test_a_place_in_code_needs_more_notes_for_a_page(name: str) -> None:
+    made = of_two_sessions(fact("One", f"About {name}.", entities=[name]), fact("Two", f"On {name}.", entities=[name]))
+    few = {entity_key(name): tuple(EntityMention(stem=f"n-{n}", title=f"{name} holds {n}") for n in range(5))}
+    many = {entity_key(name): tuple(EntityMention(stem=f"n-{n}", title=f"{name} holds {n}") for n in range(6))}
+
+    assert [note.kind for note in created(plan(made, PlanContext(mentions=few)))] == [NoteKind.FACT, NoteKind.FACT]
+    assert [note.kind for note in created(plan(made, PlanContext(mentions=many)))] == [
+        NoteKind.ENTITY,
+        NoteKind.FACT,
+        NoteKind.FACT,
+    ]
+
+
+def test_one_and_several_of_a_thing_share_a_page() -> None:
+    made = of_two_sessions(fact("One", "About Quinces.", entities=["Quinces"]), fact("Two", "On Quinces.", entities=["Quinces"]))
+    mentions = {"quinces": (EntityMention(stem="n", title="Quinces are grafted"),)}
+
+    assert len(created(plan(made, PlanContext(mentions=mentions)))) == 3
+    assert len(created(plan(made, PlanContext(mentions=mentions, pages={"quince": "Quince"})))) == 2
+
+
 def test_what_only_one_session_speaks_of_has_no_page_however_often() -> None:
     made = drafts(fact("One", "About PostgreSQL.", entities=["PostgreSQL"]), fact("Two", "On PostgreSQL.", entities=["PostgreSQL"]))
 

@@ -8,19 +8,25 @@ import stat
 import threading
 import unicodedata
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing, VaultReadOnly
-from kite_memory.model.note import Amend, Create, Note, NoteKind, NoteStatus, Rejected, Scope, Supersede
+from kite_memory.model.note import Amend, Create, Note, NoteKind, NoteStatus, Rejected, Scope, SimilarNote, Supersede, Surroundings
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import MAX_NOTE_BYTES
 from kite_memory.vault.notefile import render
+from kite_memory.vault.upkeep import MOST_WAITING, first_to_lapse, waits
 from kite_memory.vault.vault import Vault
 from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Superseded, Written
-from tests.vault.building import START, TEMPLATE, contents, decision, drafts, fact, leftovers, note, vault_in, write
+from tests.counts import examples
+from tests.vault.building import MEMORY_DISK, START, TEMPLATE, contents, decision, drafts, fact, leftovers, note, vault_in, write
 
 STORE = fact("PostgreSQL is the store", "It holds jobs.", entities=["PostgreSQL"])
 
@@ -38,6 +44,58 @@ def put(vault: Vault, path: str, text: str | bytes) -> Path:
 
 def reasons(vault: Vault) -> dict[str, str]:
     return {problem.file: problem.reason for problem in vault.notes.problems()}
+
+
+waiting_notes = st.builds(
+    lambda project, importance, doubtful, days: replace(
+        note(f"Perhaps {project} has {days}"),
+        project=project,
+        importance=importance,
+        created=START + timedelta(days=days),
+        status=NoteStatus.PROPOSED if doubtful else NoteStatus.ACCEPTED,
+        conflicts=() if doubtful else ("orchard",),
+    ),
+    st.sampled_from(["orchard", "cellar", ""]),
+    st.integers(1, 3),
+    st.booleans(),
+    st.integers(0, 400),
+)
+
+
+@settings(max_examples=examples(10))
+@given(added=st.lists(waiting_notes, min_size=MOST_WAITING, max_size=MOST_WAITING + 12, unique_by=lambda each: each.title))
+def test_never_do_more_notes_wait_than_a_person_goes_through(added: list[Note]) -> None:
+    with TemporaryDirectory(dir=MEMORY_DISK) as folder, vault_in(Path(folder)) as vault:
+        vault.planner.carry_out([Create(note=note("Orchard", path="projects/orchard.md"), because="it is there")])
+        for each in added:
+            vault.planner.carry_out([Create(note=each, because="it may be so")])
+
+            assert vault.known.review_count() <= MOST_WAITING
+
+        waiting = [there for known in vault.known.to_review() if (there := vault.notes.read(known.path)) is not None]
+        lapsed = [there for each in added if not waits(there := vault.notes.find(each.id))]
+        assert len(waiting) == MOST_WAITING
+        assert max(map(first_to_lapse, lapsed), default=(0, START)) <= min(map(first_to_lapse, waiting))
+        assert all(there.review == "lapsed" if there.conflicts else there.status is NoteStatus.ARCHIVED for there in lapsed)
+
+
+def test_a_note_that_is_found_to_differ_makes_room_too(vault: Vault) -> None:
+    doubtful = [
+        replace(note(f"Perhaps row {number}", "Who knows?"), status=NoteStatus.PROPOSED, created=START + timedelta(days=number))
+        for number in range(MOST_WAITING)
+    ]
+    older, newer = note("The press runs at 40 bar"), note("The press runs at 55 bar")
+    newer = replace(newer, created=START + timedelta(days=99), evidence=("claude-code:later#1",))
+    vault.planner.carry_out([Create(note=each, because="it may be so") for each in (*doubtful, older, newer)])
+
+    near = Surroundings(near=(SimilarNote(note=vault.notes.find(older.id), cosine=0.9),))
+
+    changed = vault.relations.relate(newer, lambda note: near)
+
+    assert changed and vault.known.review_count() == MOST_WAITING
+    assert vault.notes.find(newer.id).conflicts
+    assert vault.notes.take_lapsed() == {vault.notes.find(doubtful[0].id).path}
+    assert vault.notes.take_lapsed() == set()
 
 
 def test_a_new_vault_is_laid_out_once(vault: Vault) -> None:

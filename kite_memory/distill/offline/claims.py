@@ -188,7 +188,12 @@ def _out_of_place(text: str) -> float:
     """Return how unsuitable a sentence is as a title, by its wording, its reference and its length."""
     named = CODE.search(text) is not None or names_something(text)
     title = asserting_title(text)
-    score = 0.6 * bool(DEICTIC.search(title)) + 0.4 * (len(text) > TITLE_CHARS) + 0.6 * bool(SUBORDINATE.match(text))
+    score = (
+        0.6 * bool(DEICTIC.search(title))
+        + 0.6 * bool(_OF_A_LIST.search(title))
+        + 0.4 * (len(text) > TITLE_CHARS)
+        + 0.6 * bool(SUBORDINATE.match(text))
+    )
     score += 0.9 * (len(title.split()) < _TITLE_WORDS[0]) + 1.5 * (not is_whole(title)) + 0.6 * bool(_MOMENT.search(title))
     score += (
         0.6 * bool(_LABEL.match(title))
@@ -210,8 +215,14 @@ def _out_of_place(text: str) -> float:
 
 _ORDER = re.compile(r"(?:please|then|also|do not|don'?t|avoid)\s", re.IGNORECASE)
 _NO_OPENING = re.compile(r"[(*→]|#\d|\d+\s*[(:.)]|only\s[~\d]", re.IGNORECASE)
+_OF_A_LIST = re.compile(r"(?<![\w&/])#\d(?!\d)")
+"""The number of an item of a list above."""
 
 
+_WAS_CHANGED = re.compile(
+    r"\b(?:was|were|been) (?:updated|changed|added|removed|created|renamed|moved|replaced|touched)\b(?! (?:by|in|since)\b)",
+    re.IGNORECASE,
+)
 _WHAT_IS_LEFT = re.compile(r"(?:remaining|current|pending)\b", re.IGNORECASE)
 _DID = re.compile(
     r"\b(?:i|we)(?:'ve| have)? (?:also |just |now |then )?(?:\w+ed|made|ran|wrote|sent|kept|left|put|set)\b", re.IGNORECASE
@@ -247,6 +258,8 @@ def _may_lead(sentence: Sentence) -> bool:
         or _NO_OPENING.match(text)
         or LEANING.match(text)
         or CHANGE.match(text)
+        or _WAS_CHANGED.search(text)
+        or (_STATE.search(text) and not CAUSE.search(text))
         or _DID.search(text)
         or _WHAT_IS_LEFT.match(text)
         or not VERB.search(text)
@@ -274,7 +287,9 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
     best = best_of(heart)
     if best is None or sum(each.words for each in heart) < _FEWEST_WORDS:
         return None
-    return Claim(sentences=tuple(heart), best=best, worth=_worth(heart, best, asked[:_HEARD], failures))
+    at_work = any(_AT_WORK.search(each.text) for each in said) and not any(CAUSE.search(each.text) for each in heart)
+    worth = _worth(heart, best, asked[:_HEARD], failures) - _AT_WORK_COSTS * at_work
+    return Claim(sentences=tuple(heart), best=best, worth=worth)
 
 
 def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement: Sentence | None) -> Claim | None:
@@ -381,7 +396,7 @@ def is_status(text: str) -> bool:
 _STATE = re.compile(
     r"(?<!\w)(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}(?!\w)|(?<!\w)#\d{2,}|https?://(?!localhost|127\.)"
     r"|\b(?:commits?|branch|main|master|pr|worktree)\b`? (?:is|are|was)\b.{0,50}"
-    r"\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b",
+    r"\b(?:ahead|behind|open|draft|merged|clean|mergeable)\b|\b(?:behind|ahead of) `?(?:origin|main|master|upstream)\b",
     re.IGNORECASE,
 )
 """Commits, tickets and addresses: the repository's own log of what happened when."""
@@ -406,13 +421,25 @@ def _worth(heart: Sequence[Sentence], best: Sentence, asked: str, failures: int)
     worth += 0.6 * len(about & own) / max(1, len(about)) + 0.15 * math.log(1 + len(asked.split()))
     changes = sum(bool(CHANGE.match(each.text)) for each in heart) / len(heart)
     worth -= 0.8 * share(SELF) + 0.6 * share(STATUS) + _GUESSED * share(GUESS) + 0.5 * changes
-    return worth - _ADDRESSED * share(_YOU) - _PLANNED * bool(_WILL.search(best.text)) - bool(_BEGINS_WORK.match(heart[0].text))
+    worth -= (
+        _ADDRESSED * share(_YOU)
+        + _PLANNED * bool(_WILL.search(best.text))
+        + _NEWS_COSTS * bool(_NEWS.search(asserting_title(best.text)))
+    )
+    return worth - bool(_BEGINS_WORK.match(heart[0].text))
 
 
 _GUESSED, _ADDRESSED = 2.5, 0.4
 """Costs of sentences that guess, and of those that speak to the person."""
 _PLANNED = 0.8
 """Cost of a claim about what will or should be."""
+_NEWS_COSTS, _NEWS = 1.0, re.compile(r"\bnow\b", re.IGNORECASE)
+"""Cost of a claim about what was different until then: it is what a commit says."""
+_AT_WORK_COSTS = 0.5
+_AT_WORK = re.compile(
+    r"\bI'?(?:m| am) (?:\w+ly |now |also )?(?!assum|think|see|us|miss|read|suggest|propos|recommend)\w+ing\b", re.IGNORECASE
+)
+"""In a message that goes on with the work: what it claims without a cause is where that stands."""
 _WILL = re.compile(r"\b(?:will|would|could|should)\b|\b\w+'(?:ll|d)\b", re.IGNORECASE)
 _BEGINS_WORK = re.compile(r"(?:next,? |now,? |first,? )?(?:i'm (?:going to|\w+ing)|i'll|i will|let me)\b", re.IGNORECASE)
 _YOU = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)

@@ -227,13 +227,19 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
                 yield OfflineDraft(
                     rule="cause",
                     kind="insight",
-                    title=_titled(sentence),
+                    title=_titled(_after_label(sentence, cues)),
                     body=clip(" ".join(sentences[at : at + 2]), BODY_CHARS),
                     evidence=(event.id,),
                     importance=2,
                     origin="assistant",
                 )
                 return
+
+
+def _after_label(sentence: str, cues: Cues) -> str:
+    """Return the cause itself where a sentence only announces it in front of a colon."""
+    head, _, tail = sentence.partition(":")
+    return tail if cues.cause.search(head) and len(stems(tail)) >= _FEWEST_OF_A_CAUSE else sentence
 
 
 _OF_THEMSELVES = re.compile(r"(?:j'|je |ich |yo |eu |я )", re.IGNORECASE)
@@ -252,9 +258,16 @@ def _made_of_it(sentences: Sequence[str]) -> str:
 
 
 def _titled(sentence: str) -> str:
-    title = clip(one_line(sentence).strip(" .,;:。，；：!！"), TITLE_CHARS)
+    text = one_line(sentence).strip(" .,;:。，；：!！")
+    if len(text) > TITLE_CHARS and (ends := [found.start() for found in _CLAUSE.finditer(text[:TITLE_CHARS])]):
+        text = text[: ends[-1]] if ends[-1] >= _SHORTEST_TITLE else text
+    title = clip(text, TITLE_CHARS)
     return title if CODE.match(title) else title[:1].upper() + title[1:]
 
+
+_CLAUSE = lazy_regex(r"[,;] | [—–-] |[，；、]")
+_SHORTEST_TITLE = 30
+"""Least characters of a title that is cut at the end of a clause."""
 
 _REVISION = 5
 _SAME = 0.6

@@ -358,8 +358,10 @@ def asserting_title(sentence: str) -> str:
 
 def is_whole(head: str) -> bool:
     """Return whether the head of a sentence asserts something: a subordinate clause needs its main clause, and that a verb."""
-    main = head.rpartition(",")[2] if SUBORDINATE.match(head) else head
-    if (main == head and _DEPENDENT.match(head)) or (main != head and len(main.split()) < _FEWEST_TITLE_WORDS):
+    main = head.rpartition(",")[2] if SUBORDINATE.match(head) or _PREPOSITION.match(head) else head
+    if (main == head and (_DEPENDENT.match(head) or _PREPOSITION.match(head))) or (
+        main != head and len(main.split()) < _FEWEST_TITLE_WORDS
+    ):
         return False
     clause = _MAIN_CLAUSE.split(main, maxsplit=1)[0]
     return any(found is not None for found in (VERB.search(clause), _PREDICATE.search(clause), VERB_OF_ORDER.match(main)))
@@ -372,6 +374,7 @@ _PREDICATE = lazy_regex(
 """Verbs that `VERB` does not list, as far as their endings and the words after them show."""
 
 _DEPENDENT = lazy_regex(r"(?:if|when(?:ever)?|because|since|although|though|while|unless|once|after|before)\s", re.IGNORECASE)
+_PREPOSITION = lazy_regex(r"(?:in|on|at|for|with|by|from|under|during)\s(?!\w+ing\b)", re.IGNORECASE)
 _MAIN_CLAUSE = lazy_regex(r"\s(?:when(?:ever)?|if|because|since|so that|while|although|unless|until)\s", re.IGNORECASE)
 
 
