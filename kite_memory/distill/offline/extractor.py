@@ -23,6 +23,7 @@ from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_ti
 from kite_memory.distill.prose import bounded, clean, one_line, stems
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
+from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip
 from kite_memory.text.stems import language_of
 
