@@ -23,7 +23,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.model.event import EvidenceReference
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.recall import Recall
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.known import StoredNotes
 
@@ -63,7 +63,7 @@ def verbatim(content: Json, timeline: Timeline) -> int:
     return missing
 
 
-def measure(timeline: Timeline, questions: Sequence[Json], meaning: Meaning, show: bool) -> None:
+def measure(timeline: Timeline, questions: Sequence[Json], meaning: ConversationEmbedder, show: bool) -> None:
     notes = NoNotes()
     asking = QuestionAnswering(
         timeline=timeline,
@@ -101,7 +101,7 @@ def main() -> None:
     cases = _lines(asked.chats)
     questions = _lines(asked.questions) if asked.questions else [each for case in cases for each in case["questions"]]
     local = LocalEmbedder()
-    meaning = Meaning(
+    meaning = ConversationEmbedder(
         space=local.space.tag,
         of_texts=lambda texts: local.embed(texts, "document"),
         of_question=lambda text: local.embed([text], "query")[0],

@@ -93,12 +93,12 @@ def read_by_agent() -> None:
     from kite_memory.config import load
     from kite_memory.wiring.services import open_services
 
-    with open_services(load()) as house:
+    with open_services(load()) as services:
         spent: dict[str, float] = {}
-        for source in house.sources:
+        for source in services.sources:
             began = time.perf_counter()
             paths = list(source.transcripts())
-            house.pipeline.ingest_many([(source, path) for path in paths])
+            services.pipeline.ingest_many([(source, path) for path in paths])
             spent[source.provider] = time.perf_counter() - began
     print(json.dumps(spent))
 
@@ -108,12 +108,12 @@ def look_at_all() -> None:
     from kite_memory.config import load
     from kite_memory.wiring.services import open_services
 
-    with open_services(load()) as house:
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+    with open_services(load()) as services:
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
         took, busy = [], []
         for _ in range(7):
             began, worked = time.perf_counter(), time.process_time()
-            left = len(house.pipeline.unread())
+            left = len(services.pipeline.unread())
             took.append(time.perf_counter() - began)
             busy.append(time.process_time() - worked)
     print(json.dumps({"seconds": sorted(took)[len(took) // 2], "busy": sorted(busy)[len(busy) // 2], "left": left}))

@@ -22,11 +22,11 @@ from uuid import UUID
 from bench.hook_latency import percentile
 from bench.scale import Invented, apart, fill, recall_in, vault_in
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.ages import age
-from kite_memory.tools import asking, conversations
-from kite_memory.tools.declarations import Bridge, Json
+from kite_memory.tools import conversation_tools, note_tools
+from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
@@ -51,24 +51,24 @@ def timed(name: str, run: Callable[[int], object], rounds: int) -> None:
     print(f"  {name:44} p50 {p50:6.1f}   p95 {p95:6.1f} ms    CPU p50 {cpu50:6.1f}   p95 {cpu95:6.1f} ms", flush=True)
 
 
-def bridge_over(home: Path, closing: ExitStack) -> Bridge:
+def bridge_over(home: Path, closing: ExitStack) -> ToolDispatcher:
     vault = closing.enter_context(vault_in(home))
     recall = recall_in(home, LocalEmbedder())
     closing.callback(recall.close)
     recall.refresh(vault.notes)  # a kept folder may be of another version
 
-    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
+    def take_up(paths: Collection[str], *, embed: bool = True) -> None:
         recall.refresh(vault.notes, hint=paths)
 
-    kept = LocalConversations(vault=vault, folder=home / "state" / "conversations", take_up=take_up)
+    kept = LocalConversations(vault=vault, folder=home / "state" / "conversations", index_notes=take_up)
     own = LocalState(home / "state" / "bridge.sqlite")
-    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up)
+    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, index_notes=take_up)
     closing.callback(store.close)
-    saving, near = Saving(rules=OfflineExtractor()), LocalContext()
-    return Bridge(
+    saving, near = SaveChecker(rules=OfflineExtractor()), LocalContext()
+    return ToolDispatcher(
         {
-            **conversations.tools(store, near, gate=saving, decompose=saving.decompose),
-            **asking.tools(store, near, gate=saving, age=age),
+            **conversation_tools.tools(store, near, gate=saving, decompose=saving.decompose),
+            **note_tools.tools(store, near, gate=saving, age=age),
         }
     )
 

@@ -191,15 +191,15 @@ def resumed(gold: Path, transcripts: Path) -> None:
             extractor=ExtractorConfig(name="offline"),
             embedder=EmbedderConfig(name="local"),
         )
-        with open_services(config) as house:
-            house.init_vault()
+        with open_services(config) as services:
+            services.init_vault()
             for project in labelled(gold):
                 for _, file in project.sessions():
                     session, events = events_of(transcripts, file)
                     if not events:
                         continue
-                    commit(house.timeline, session, events)
-                    result = house.operations.perform(
+                    commit(services.timeline, session, events)
+                    result = services.operations.perform(
                         "bridge",
                         {
                             "tool": "smart_resume",

@@ -45,9 +45,9 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.rows import encoded, record_json
-from kite_memory.tools import conversations
+from kite_memory.tools import conversation_tools
 from kite_memory.tools.conversation_notes import journal_id
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
@@ -326,8 +326,8 @@ def ask(url: str, world: World, count: int) -> None:
     searching("search, journals", OWNER, frozenset({NoteKind.JOURNAL}))
     searching("search, a token for one project", narrow)
     searching("search, a token for twenty projects", some)
-    tools = conversations.tools(store, LocalContext(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)
-    context = partial(Bridge(tools).perform, "get_context", asker=Asker(grant=OWNER))
+    tools = conversation_tools.tools(store, LocalContext(), gate=Anything(), decompose=Anything().decompose, clock=lambda: START)
+    context = partial(ToolDispatcher(tools).perform, "get_context", asker=Asker(grant=OWNER))
     timed("get_context, everything", [partial(context, {"query": text}) for text, _ in asked], backends)
     within = [partial(context, {"query": text, "project": project}) for text, project in asked]
     timed("get_context, within a project", within, backends)
@@ -352,7 +352,7 @@ class Anything:
     def says_nothing(self, text: str, /) -> str:
         return ""
 
-    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: object, /) -> Origin:
+    def origin_of(self, item: RecordItem, heard: Sequence[Event], provenance: object, /) -> Origin:
         return item.origin
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]:
@@ -410,16 +410,16 @@ def local_store(folder: Path, embedder: AnyEmbedder | None = None) -> LocalStore
     )
     recall.refresh(vault.notes)
 
-    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault.notes, hint=paths, meaning=meaning)
+    def take_up(paths: Collection[str], *, embed: bool = True) -> None:
+        recall.refresh(vault.notes, hint=paths, embed=embed)
 
-    conversations = LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up)
+    conversations = LocalConversations(vault=vault, folder=state / "conversations", index_notes=take_up)
     return LocalStore(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
         conversations=conversations,
-        take_up=take_up,
+        index_notes=take_up,
     )
 
 

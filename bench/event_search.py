@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -167,7 +167,7 @@ def fill(timeline: Timeline, count: int, chance: random.Random, speech: Speech) 
     print(f"{taken:,} events of {number:,} sessions taken in within {spent:.0f} s")
 
 
-def meaning_by_chance() -> Meaning:
+def meaning_by_chance() -> ConversationEmbedder:
     local = LocalEmbedder()
     chance = np.random.default_rng(7)
 
@@ -176,10 +176,10 @@ def meaning_by_chance() -> Meaning:
         unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True).astype(np.float32)
         return unit
 
-    return Meaning(space="chance", of_texts=vectors, of_question=lambda text: local.embed([text], "query")[0])
+    return ConversationEmbedder(space="chance", of_texts=vectors, of_question=lambda text: local.embed([text], "query")[0])
 
 
-def give_vectors(timeline: Timeline, meaning: Meaning) -> None:
+def give_vectors(timeline: Timeline, meaning: ConversationEmbedder) -> None:
     started, given = time.perf_counter(), 0
     while more := timeline.vectors.embed(meaning, 1_000, per_day=10**9):
         given += more
@@ -217,7 +217,7 @@ def questions(speech: Speech, chance: random.Random) -> dict[str, Callable[[], E
     }
 
 
-def ask(timeline: Timeline, meaning: Meaning | None, speech: Speech, chance: random.Random, rounds: int) -> None:
+def ask(timeline: Timeline, meaning: ConversationEmbedder | None, speech: Speech, chance: random.Random, rounds: int) -> None:
     print(f"load {os.getloadavg()[0]:.1f} of {os.cpu_count()} processors")
     print(f"{'question':26}{'p50 ms':>9}{'p95 ms':>9}{'p50 cpu':>9}{'p95 cpu':>9}{'found':>8}")
     every: list[tuple[float, float]] = []

@@ -45,11 +45,11 @@ from kite_memory import assets
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill.condense import FREE, ChunkPolicy, Span, finished, worth_asking
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage, load_prompt
-from kite_memory.distill.gate import PROPOSED, passed
 from kite_memory.distill.model_extractor import NOTHING, admitted, question, stretches_of
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.extractor import Bar
+from kite_memory.distill.offline.extractor import WorthThreshold
 from kite_memory.distill.offline.wording import sentences_of, turns
+from kite_memory.distill.quality_gate import PROPOSED, apply_quality_gate
 from kite_memory.extensions.contract import extractor_contract
 from kite_memory.extensions.contract import extractor_contract as invented
 from kite_memory.model.event import Event, EventType, EvidenceReference, Provenance, ReadResult, RedactedResult, Session
@@ -326,7 +326,7 @@ def _gate_on_labels_of(project: Labelled, transcripts: Path, timeline: Timeline,
             for name, evidence in (("its own", label["evidence"]), ("another's", other["evidence"])):
                 item = _as_item(label, [event for event in look.events if event.id[:8] in evidence])
                 record = Record(topics=(Topic(name="label", summary="", items=(item,)),))
-                _, verdicts = passed(record, known, frozenset(), provenance)
+                _, verdicts = apply_quality_gate(record, known, frozenset(), provenance)
                 found[name].update(map(str, verdicts or ("let through",)))
 
 
@@ -391,11 +391,11 @@ def nearness(found: Mapping[str, float]) -> float:
 
 def fit(bench: Bench, projects: Sequence[Labelled], scorer: Path) -> None:
     """Print each project by the bar that suits the others best."""
-    counts: dict[tuple[Bar, str], Counts] = {}
-    most: dict[tuple[Bar, str], int] = {}
-    bars = [Bar(least=least, increase=increase) for least, increase in itertools.product(_LEAST, _INCREASE)]
+    counts: dict[tuple[WorthThreshold, str], Counts] = {}
+    most: dict[tuple[WorthThreshold, str], int] = {}
+    bars = [WorthThreshold(least=least, increase=increase) for least, increase in itertools.product(_LEAST, _INCREASE)]
     for bar, project in itertools.product(bars, projects):
-        tried = replace(bench, extractor=OfflineExtractor(gate=_open, bar=bar), out=bench.out / f"{bar.least}-{bar.increase}")
+        tried = replace(bench, extractor=OfflineExtractor(gate=_open, threshold=bar), out=bench.out / f"{bar.least}-{bar.increase}")
         most[bar, project.name] = tried.project(project).most
         counts[bar, project.name] = counts_of(scored(scorer, project.folder, tried.out / project.name))
     print(f"{'left out':18} {'least':>6} {'increase':>8} " + " ".join(f"{name:>12}" for name in _WANTED) + f" {'most':>6}")

@@ -11,9 +11,9 @@ something: 1 % quiet, 2 % normal, 10 % eager; of the unrelated ones 1, 1 and 10 
 each project is shown is right. ``--write`` then fits on everything and writes the weights. It keeps the shipped thresholds, some of
 which were set by hand, unless ``--thresholds`` is given too: they are then the ones found with the project left out.
 
-``--pointing`` replays the pointers of the predictions' sessions with many settings of `pointing.Bars`. For each project it fits the
-gate on the others, takes the setting that `chosen_bars` finds there, and prints what both do on the project left out; below that,
-the shipped gate and bars.
+``--pointing`` replays the pointers of the predictions' sessions with many settings of `pointing.PointerThresholds`. For each
+project it fits the gate on the others, takes the setting that `chosen_bars` finds there, and prints what both do on the project
+left out; below that, the shipped gate and bars.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -38,8 +38,8 @@ from kite_memory.model.hit import Hit, Pointer
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.recall import lexical, pointing
 from kite_memory.recall.gate import _FILE, FEATURES, Dial, shipped
-from kite_memory.recall.pointing import Bars
-from kite_memory.recall.rendering import block, likely_tokens, voices
+from kite_memory.recall.pointing import PointerThresholds
+from kite_memory.recall.rendering import block, likely_tokens, render_prompt_block
 from kite_memory.recall.select import _FAINT, _TELLING_WORDS, POINTED, TERSE, bounded, needless
 
 Floats = npt.NDArray[np.float64]
@@ -314,7 +314,7 @@ _LONG, _SHORT_SESSION, _LONG_SESSION, _PRINTED = 10, 450.0, 850.0, 0.25
 """Limits a little below those to be kept, since a project left out is never quite like the others."""
 _WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
 _TRIED = itertools.product((0.04, 0.05, 0.06), (0.02, 0.03), (1.03, 1.05, 1.07, 1.1), (0.03, 0.04))
-_SETTINGS = tuple(Bars(opens=opens, least=least, rise=rise, listed=listed) for opens, least, rise, listed in _TRIED)
+_SETTINGS = tuple(PointerThresholds(opens=opens, least=least, rise=rise, listed=listed) for opens, least, rise, listed in _TRIED)
 
 
 def sessions_of(project: Labelled, figures: Path, predictions: Sequence[dict[str, Any]]) -> Sessions:
@@ -370,7 +370,7 @@ def _note(row: dict[str, Any]) -> Note:
     )
 
 
-def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> Pointed:
+def pointed(project: Sessions, probabilities: Sequence[Floats], bars: PointerThresholds) -> Pointed:
     """Replay the pointers of a project. What was said in full is taken from the predictions."""
     listed = {session: dict.fromkeys(notes, bars.listed) for session, (notes, _) in project.lists.items()}
     context = {session: set(notes) for session, (notes, _) in project.lists.items()}
@@ -384,7 +384,9 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
         named = [at for at in order if prompt.notes[at] in prompt.pointers]
         found = [replace(prompt.pointers[prompt.notes[at]], score=float(likely[at])) for at in named]
         scores = [float(likely[at]) for at in order]
-        said = voices((), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, bars=bars))
+        said = render_prompt_block(
+            (), (), pointing.pointers(found, scores, notes=prompt.earlier, listed=mine, asks=prompt.asks, thresholds=bars)
+        )
         given = [pointer.id for pointer in said.pointers]
         mine |= {pointer.id: max(pointer.score, mine.get(pointer.id, 0.0)) for pointer in said.pointers}
         known_here.update(given, prompt.full)
@@ -408,12 +410,12 @@ def pointed(project: Sessions, probabilities: Sequence[Floats], bars: Bars) -> P
     )
 
 
-def chosen_bars(projects: Sequence[Sessions], likely: Callable[[Sessions], Sequence[Floats]]) -> Bars:
+def chosen_bars(projects: Sequence[Sessions], likely: Callable[[Sessions], Sequence[Floats]]) -> PointerThresholds:
     """Return the setting that is within the limits on each project, or nearest to them, and then has the most needs in context,
     half as much counting those pointed at with the very prompt; of equals the one of fewer tokens.
     """
 
-    def worth(bars: Bars) -> tuple[float, float, float]:
+    def worth(bars: PointerThresholds) -> tuple[float, float, float]:
         told = [pointed(project, probabilities, bars) for project, probabilities in known]
         return (
             -round(max(each.excess for each in told), 2),
@@ -443,7 +445,7 @@ def print_pointing(gold: Path, figures: Path, predictions: Path, columns: tuple[
     print("as shipped")
     for project in projects:
         probabilities = [gate.probabilities(prompt.figures) for prompt in project.prompts]
-        print(f"{project.name:20} {pointed(project, probabilities, pointing.BARS)}")
+        print(f"{project.name:20} {pointed(project, probabilities, pointing.POINTER_THRESHOLDS)}")
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.recall_gold import Labelled, events_of, labelled
 from kite_memory.model.event import Cursor, Event, ReadResult, RedactedResult
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -36,7 +36,7 @@ _MESSAGES = (
 )
 
 
-def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -> Timeline:
+def read(project: Labelled, transcripts: Path, folder: Path, meaning: ConversationEmbedder) -> Timeline:
     path = folder / f"{project.name}.sqlite"
     there = path.exists()
     timeline = Timeline(path)
@@ -48,7 +48,7 @@ def read(project: Labelled, transcripts: Path, folder: Path, meaning: Meaning) -
             [RedactedResult(ReadResult(path=f"/t/{file}", session=changed, events=tuple(events), problems=(), cursor=cursor))],
             changed.provider,
         )
-    while timeline.cards.make():
+    while timeline.cards.rebuild():
         pass
     while timeline.vectors.embed(meaning, 200, per_day=10**9):
         pass
@@ -98,7 +98,13 @@ def plain(timeline: Timeline, lines: Lines, database: Path) -> Callable[[str], l
 
 
 def ours(
-    timeline: Timeline, lines: Lines, meaning: Meaning | None, *, cards: bool = True, events: bool = True, split: int = _FIRST
+    timeline: Timeline,
+    lines: Lines,
+    meaning: ConversationEmbedder | None,
+    *,
+    cards: bool = True,
+    events: bool = True,
+    split: int = _FIRST,
 ) -> Callable[[str], list[Place]]:
     def ask(question: str) -> list[Place]:
         found = [hit.telling for hit in timeline.cards.find(CardQuery(text=question, limit=split), meaning)] if cards else []
@@ -133,7 +139,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
     local = LocalEmbedder()
-    meaning = Meaning(
+    meaning = ConversationEmbedder(
         space=local.space.tag,
         of_texts=lambda texts: local.embed(texts, "document"),
         of_question=lambda text: local.embed([text], "query")[0],

@@ -140,12 +140,12 @@ def timed(runs: int, done: Callable[[], object]) -> tuple[float, float]:
     return statistics.median(took), max(took)
 
 
-def whole(house: Services, session: str) -> int:
+def whole(services: Services, session: str) -> int:
     """As `kmem timeline SESSION --plain` does it, piece by piece."""
     after: int | None = -1
     events: list[dict[str, object]] = []
     while after is not None:
-        content = json.loads(json.dumps(house.operations.perform("timeline", {"session": session, "after": after})))
+        content = json.loads(json.dumps(services.operations.perform("timeline", {"session": session, "after": after})))
         events += content["events"]
         after = content["next"]
     return sum(1 for _ in rows(events, [], HOME))
@@ -183,20 +183,20 @@ def main() -> None:
         folder = Path(name)
         chance = random.Random(3)
         files = [f"src/{one}/{other}.py" for one in WORDS for other in WORDS]
-        with open_services(config_in(folder, folder / "claude")) as house:
+        with open_services(config_in(folder, folder / "claude")) as services:
             long = invented(0, given.events, chance, files)
             assert long.session is not None
-            house.timeline.commit([long], long.session.provider)
+            services.timeline.commit([long], long.session.provider)
             for number in range(1, given.sessions):
                 look = invented(number, 200, chance, chance.sample(files, 12))
-                house.timeline.commit([look], ("claude-code", "codex", "gemini-cli")[number % 3])
+                services.timeline.commit([look], ("claude-code", "codex", "gemini-cli")[number % 3])
             name_of = long.session.id
-            row(f"timeline, {given.events:,} events", timed(given.runs, lambda: whole(house, name_of)), "no pause")
-            row("resume, the same", timed(given.runs, lambda: house.operations.perform("resume", {"session": name_of})), "150")
-            row("sessions, the last 50", timed(given.runs, lambda: house.operations.perform("timeline", {})))
-            row(f"threads over {given.sessions} sessions", timed(given.runs, lambda: house.operations.perform("threads", {})))
+            row(f"timeline, {given.events:,} events", timed(given.runs, lambda: whole(services, name_of)), "no pause")
+            row("resume, the same", timed(given.runs, lambda: services.operations.perform("resume", {"session": name_of})), "150")
+            row("sessions, the last 50", timed(given.runs, lambda: services.operations.perform("timeline", {})))
+            row(f"threads over {given.sessions} sessions", timed(given.runs, lambda: services.operations.perform("threads", {})))
             question = {"question": "why does the gateway retry the token?"}
-            row("ask, without a model", timed(given.runs, lambda: house.operations.perform("ask", question)))
+            row("ask, without a model", timed(given.runs, lambda: services.operations.perform("ask", question)))
         row("kmem resume --session …", timed(3, command(folder, "resume", "--session", name_of)))
         if given.transcripts:
             real(given.transcripts, folder / "real", given.runs, row)
@@ -239,18 +239,18 @@ def shown_event(event: Event) -> str:
 
 
 def real(transcripts: Path, folder: Path, runs: int, row: Callable[[str, tuple[float, float], str], None]) -> None:
-    with open_services(config_in(folder, transcripts)) as house:
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        sessions = sorted(house.timeline.sessions.overviews(limit=10_000), key=lambda each: -each.events)[:20]
+    with open_services(config_in(folder, transcripts)) as services:
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+        sessions = sorted(services.timeline.sessions.overviews(limit=10_000), key=lambda each: -each.events)[:20]
         if not sessions:
             raise SystemExit(f"error: there are no sessions below {transcripts / 'projects'}")
         took = [
-            timed(runs, lambda: house.operations.perform("resume", {"session": f"{each.session.provider}:{each.session.id}"}))  # noqa: B023 - called at once
+            timed(runs, lambda: services.operations.perform("resume", {"session": f"{each.session.provider}:{each.session.id}"}))  # noqa: B023 - called at once
             for each in sessions
         ]
         both = (statistics.median(one for one, _ in took), max(longest for _, longest in took))
         row(f"resume, the longest {len(sessions)} real sessions", both, "150")
-        row("threads over the real sessions", timed(runs, lambda: house.operations.perform("threads", {})), "")
+        row("threads over the real sessions", timed(runs, lambda: services.operations.perform("threads", {})), "")
 
 
 if __name__ == "__main__":

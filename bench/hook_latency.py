@@ -49,8 +49,8 @@ import sys; from pathlib import Path
 from bench.hook_latency import furnished
 from kite_memory.daemon.protocol import Ok
 from kite_memory.daemon.server import Server
-with furnished(Path(sys.argv[1])) as house:
-    with Server(house.config.state, lambda asked: Ok(body=house.hooks.answer(asked.body).encode()), report=print):
+with furnished(Path(sys.argv[1])) as services:
+    with Server(services.config.state, lambda asked: Ok(body=services.hooks.answer(asked.body).encode()), report=print):
         print("up", flush=True)
         sys.stdin.read()
 """
@@ -63,7 +63,7 @@ _TREES = ("apple", "pear", "plum", "quince", "medlar", "cherry", "walnut", "haze
 
 @contextmanager
 def furnished(home: Path) -> "Iterator[Services]":
-    """A house with invented notes, and a long session of invented events."""
+    """Services with invented notes, and a long session of invented events."""
     from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
     from kite_memory.model.event import Cursor, Event, EventType, ReadResult, Session, Where
     from kite_memory.wiring.services import open_services
@@ -98,16 +98,16 @@ def furnished(home: Path) -> "Iterator[Services]":
     )
     session = Session(id=_LONG_SESSION, provider="claude-code", started=began, project=_PROJECT, cwd=str(cwd))
     look = ReadResult(path="/invented", session=session, events=events, problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1))
-    with open_services(config) as house:
-        house.init_vault()
+    with open_services(config) as services:
+        services.init_vault()
         for number in range(_NOTES):
             tree = _TREES[number % 10]
-            house.vault.edits.remember(
+            services.vault.edits.remember(
                 Memo(text=f"The {tree} tree number {number} bears fruit in week {20 + number % 20}.", project=_PROJECT)
             )
-        house.recall.refresh(house.vault.notes)
-        house.timeline.commit([RedactedResult(look)], "claude-code")
-        yield house
+        services.recall.refresh(services.vault.notes)
+        services.timeline.commit([RedactedResult(look)], "claude-code")
+        yield services
 
 
 @contextmanager
@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--bare", default="python3", help="the interpreter to compare with (default: the first python3 on PATH)")
     parser.add_argument("--size", type=int, default=4000, help="bytes that the instant server answers")
     parser.add_argument("--daemon", type=Path, metavar="HOME", help="ask the daemon that runs under this KMEM_HOME")
-    parser.add_argument("--moments", action="store_true", help="every moment of an agent's, in a house that is furnished for it")
+    parser.add_argument("--moments", action="store_true", help="every moment of an agent's, in a memory that is filled for it")
     parser.add_argument("--prompt", default="which database did we choose for the job queue, and why?")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -27,7 +27,7 @@ from kite_memory.vault.drafting import Memo
 from kite_memory.vault.graph import FORMATS, centrality, graph
 from kite_memory.vault.memory_page import page
 from kite_memory.vault.vault import Vault
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.vault.building import START, TEMPLATE, later, note
 
 _NOT_NOTES = frozenset({"Home", "README", "MEMORY", "Review", "Daily", "Decision", "Note"})
@@ -35,15 +35,15 @@ _NOT_NOTES = frozenset({"Home", "README", "MEMORY", "Review", "Daily", "Decision
 
 def distilled(transcripts: Path, home: Path) -> Path:
     (home / "claude").symlink_to(transcripts.absolute())
-    with fake_house(home, OfflineExtractor()) as house:
-        house.walk()
-        pages = VaultPages(vault=house.vault, clock=later)
+    with fake_services(home, OfflineExtractor()) as services:
+        services.run_until_idle()
+        pages = VaultPages(vault=services.vault, clock=later)
         pages.synthesize()
-        before = (house.vault.root / "MEMORY.md").read_bytes()
+        before = (services.vault.root / "MEMORY.md").read_bytes()
         pages.synthesize()
-        if (house.vault.root / "MEMORY.md").read_bytes() != before:
+        if (services.vault.root / "MEMORY.md").read_bytes() != before:
             raise SystemExit("MEMORY.md of an unchanged vault has changed")
-        return house.vault.root
+        return services.vault.root
 
 
 def seen(root: Path) -> Table:

@@ -19,11 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kite_memory.app.searching import ConversationVoices
+from kite_memory.app.searching import TimelineConversations
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.store import Timeline
 from kite_memory.wiring.models import meaning_of
 
@@ -59,10 +59,10 @@ def filled(folder: Path, cases: Sequence[Json]) -> Timeline:
     timeline = Timeline(folder / "timeline.sqlite")
     for case in cases:
         timeline.commit([look_of(case["project"], chat) for chat in case["chats"]], PROVIDER)
-    while timeline.cards.make():
+    while timeline.cards.rebuild():
         pass
     for _ in cases:
-        timeline.cards.make()  # the bars of some projects at a time
+        timeline.cards.rebuild()  # the thresholds of some projects at a time
     return timeline
 
 
@@ -97,8 +97,8 @@ def settled_share(case: Json, texts: Sequence[str]) -> float:
     return max((len(wanted & words_of(text)) / len(wanted) for text in texts), default=0.0)
 
 
-def measure(timeline: Timeline, cases: Sequence[Json], meaning: Meaning) -> None:
-    voices = ConversationVoices(cards=timeline.cards, meaning=meaning)
+def measure(timeline: Timeline, cases: Sequence[Json], meaning: ConversationEmbedder) -> None:
+    voices = TimelineConversations(cards=timeline.cards, meaning=meaning)
     plainly, ours, pointed, quoting, quoted, well, superseded, tokens = [], [], 0, 0, 0, 0, 0, []
     for case in cases:
         plainly.append(plain(case))

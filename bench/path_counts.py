@@ -3,7 +3,7 @@
     python -m bench.path_counts
 
 A line from a file event to a note on disk, a prompt from the hook's request to its block, and an agent's tool call that reads one
-memory, each once in a small house after one warm-up of the same kind, so that nothing is counted that is done once only. Counted
+memory, each once in a small memory after one warm-up of the same kind, so that nothing is counted that is done once only. Counted
 are calls of functions in this package's Python files, in all threads. Prints a table; asserts nothing.
 """
 
@@ -60,7 +60,7 @@ class Count:
             self.files[frame.f_code.co_filename] += 1
 
 
-def line_to_note(house: Services, transcript: Path, number: int) -> Count:
+def line_to_note(services: Services, transcript: Path, number: int) -> Count:
     """Append a person's line, and follow it as the daemon does after a file event."""
     at = datetime.now(UTC) - timedelta(days=1, minutes=-number)
     row = {
@@ -73,22 +73,22 @@ def line_to_note(house: Services, transcript: Path, number: int) -> Count:
     }
     with transcript.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
-    before = len(list(house.vault.notes.entries()))
+    before = len(list(services.vault.notes.entries()))
     count = Count()
     with count.counting():
-        for source, path in house.pipeline.sources_of([transcript]):
-            house.pipeline.keep_up(source, path, None, stop=lambda: False)
+        for source, path in services.pipeline.sources_of([transcript]):
+            services.pipeline.ingest_changed(source, path, None, stop=lambda: False)
     time.sleep(_SETTLES)
     with count.counting():
-        house.pipeline.form_chunks()
-        while isinstance(house.pipeline.distil(), ChunkHandled):
+        services.pipeline.form_chunks()
+        while isinstance(services.pipeline.distil(), ChunkHandled):
             pass
-    if len(list(house.vault.notes.entries())) != before + 1:
+    if len(list(services.vault.notes.entries())) != before + 1:
         raise SystemExit("error: the line became no note")
     return count
 
 
-def prompt_to_block(house: Services, number: int) -> Count:
+def prompt_to_block(services: Services, number: int) -> Count:
     asked = {
         "hook_event_name": "UserPromptSubmit",
         "session_id": f"asks-{number}",
@@ -98,16 +98,16 @@ def prompt_to_block(house: Services, number: int) -> Count:
     body = json.dumps(asked).encode()
     count = Count()
     with count.counting():
-        answer = house.hooks.answer(body)
+        answer = services.hooks.answer(body)
     if not answer:
         raise SystemExit("error: the prompt was given nothing")
     return count
 
 
-def tool_read(house: Services) -> Count:
+def tool_read(services: Services) -> Count:
     def call(tool: str, arguments: dict[str, object]) -> dict[str, object]:
         asked = orjson.loads(declarations.request_body(tool, arguments, Asker(grant=OWNER, project="orchard")))
-        return declarations.result_of(house.operations.perform("bridge", asked))
+        return declarations.result_of(services.operations.perform("bridge", asked))
 
     call("write_memory", {"key": "press:oil", "value": "walnut oil"})
     count = Count()
@@ -131,12 +131,12 @@ def main() -> None:
             extractor=ExtractorConfig(name="offline"),
             embedder=EmbedderConfig(name="local"),
         )
-        with open_services(config) as house:
-            house.init_vault()
+        with open_services(config) as services:
+            services.init_vault()
             paths: dict[str, Callable[[int], Count]] = {
-                "a line, from the watch to a note": lambda number: line_to_note(house, transcript, number),
-                "a prompt, from the hook to its block": lambda number: prompt_to_block(house, number),
-                "a memory read by an agent's tool call": lambda number: tool_read(house),
+                "a line, from the watch to a note": lambda number: line_to_note(services, transcript, number),
+                "a prompt, from the hook to its block": lambda number: prompt_to_block(services, number),
+                "a memory read by an agent's tool call": lambda number: tool_read(services),
             }
             print(f"{'':40}{'calls':>8}{'files':>8}")
             for name, walk in paths.items():

@@ -28,7 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from kite_memory.app.searching import ConversationVoices
+from kite_memory.app.searching import TimelineConversations
 from kite_memory.app.session_context import said_about
 from kite_memory.model.event import (
     Cursor,
@@ -249,7 +249,7 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Replay:
-    """One project in its own house. Predictions go to ``out`` as they come."""
+    """One project with its own services. Predictions go to ``out`` as they come."""
 
     project: Labelled
     transcripts: Path
@@ -274,9 +274,13 @@ class Replay:
         local = LocalEmbedder()
         index = Index(self.home / "index", embedder=local)
         meaning = meaning_of(local)
-        cards = ConversationVoices(cards=timeline.cards, meaning=meaning) if self.cards else None
+        cards = TimelineConversations(cards=timeline.cards, meaning=meaning) if self.cards else None
         recall = Recall(
-            index=index, memory=memory, bar=Requirement(dial=self.dial, judged=bool(self.verdicts)), clock=clock, cards=cards
+            index=index,
+            memory=memory,
+            requirement=Requirement(dial=self.dial, judged=bool(self.verdicts)),
+            clock=clock,
+            cards=cards,
         )
         notes = defaultdict(list)
         drop = random.Random(0)
@@ -309,7 +313,7 @@ class Replay:
                     shelf.add(gold_note(row, self.project.name, session))
                 recall.refresh(shelf, evidence=partial(said_about, timeline.events))
                 if self.cards:
-                    while timeline.cards.make():
+                    while timeline.cards.rebuild():
                         pass
                     while timeline.vectors.embed(meaning, 200, per_day=10**9):
                         pass

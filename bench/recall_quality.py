@@ -121,7 +121,7 @@ def _named(index: Index, numbers: Any, scores: Any) -> list[str]:
 
 def asked(index: Index, text: str, category: str, relevant: Iterable[str], project: str, limit: int = 20) -> Asked:
     prompt, bar = Prompt(text=text, project=project), Requirement(gate=gate.shipped())
-    weighed = weigh(index, prompt, bar, shown=(), now=_NOW.timestamp(), limit=limit, all_too=True)
+    weighed = weigh(index, prompt, bar, shown=(), now=_NOW.timestamp(), limit=limit, explain_all=True)
     return Asked(
         category=category,
         relevant=frozenset(relevant),

@@ -15,7 +15,7 @@ import orjson
 
 from kite_memory.redaction import redact
 from kite_memory.redaction.cleaning import bare, clean
-from kite_memory.redaction.door import beside, find
+from kite_memory.redaction.redaction_engine import beside, find
 from tests.redaction.contexts import CONTEXTS, left_of
 from tests.redaction.kinds_of_secrets import KINDS
 

@@ -37,7 +37,7 @@ import psutil
 from bench.hook_latency import contenders, measure, percentile, table
 from kite_memory import assets
 from kite_memory.agents.claude_code import real_interpreter
-from kite_memory.app.searching import ConversationVoices
+from kite_memory.app.searching import TimelineConversations
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.note import Note, NoteKind
@@ -50,7 +50,7 @@ from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.text.stems import STOP_WORDS
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from kite_memory.vault.notefile import render
@@ -278,7 +278,7 @@ def talk(home: Path, count: int, cards: int) -> None:
     """Make the cards, and ask them alone and with the notes."""
     invented, dice = Invented(count), Dice(iter(()))
     local = LocalEmbedder()
-    meaning = Meaning(
+    meaning = ConversationEmbedder(
         space=local.space.tag,
         of_texts=lambda texts: dice.embed(texts, "document"),
         of_question=meaning_of(local).of_question,
@@ -292,7 +292,7 @@ def talk(home: Path, count: int, cards: int) -> None:
             timeline.commit([RedactedResult(look)], "claude-code")
             last = look.events[-1]
             outbox.formed.skip(last.provider, last.session, last.ordinal, event=last.id)  # or the daemon would make notes of them
-        while timeline.cards.make():
+        while timeline.cards.rebuild():
             pass
         while timeline.vectors.embed(meaning):
             pass
@@ -313,7 +313,7 @@ def talk(home: Path, count: int, cards: int) -> None:
         recall = Recall(
             index=Index(index, embedder=local),
             memory=SessionMemory(index / "shown.sqlite"),
-            cards=ConversationVoices(cards=timeline.cards, meaning=meaning),
+            cards=TimelineConversations(cards=timeline.cards, meaning=meaning),
         )
         sessions = itertools.count()
 

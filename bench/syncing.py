@@ -45,7 +45,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, homes(Path(folder), "laptop", "desk") as (laptop, desk):
         fill(laptop, asked.notes, asked.events)
-        laptop.house.vault.scanner.compare()
+        laptop.services.vault.scanner.compare()
         measured("laptop, everything is new", laptop.sync)
         measured("desk, everything is new", desk.sync)
         measured("laptop, nothing changed", laptop.sync)

@@ -35,8 +35,8 @@ from kite_memory.recall.select import bounded, needless
 from kite_memory.redaction import drop_private, redact
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.search import COMPARED, MARGIN, standing_out
-from kite_memory.tools import asking
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools import note_tools
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER, Asker, Grant, MemoryPlace, Store
 from tests.fakes.postgres_server import postgres_server
@@ -103,7 +103,7 @@ def remembered(store: Store, row: Json, project: str) -> str:
 
 
 def asked(store: Store, project: Labelled, others: Sequence[Labelled]) -> Iterator[Row]:
-    bridge = Bridge(asking.tools(store, LocalContext(), gate=Anything(), age=lambda text, now: None))
+    bridge = ToolDispatcher(note_tools.tools(store, LocalContext(), gate=Anything(), age=lambda text, now: None))
     ids = {remembered(store, row, other.name): row["id"] for other in others for row in other.rows("notes.jsonl")}
 
     def ask(row: Json, need: str) -> Row:

@@ -45,10 +45,10 @@ def _databases(folder: Path) -> Iterator[str]:
         embedder=EmbedderConfig(name="local"),
         judge="off",
     )
-    with open_services(config) as house:
-        house.init_vault()
-        house.operations.perform("remember", {"text": "The index and the bridge are made at the first use.", "cwd": str(folder)})
-        house.operations.perform("recall", {"prompt": "When is the index made, and when the bridge?"})
+    with open_services(config) as services:
+        services.init_vault()
+        services.operations.perform("remember", {"text": "The index and the bridge are made at the first use.", "cwd": str(folder)})
+        services.operations.perform("recall", {"prompt": "When is the index made, and when the bridge?"})
     Tokens(config.state).close()
     SyncState(config.state / "sync.sqlite").close()
     for path in sorted(path for path in config.state.rglob("*") if path.suffix in (".sqlite", ".db")):

@@ -273,7 +273,7 @@ def test_every_path_is_whole_whatever_folder_the_daemon_starts_in(home: Path, mo
 
 @pytest.mark.parametrize("name", ["KMEM_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"])
 @pytest.mark.parametrize("value", ["~", "~/kite", "~\\kite"])
-def test_no_house_is_made_in_a_folder_called_tilde(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_memory_is_made_in_a_folder_called_tilde(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
 
     with pytest.raises(ConfigInvalid, match=f"{name} begins with an unexpanded ~") as refused:

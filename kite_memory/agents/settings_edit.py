@@ -86,7 +86,7 @@ Box = Array | Object
 
 def read(text: str, *, comments: bool = False) -> Node:
     """Parse JSON strictly, as most agents do; ``comments`` allows comments and trailing commas. Raises `NotJson`."""
-    return _Reading(text, comments=comments).whole()
+    return _JsonParser(text, comments=comments).whole()
 
 
 def add_member(text: str, box: Object, key: str, value: Value) -> str:
@@ -228,7 +228,7 @@ def _children(box: Box | Node) -> Sequence[Node | Member]:
             return ()
 
 
-class _Reading:
+class _JsonParser:
     def __init__(self, text: str, *, comments: bool) -> None:
         self._text = text
         self._comments = comments

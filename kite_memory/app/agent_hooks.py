@@ -188,7 +188,7 @@ class HookHandler:
             delivery.lost()
             raise
         if text:
-            delivery.when(lost=partial(self._forget_answer, key))
+            delivery.add_callbacks(lost=partial(self._forget_answer, key))
         else:
             self._forget_answer(key)
         return text, delivery
@@ -264,7 +264,7 @@ class HookHandler:
         lines = () if room <= 0 else self._last_work(context)
         text = "\n".join(filter(None, (brief.block, remarks(lines, about=ABOUT, tokens=room))))
         if text and session:
-            delivery.when(lost=partial(self._open_later, session))
+            delivery.add_callbacks(lost=partial(self._open_later, session))
         return text
 
     def _open_later(self, session: str) -> None:
@@ -381,7 +381,7 @@ class HookHandler:
         session = context.session
         for call in context.call.calls:
             if call.notes:
-                delivery.when(arrived=partial(self._recall.opened, session, call.notes, project=context.project))
+                delivery.add_callbacks(arrived=partial(self._recall.opened, session, call.notes, project=context.project))
         opening = self._opening(context, delivery) if self._take_unopened(session) else ""
         return "\n".join(filter(None, (opening, self._ruling(session, delivery), self._advice(context, delivery))))
 
@@ -392,7 +392,7 @@ class HookHandler:
             return ""
         injection = self._recall.judged(ruling.question, ruling.judged, tokens=left, delivery=delivery)
         if not injection.silent:
-            delivery.when(lost=partial(self._judges.put_back, ruling))
+            delivery.add_callbacks(lost=partial(self._judges.put_back, ruling))
         self._spend(session, _cost(injection), delivery)
         return injection.block
 
@@ -422,7 +422,7 @@ class HookHandler:
     def _spend(self, session: str, tokens: int, delivery: Delivery) -> int:
         """Take tokens from the turn's budget and return the rest. They are given back if the delivery is lost."""
         if tokens:
-            delivery.when(lost=lambda: self._add(session, tokens))
+            delivery.add_callbacks(lost=lambda: self._add(session, tokens))
         return self._add(session, -tokens)
 
     def _add(self, session: str, tokens: int) -> int:

@@ -170,7 +170,7 @@ class CodeAnchors:
         self._merged.clear()
         self._repositories.clear()
         on_branches, self._after_on_branches = _ahead(self._vault.known.on_branches(), self._after_on_branches, _MOST_ON_BRANCHES)
-        paths = [known.path for known in self._vault.known.all() if known.id and not known.twin and not known.problem]
+        paths = [known.path for known in self._vault.known.all() if known.id and not known.duplicate and not known.problem]
         ahead, self._after = _ahead(paths, self._after, _LOOKED_AT)
         marked = [path for path in dict.fromkeys((*on_branches, *ahead)) if self._look_at(path)]
         if marked:

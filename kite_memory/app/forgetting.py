@@ -132,7 +132,7 @@ class Forgetting:
 
     def _hear_again(self, paths: Collection[str]) -> None:
         """Index the notes that lost their evidence again, without its text."""
-        self._recall.refresh(_Nothing(), hint=paths)
+        self._recall.refresh(_NoNotes(), hint=paths)
         self._indexer.refresh(paths)
 
 
@@ -143,7 +143,7 @@ def _why_not(purge: Callable[[], bool]) -> str:
         return str(error)
 
 
-class _Nothing:
+class _NoNotes:
     """A vault without notes."""
 
     def entries(self) -> Iterable[Entry]:
@@ -182,7 +182,7 @@ class NoteForgetting:
         vault: Vault,
         note_view: NoteView,
         pages: VaultPages,
-        forgot: Callable[[Sequence[Note]], None],
+        after_forgetting: Callable[[Sequence[Note]], None],
         erase: Callable[[Forgetting], list[str]] = lambda erasing: erasing.purge_files({}),
         clock: Callable[[], datetime],
     ) -> None:
@@ -191,7 +191,7 @@ class NoteForgetting:
         self._vault = vault
         self._note_view = note_view
         self._pages = pages
-        self._forgot = forgot
+        self._forgot = after_forgetting
         self._erase = erase
         self._clock = clock
 

@@ -10,8 +10,9 @@ from typing import Any, assert_never
 
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import UsageError
+from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, drafts, references
-from kite_memory.exchange.importing import Pieces, Sort, pieces, sort_of
+from kite_memory.exchange.importing import Pieces, format_of, pieces
 from kite_memory.model.note import Amend, Create, Note, NoteStatus, Skip, Supersede
 from kite_memory.projects import project_of
 from kite_memory.vault import Vault, links
@@ -46,14 +47,14 @@ class Importer:
         ``next`` of the result is where to continue, ``None`` at the end.
         """
         file = Path(path)
-        which = _sort(sort) if sort else sort_of(file)
+        which = _sort(sort) if sort else format_of(file)
         if (file.is_dir() or file.suffix.casefold() == ".md") and file.resolve().is_relative_to(self._vault.root.resolve()):
             raise UsageError(f"{path} belongs to the vault itself", hint="its notes are known already; name another memory")
         named = project_of(project) or project if project else ""
         part = list(islice(pieces(file, which, project=named, project_of=project_of), start, start + _AT_ONCE + 1))
         more = len(part) > _AT_ONCE
         part = part[:_AT_ONCE]
-        if which is Sort.KMEM:
+        if which is ImportFormat.KMEM:
             part = [self._unless_here(piece) for piece in part]
         made = drafts((piece for piece in part if not isinstance(piece, NotImported)), accepted=accepted)
         passed = Counter(piece.reason for piece in part if isinstance(piece, NotImported))
@@ -65,10 +66,10 @@ class Importer:
                 outcomes = self._vault.planner.carry_out(actions)
                 reported = [_outcome(outcome, line) for outcome, line in zip(outcomes, reported, strict=True)]
                 paths = {each["path"] for each in reported if each["doing"] in ("create", "amend")}
-                if not more and which is Sort.KMEM:
+                if not more and which is ImportFormat.KMEM:
                     taken = pieces(file, which, project=named, project_of=project_of)
                     paths |= self._led(taken, accepted=accepted)
-                if not more and which in (Sort.KMEM, Sort.MARKDOWN):
+                if not more and which in (ImportFormat.KMEM, ImportFormat.MARKDOWN):
                     paths |= self._linked(lambda: pieces(file, which, project=named, project_of=project_of), accepted=accepted)
                 if paths:
                     self._indexer.refresh(paths)
@@ -184,11 +185,11 @@ class _Called:
         return self._ids.get(self._resolver.follow(target) or "", "")
 
 
-def _sort(named: str) -> Sort:
+def _sort(named: str) -> ImportFormat:
     try:
-        return Sort(named)
+        return ImportFormat(named)
     except ValueError:
-        raise UsageError(f"unknown memory {named!r}", hint=f"choose one of: {', '.join(Sort)}") from None
+        raise UsageError(f"unknown memory {named!r}", hint=f"choose one of: {', '.join(ImportFormat)}") from None
 
 
 def _action_json(action: Create | Amend | Supersede | Skip) -> Json:

@@ -123,7 +123,7 @@ class NoteView:
 
         Only the notes of the page are read. ``total`` counts those that match; ``kinds``, ``projects`` and ``statuses`` count all.
         """
-        known = [each for each in self._vault.known.all() if not each.problem and not each.twin]
+        known = [each for each in self._vault.known.all() if not each.problem and not each.duplicate]
         try:
             earliest = datetime.fromisoformat(since).timestamp() * 1e9 if since else 0.0
         except (ValueError, OverflowError, OSError) as error:

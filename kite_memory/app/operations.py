@@ -36,7 +36,7 @@ from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
 from kite_memory.tools.argument_parsing import writable_key, written_tags
-from kite_memory.tools.declarations import OTHER_VERSION, Bridge
+from kite_memory.tools.declarations import OTHER_VERSION, ToolDispatcher
 from kite_memory.tools.store import MemoryPlace
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
@@ -64,7 +64,7 @@ class Keep(Protocol):
         ...
 
 
-class Operations:
+class OperationRegistry:
     """All operations by their names, joined from those of the use cases. Thread-safe.
 
     Raises `KiteError` for what the caller can correct, and `UsageError` for arguments of the wrong kind.
@@ -93,7 +93,7 @@ class Operations:
         return result
 
 
-def bridge_operations(bridge: Bridge) -> Mapping[str, Callable[..., Json]]:
+def bridge_operations(bridge: ToolDispatcher) -> Mapping[str, Callable[..., Json]]:
     def performed(*, tool: str, arguments: Json, asker: Json) -> Json:
         """Perform an agent's tool call. An error that the agent can act on is returned as a part of the answer."""
         return declarations.perform(bridge.perform, tool, arguments, asker)
@@ -166,14 +166,14 @@ class NoteChanges:
         recall: Recall,
         indexer: NoteIndexer,
         note_view: NoteView,
-        keep: Keep,
+        keep_memory: Keep,
         clock: Callable[[], datetime],
     ) -> None:
         self._vault = vault
         self._recall = recall
         self._indexer = indexer
         self._note_view = note_view
-        self._keep = keep
+        self._keep = keep_memory
         self._clock = clock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
@@ -257,15 +257,15 @@ class NoteChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractorState:
-    """The extractor in use, what it ``lack``s, its daily budget, and what it waits for."""
+    """The extractor in use, its ``missing_key``, its daily budget, and what it waits for."""
 
     name: str
-    lack: Misconfigured | None = None
+    missing_key: Misconfigured | None = None
     budget_dollars: float = 0.0
     idle: Callable[[], Idle]
 
     def waiting(self) -> Idle:
-        return Idle(until=0.0, reason=self.lack.reason, hint=self.lack.hint) if self.lack else self.idle()
+        return Idle(until=0.0, reason=self.missing_key.reason, hint=self.missing_key.hint) if self.missing_key else self.idle()
 
 
 class StatusReport:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kite_memory.app.code_anchors import anchored
-from kite_memory.app.prompt_capture import already_captured, attested
+from kite_memory.app.prompt_capture import already_captured, evidence_amendments
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
@@ -101,11 +101,11 @@ class Pipeline:
         self._policy = policy
         self._remembers = remembers
         self._clock = clock
-        self._ripe: dict[tuple[str, str], float] = {}
+        self._due_at: dict[tuple[str, str], float] = {}
         self._seen: dict[tuple[str, str], tuple[int, float]] = {}
         self._opened = False
         self.survey = TranscriptSurvey(sources=sources, files=timeline.files, passed_over=self.passed_over)
-        self._settling = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
+        self._outcome_tracker = OutcomeTracker(timeline=timeline, recall=recall, providers=self.providers, clock=clock)
         self._held_back: dict[str, float] = {}
         """Answered chunks whose notes cannot be written, until when."""
         self._tidy: Callable[[], None] = lambda: None
@@ -126,7 +126,7 @@ class Pipeline:
         """Return the transcripts that differ from what was read of them, and by about how many bytes."""
         return [(source, path, behind) for source, path, behind in self.survey.compared() if behind is not None]
 
-    def keep_up(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
+    def ingest_changed(self, source: Source, path: Path, behind: int | None, *, stop: Callable[[], bool]) -> None:
         """Call `ingest`, and count the file in `survey`.
 
         ``behind`` is the difference that the survey found, ``None`` for a file reported by the watch.
@@ -161,10 +161,10 @@ class Pipeline:
             log.debug(
                 "read %s to %d: %d new events, %d problems", path, read_result.cursor.position, fresh, len(read_result.problems)
             )
-            self._attest(read_result)
+            self._add_prompt_evidence(read_result)
             if read_result.session is not None and read_result.events:
                 key, soon = (source.provider, read_result.session.id), self._clock() + _PATIENCE
-                self._ripe[key] = min(self._ripe.get(key, soon), soon)
+                self._due_at[key] = min(self._due_at.get(key, soon), soon)
             progress(max(0, read_result.cursor.position - (cursor.position if cursor else 0)))
             if not read_result.more or stop():
                 return added
@@ -189,12 +189,12 @@ class Pipeline:
         known = {each.reason for each in self._timeline.files.problems(file=read_result.path)}
         return tuple(problem for problem in read_result.problems if problem.reason not in known)
 
-    def _attest(self, read_result: ReadResult) -> None:
+    def _add_prompt_evidence(self, read_result: ReadResult) -> None:
         """Add the lines as evidence to notes captured from prompts.
 
         What cannot be written now is added when the chunk is extracted.
         """
-        actions = attested(read_result.events, self._vault)
+        actions = evidence_amendments(read_result.events, self._vault)
         if not actions:
             return
         with self._vault.lock, contextlib.suppress(KiteError):
@@ -210,15 +210,15 @@ class Pipeline:
 
         This also settles how the notes shown in a finished turn were used.
         """
-        self._settling.settle()
+        self._outcome_tracker.settle()
         now = self._clock()
-        due = [key for key, ripe in self._ripe.items() if ripe <= now]
+        due = [key for key, ripe in self._due_at.items() if ripe <= now]
         for keys in batches(due):
             self.follow_timeline(keys)
             chunked_to = self._outbox.formed.chunked_to(keys)
             for key in keys:
                 self._form(key, chunked_to.get(key, -1), now)
-        return min(self._ripe.values(), default=None)
+        return min(self._due_at.values(), default=None)
 
     def _form(self, key: tuple[str, str], after: int, now: float) -> None:
         state = self._timeline.sessions.state(*key)
@@ -235,19 +235,19 @@ class Pipeline:
             self._outbox.formed.add(spans, nothing=[span.id for span in spans if not worth_asking(_within(events, span))])
         left_over = [event for event in events if not spans or event.ordinal > spans[-1].last]
         if left_over:
-            self._ripe[key] = max(quiet_since + silence_needed(left_over, self._policy), now + _PATIENCE)
+            self._due_at[key] = max(quiet_since + silence_needed(left_over, self._policy), now + _PATIENCE)
         else:
             self._close(key)
 
     def _close(self, key: tuple[str, str]) -> None:
         """Mark the session as having every event in a chunk."""
-        self._ripe.pop(key, None)
+        self._due_at.pop(key, None)
         self._seen.pop(key, None)
 
     def open_sessions(self, *, skip_before: datetime | None = None, provider: str = "") -> None:
         """Find the sessions that have events in no chunk yet, after a start; of one provider, if given.
 
-        Those whose last event is older than ``skip_before`` are passed over until `take_up` gets them.
+        Those whose last event is older than ``skip_before`` are passed over until `queue_skipped` gets them.
         """
         self._opened = self._opened or not provider
         for state in self._unchunked():
@@ -259,7 +259,7 @@ class Pipeline:
                 self._outbox.formed.skip(*key, state.last_ordinal, event=last[-1].id if last else "")
                 self._close(key)
             else:
-                self._ripe[key] = 0.0
+                self._due_at[key] = 0.0
 
     def follow_timeline(self, sessions: Collection[tuple[str, str]] | None = None) -> None:
         """Move the cursors of ``sessions``, or of all, to their events' places in a timeline that was read again."""
@@ -289,7 +289,7 @@ class Pipeline:
     def open_count(self) -> int:
         """Return how many sessions have events in no chunk yet, without those passed over."""
         if self._opened:
-            return len(self._ripe)
+            return len(self._due_at)
         chunked_to = self._outbox.formed.chunked_to()
         return sum(last > chunked_to.get(key, -1) for key, last in self._timeline.sessions.last_ordinals().items())
 
@@ -310,7 +310,7 @@ class Pipeline:
             begun = self._outbox.formed.chunked_to([key]).get(key, -1)
             yield PassedOver(provider=key[0], session=key[1], first=begun + 1, last=state.last_ordinal)
 
-    def take_up(self, passed_over: Iterable[PassedOver]) -> None:
+    def queue_skipped(self, passed_over: Iterable[PassedOver]) -> None:
         """Add passed-over parts to the outbox; they are no longer passed over then."""
         for each in passed_over:
             spans = list(self.spans(each))
@@ -399,7 +399,7 @@ class Pipeline:
                 drafted = self._drafted(chunk)
                 if drafted is not None:
                     try:
-                        self._publish(self._unheard(*drafted), chunk.record.weighed)
+                        self._publish(self._skip_captured(*drafted), chunk.record.weighed)
                     except VaultFolderWrong as error:
                         log.warning("%s: %s", error, error.hint)
                         self._held_back[chunk.id] = now + _BLOCKED_PAUSE
@@ -418,7 +418,7 @@ class Pipeline:
             return None
         return anchored(draft(answered.record, chunk), chunk, datetime.fromtimestamp(self._clock(), UTC)), chunk
 
-    def _unheard(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
+    def _skip_captured(self, drafts: Sequence[Draft], chunk: Chunk) -> list[Draft]:
         """Return the drafts without those already stored from the user's own prompt: these notes get the evidence."""
         with self._vault.lock:
             left, actions = already_captured(drafts, chunk, self._vault)
@@ -446,7 +446,7 @@ class Pipeline:
         if wrong:
             raise wrong
 
-    def wrote(self, paths: Iterable[Path]) -> bool:
+    def unchanged_since_written(self, paths: Iterable[Path]) -> bool:
         """Return whether these files of the vault are all unchanged since they were last written here."""
         with self._vault.lock:  # so that none is just being written
             return all(map(self._vault.known.is_unchanged, paths))
@@ -467,7 +467,7 @@ class Pipeline:
                 comparison = self._vault.scanner.compare()
                 if comparison.frozen:
                     return None
-                if comparison.deleted or self._vault.scanner.unmended:
+                if comparison.deleted or self._vault.scanner.links_outdated:
                     self._vault.scanner.mend_links()
                     self._tidy()
                 self._vault.relations.bring_in_line()

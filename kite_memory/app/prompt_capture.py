@@ -48,7 +48,7 @@ class JudgedQuestion:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Case:
+class _PendingQuestion:
     question: Question
     ended: threading.Event = field(default_factory=threading.Event)
     judged: Judged | None = None
@@ -83,8 +83,8 @@ class JudgeQueue:
         self._most_waiting = waiting
         self._most_sessions = sessions
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, _Case] = OrderedDict()
-        self._waiting: deque[_Case] = deque()
+        self._open: OrderedDict[str, _PendingQuestion] = OrderedDict()
+        self._waiting: deque[_PendingQuestion] = deque()
         self._threads = 0
         self._closed = False
 
@@ -93,7 +93,7 @@ class JudgeQueue:
 
         In a full queue the oldest questions are dropped, since their turns are the likeliest to be over.
         """
-        case = _Case(question=question)
+        case = _PendingQuestion(question=question)
         with self._lock:
             self._drop(question.session)
             if self._closed:
@@ -132,7 +132,7 @@ class JudgeQueue:
         with self._lock:
             if self._closed or ruling.question.session in self._open:
                 return
-            case = _Case(question=ruling.question, judged=ruling.judged)
+            case = _PendingQuestion(question=ruling.question, judged=ruling.judged)
             case.ended.set()
             self._open[ruling.question.session] = case
 
@@ -323,7 +323,7 @@ def said_id(provider: str, session: str, asked: "KeepRequest") -> str:
     return note_id(_NO_TIME, TAG, provider, session, body_key(asked.text))
 
 
-def attested(events: Iterable[Event], vault: Vault) -> list[Amend]:
+def evidence_amendments(events: Iterable[Event], vault: Vault) -> list[Amend]:
     """Return amendments that add transcript lines as evidence to notes already captured from the prompt."""
     found: list[Amend] = []
     for event in events:

@@ -1,7 +1,7 @@
 """Questions about the past, and all operations that read it.
 
 Evidence for an answer is searched for and returned in the shape of the contract here; the work is done by pure functions of
-`asking`.
+`note_tools`.
 """
 
 import math
@@ -32,7 +32,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.text import lazy_regex
 from kite_memory.text.ages import age
 from kite_memory.text.display import clip
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
@@ -340,7 +340,7 @@ class QuestionAnswering(TimelineQueries):
         answerer: Callable[[], Answerer | None],
         clock: Callable[[], datetime],
         polisher: Callable[[], Polisher | None] = _no_polisher,
-        meaning: Meaning | None = None,
+        meaning: ConversationEmbedder | None = None,
     ) -> None:
         self._meaning = meaning
         super().__init__(timeline=timeline, notes=notes, polisher=polisher)

@@ -144,7 +144,7 @@ class Review:
         found = [
             note
             for file in self._vault.known.all()
-            if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.twin
+            if file.id and file.status == NoteStatus.ACCEPTED.value and project in ("", file.project) and not file.duplicate
             if (note := self._vault.notes.read(file.path)) is not None
             if note.kind in SPOKEN_KINDS and not note.key and kept.get(note.id) != version(note)
         ]

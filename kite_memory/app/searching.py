@@ -14,15 +14,15 @@ from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.model.hit import Hit, Pointer, Quote
 from kite_memory.model.note import Note, NoteKind
 from kite_memory.projects import project_of
-from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.index import Index
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, first_words, plain_line
 from kite_memory.recall.search import Mode, Query
 from kite_memory.text.ages import age
 from kite_memory.text.stems import stems
-from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
-from kite_memory.timeline.looking_up import became
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
+from kite_memory.timeline.history_queries import became
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, StoredCards, Timeline
 from kite_memory.vault.known import KnownNotes
@@ -131,7 +131,7 @@ class SearchableNotes(Protocol):
 
     def search(self, query: Query) -> tuple[Hit, ...]: ...
 
-    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]: ...
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, visible: VisibleNotes) -> list[Note]: ...
 
     @property
     def index(self) -> Index: ...
@@ -144,7 +144,7 @@ class Searching:
     timeline: Timeline
     known: KnownNotes
     recall: SearchableNotes
-    meaning: Meaning | None
+    meaning: ConversationEmbedder | None
     note_view: NoteView
     clock: Callable[[], datetime]
 
@@ -179,7 +179,7 @@ class Searching:
             "problems": self._problems(asked),
         }
 
-    def beside(
+    def search_passages(
         self,
         hits: Sequence[Hit],
         *,
@@ -210,7 +210,7 @@ class Searching:
     def _notes(self, asked: "_Asked") -> tuple[Hit, ...]:
         kinds, since = asked.wanted.kinds, asked.since
         if not asked.wanted.words:
-            newest = self.recall.recent(project=asked.within, kinds=kinds, limit=asked.most, sight=Sight())
+            newest = self.recall.recent(project=asked.within, kinds=kinds, limit=asked.most, visible=VisibleNotes())
             return tuple(Hit(note=note, score=1.0, why="the newest") for note in newest if since is None or note.created >= since)
         query = Query(
             text=asked.wanted.words,
@@ -255,7 +255,7 @@ class Searching:
         return passages(cards, events, asked.most)
 
     def _events(
-        self, query: EventQuery, meaning: Meaning | None, hits: Sequence[Hit], cards: Sequence[CardHit], most: int
+        self, query: EventQuery, meaning: ConversationEmbedder | None, hits: Sequence[Hit], cards: Sequence[CardHit], most: int
     ) -> list[EventHit]:
         """Return the events to list beside these cards, without those whose note is already among the hits.
 
@@ -449,11 +449,11 @@ _READ = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationVoices:
-    """Same as `model.hit.Cards`. A timeline that cannot be read adds nothing."""
+class TimelineConversations:
+    """Same as `model.hit.ConversationLookup`. A timeline that cannot be read adds nothing."""
 
     cards: StoredCards
-    meaning: Meaning | None
+    meaning: ConversationEmbedder | None
 
     def near(self, text: str, *, project: str, session: str, least: float) -> Sequence[Pointer]:
         hits = self._found(text, project, session, _POINTERS, _FAINTEST + least / _SLOPE)
@@ -461,8 +461,8 @@ class ConversationVoices:
 
     def opening(self, text: str, *, project: str, session: str) -> tuple[Sequence[Quote], Sequence[Pointer]]:
         hits = self._found(text, project, session, _QUOTES + _POINTERS)
-        bar = self.cards.bar(project) if hits else None
-        speaks = bar is not None and len(text) <= _REPORT and max(hit.bm25 for hit in hits) > bar
+        threshold = self.cards.opening_threshold(project) if hits else None
+        speaks = threshold is not None and len(text) <= _REPORT and max(hit.bm25 for hit in hits) > threshold
         quotes = [quote for hit in hits[:_QUOTES] if (quote := self._quote(hit))] if speaks else []
         quoted = {quote.session for quote in quotes}
         others = [hit for hit in hits if hit.session.id not in quoted]

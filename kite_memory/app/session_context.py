@@ -348,13 +348,13 @@ class NoteIndexer:
         self,
         paths: Collection[str] | None = None,
         *,
-        meaning: bool = True,
+        embed: bool = True,
         stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Refreshed:
         """Same as `Recall.refresh`, for these ``paths``, and those of notes that lapsed for them, or for all."""
         paths = None if paths is None else {*paths, *self._notes.take_lapsed()}
-        return self._recall.refresh(self._notes, evidence=self._evidence, hint=paths, meaning=meaning, stop=stop, progress=progress)
+        return self._recall.refresh(self._notes, evidence=self._evidence, hint=paths, embed=embed, stop=stop, progress=progress)
 
     def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
         """Same as `Recall.rebuild`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kite_memory import __version__
 from kite_memory.config import Config
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import CompositeSource, Source
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
@@ -58,7 +58,7 @@ class TranscriptSurvey:
                 yield source, path, behind
 
     def _compared_of(self, source: Source, most: int | None = None) -> Iterator[tuple[Path, int | None]]:
-        stamp = source.stamp if isinstance(source, Compound) else _stamp
+        stamp = source.stamp if isinstance(source, CompositeSource) else _stamp
         for paths in batches(source.transcripts(), None if most is None else most + 1):
             looked_at = self._files.looked_at([str(path) for path in paths])
             for path in paths:
@@ -102,7 +102,7 @@ class TranscriptSurvey:
         """Return every provider, and whether any of its folders exists."""
         found: dict[str, bool] = {}
         for source in self._sources:
-            flat = source.flat_roots() if isinstance(source, Compound) else ()
+            flat = source.flat_roots() if isinstance(source, CompositeSource) else ()
             found[source.provider] = any(map(os.path.isdir, (*source.roots(), *flat)))
         return found
 

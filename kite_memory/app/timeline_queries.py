@@ -18,7 +18,7 @@ from kite_memory.model.hit import Fix
 from kite_memory.model.note import Note
 from kite_memory.projects import project_of
 from kite_memory.recall.rendering import likely_tokens, plain, plain_line
-from kite_memory.timeline.looking_up import FileChange, Met, ToolUse, became, changes, met, uses
+from kite_memory.timeline.history_queries import FailureMatch, FileChange, ToolUse, became, changes, search_failures, search_uses
 from kite_memory.timeline.resume import Brief, BriefLine, BriefPart, ChangedFile, brief, fitted
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Overview, Work
@@ -66,7 +66,7 @@ class NoteLookup(Protocol):
     def of_session(self, provider: str, session: str) -> Iterator[Note]: ...
 
 
-class NoShelf:
+class EmptyVault:
     """Empty vault, for callers that need no notes."""
 
     def of_session(self, provider: str, session: str) -> Iterator[Note]:
@@ -297,13 +297,13 @@ class TimelineQueries:
     def how(self, *, tool: str, project: str = "", limit: int = 8) -> Json:
         """Return how a program or an agent's tool was used, and how that ended the last time."""
         began = time.perf_counter()
-        found = uses(self._timeline, tool, project=named(project), limit=limit)
+        found = search_uses(self._timeline, tool, project=named(project), limit=limit)
         return {"uses": [_use(each) for each in found], "took_ms": since(began)}
 
     def fix(self, *, error: str, project: str = "", limit: int = 5) -> Json:
         """Return where a failure occurred, and how it was fixed."""
         began = time.perf_counter()
-        found = met(self._timeline, error, project=named(project), limit=limit)
+        found = search_failures(self._timeline, error, project=named(project), limit=limit)
         return {"failures": [_met(each) for each in found], "took_ms": since(began)}
 
     def blame(self, *, path: str, project: str = "", limit: int = 12) -> Json:
@@ -454,7 +454,7 @@ def _use(each: ToolUse) -> Json:
     }
 
 
-def _met(each: Met) -> Json:
+def _met(each: FailureMatch) -> Json:
     return {
         "failure": plain_line(each.failure, 1_000),
         "times": each.times,

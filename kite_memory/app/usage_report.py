@@ -13,7 +13,7 @@ from kite_memory.model.event import Event, EventType, EvidenceReference, evidenc
 from kite_memory.recall.rendering import plain, plain_line
 from kite_memory.recall.session_memory import TEAMS, Occasion, SessionMemory, Showing, ShownNote
 from kite_memory.recall.uptake import BY_TITLE, Count, Tally, Uptake, Week, uptake
-from kite_memory.timeline.looking_up import became
+from kite_memory.timeline.history_queries import became
 from kite_memory.timeline.rows import SessionState
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.known import KnownNotes
@@ -202,7 +202,7 @@ def occasion_json(occasion: Occasion, known: Mapping[str, KnownFile]) -> Json:
 
 
 def by_name(notes: Iterable[KnownFile]) -> dict[str, KnownFile]:
-    return {known.id or known.path: known for known in notes if not known.twin}
+    return {known.id or known.path: known for known in notes if not known.duplicate}
 
 
 _EVENT_TEXT = 2_000

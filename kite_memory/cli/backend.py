@@ -50,12 +50,12 @@ def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _timeline_queries(config: Config, op: str, arguments: Mapping[str, Any], opened: ExitStack) -> Mapping[str, Callable[..., Any]]:
-    from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
+    from kite_memory.app.timeline_queries import EmptyVault, TimelineQueries
     from kite_memory.timeline.store import Timeline
 
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     if op != "timeline" or not arguments.get("session"):
-        return TimelineQueries(timeline=timeline, notes=NoShelf()).operations()
+        return TimelineQueries(timeline=timeline, notes=EmptyVault()).operations()
     from kite_memory.vault import Vault  # imports YAML
 
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
@@ -132,7 +132,7 @@ def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[
     def saved(reference: "EvidenceReference") -> "Sequence[Event]":
         from kite_memory.tools.local_conversations import LocalConversations  # seldom: most notes are of transcripts
 
-        return LocalConversations(vault=vault, folder=config.state / "conversations", take_up=bool).evidence(reference)
+        return LocalConversations(vault=vault, folder=config.state / "conversations", index_notes=bool).evidence(reference)
 
     view = NoteView(vault=vault, clock=clock)
     return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=clock).operations()
@@ -159,7 +159,7 @@ def _is_in_step(vault: "Vault", index: "Index") -> bool:
             comparison = vault.scanner.compare()
             if comparison.frozen:
                 return True
-            return not (vault.scanner.unmended or vault.relations.bring_in_line()) and index.is_in_step(vault.notes)
+            return not (vault.scanner.links_outdated or vault.relations.bring_in_line()) and index.is_in_step(vault.notes)
     except KiteError:
         return False
 
@@ -211,7 +211,7 @@ _FRESH_SECONDS = 2.0
 """Least seconds between two comparisons of the vault without a daemon, which would report changes."""
 
 
-class LocalBridge:
+class LocalMemory:
     """This machine's memory. Thread-safe. A daemon that starts or ends is noticed at the next call."""
 
     def __init__(self, settings: Config, *, makes_vault: bool = True) -> None:
@@ -220,8 +220,15 @@ class LocalBridge:
         self._makes_vault = makes_vault
         self._lock = threading.Lock()
         self._closing = ExitStack()
-        self._house: Services | None = None
+        self._services: Services | None = None
         self._compared = 0.0
+
+    def starting(self) -> str:
+        """Return an empty string: it is always available, unlike a team's store."""
+        return ""
+
+    def health(self) -> str:
+        return ""
 
     def close(self) -> None:
         self._closing.close()
@@ -250,7 +257,7 @@ class LocalBridge:
         try:
             return orjson.loads(protocol.call(self._settings.state, op, orjson.dumps(asked), _patience(op)))
         except DaemonUnreachable:
-            if self._house is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
+            if self._services is None and not self._makes_vault and (answer := self._first_answer(op, asked)) is not None:
                 return answer
             return self._here().operations.perform(op, asked)
 
@@ -268,14 +275,14 @@ class LocalBridge:
         from kite_memory.wiring.services import open_services  # half a second: only without a daemon
 
         with self._lock:
-            if self._house is None:
-                self._house = self._closing.enter_context(open_services(self._settings))
+            if self._services is None:
+                self._services = self._closing.enter_context(open_services(self._settings))
                 if self._makes_vault:
-                    self._house.init_vault()
-            if self._house.has_a_vault and time.monotonic() - self._compared > _FRESH_SECONDS:
-                self._house.pipeline.compare_vault()
+                    self._services.init_vault()
+            if self._services.has_a_vault and time.monotonic() - self._compared > _FRESH_SECONDS:
+                self._services.pipeline.compare_vault()
                 self._compared = time.monotonic()
-            return self._house
+            return self._services
 
 
 _PATIENCE = 90.0
@@ -333,7 +340,7 @@ def _status(config: Config) -> Any:
 
 def _make_cards(timeline: "Timeline") -> None:
     for _ in range(_CARD_ROUNDS):
-        if not timeline.cards.make():
+        if not timeline.cards.rebuild():
             return
 
 

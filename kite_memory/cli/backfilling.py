@@ -23,19 +23,19 @@ from kite_memory.agents.settings_edit import Edit, diff
 from kite_memory.cli import setup
 from kite_memory.cli.console import (
     choose,
-    complain,
-    remark,
-    reply,
+    is_interactive,
+    print_as_is,
+    print_error,
+    print_message,
+    print_warning,
+    read_answer,
     short_path,
-    talk,
-    tell,
-    tell_as_is,
-    watched,
+    stderr_console,
     width,
 )
 from kite_memory.cli.setup import change
 from kite_memory.config import Config
-from kite_memory.distill.extractor import Keyless
+from kite_memory.distill.extractor import NoKeyExtractor
 from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.keys import keys_beside
@@ -121,31 +121,31 @@ def hook_agents(settings: Config, *, yes: bool) -> bool:
         try:
             plan = setup.plan_install(agent, settings)
         except KiteError as error:
-            complain(error)
+            print_error(error)
             well = False
             continue
         if not isinstance(plan, Edit):
-            tell(f"{agent.title}: {plan.because}")
+            print_message(f"{agent.title}: {plan.because}")
         elif agent.name in declined and not yes:
-            tell(f"{agent.title}: no hooks, as you chose; `{setup.install_line(agent.name)}` adds them")
+            print_message(f"{agent.title}: no hooks, as you chose; `{setup.install_line(agent.name)}` adds them")
         else:
-            tell(f"{agent.title}, {short_path(agent.settings)}: {plan.because}")
+            print_message(f"{agent.title}, {short_path(agent.settings)}: {plan.because}")
             edits.append((agent, plan))
     if not edits:
         return well
     if not yes and not _agreed(edits):
         for agent, _ in edits:
-            tell(f"{agent.title}'s settings were left alone; `{setup.install_line(agent.name)} --yes` adds the hooks")
-        if watched():
+            print_message(f"{agent.title}'s settings were left alone; `{setup.install_line(agent.name)} --yes` adds the hooks")
+        if is_interactive():
             _decline(settings, declined | {agent.name for agent, _ in edits})
         return well
     for agent, edit in edits:
         try:
             setup.change_file(edit, agent.settings, settings)
         except KiteError as error:
-            complain(error)
+            print_error(error)
             well = False
-    tell("an agent that is running already gets them when it is started again")
+    print_message("an agent that is running already gets them when it is started again")
     return well
 
 
@@ -154,7 +154,7 @@ def _agreed(edits: list[tuple[Agent, Edit]]) -> bool:
     question = "Add these hooks? [Y/n, d shows the change]"
     while (answer := choose(question)) == "d":
         for agent, edit in edits:
-            tell_as_is(diff(edit, agent.settings).rstrip("\n"))
+            print_as_is(diff(edit, agent.settings).rstrip("\n"))
     return answer in {"", "y", "yes"}
 
 
@@ -179,13 +179,15 @@ def link_kmem() -> None:
     try:
         links = link_commands(Path.home())
     except OSError as error:
-        tell(f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory")
+        print_message(
+            f"note: `kmem` is not on your PATH, and no link could be made: {error.strerror}; run {sys.executable} -m kite_memory"
+        )
         return
     if links:
         names, folder = " and ".join(f"`{link.name}`" for link in links), links[0].parent
-        tell(f"linked {names} into {short_path(folder)}; `kmem uninstall` removes the links")
+        print_message(f"linked {names} into {short_path(folder)}; `kmem uninstall` removes the links")
         if shutil.which("kmem") is None:
-            tell(f"{short_path(folder)} is not on your PATH: open a new shell, and add it if `kmem` is still not found")
+            print_message(f"{short_path(folder)} is not on your PATH: open a new shell, and add it if `kmem` is still not found")
 
 
 def first_summary(services: "Services") -> str:
@@ -259,23 +261,23 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
     if here.config.extractor.name != "auto":
         return False
     choices: list[Choice] = []
-    if watched() and not yes:
+    if is_interactive() and not yes:
         from kite_memory.wiring.models import prices_of
 
         bill = bill_of(here, unread(here))
         choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
     if len(choices) < 2:
         if here.extractor.name == "offline":
-            tell(f"notes: rules on this machine; {_HOW}")
+            print_message(f"notes: rules on this machine; {_HOW}")
         return False
-    tell("Which model should make the notes?")
+    print_message("Which model should make the notes?")
     for number, choice in enumerate(choices, 1):
-        tell(f"  {number}  {choice.description}")
-    said = reply(f"Which? 1 to {len(choices)}, 1 if you just press Enter:")
+        print_message(f"  {number}  {choice.description}")
+    said = read_answer(f"Which? 1 to {len(choices)}, 1 if you just press Enter:")
     chosen = choices[int(said) - 1] if said.isdecimal() and 1 <= int(said) <= len(choices) else choices[0]
     for name, value in chosen.settings:
         change(name, value)
-    tell(f"notes: {chosen.description.partition(':')[0]}; {_HOW}")
+    print_message(f"notes: {chosen.description.partition(':')[0]}; {_HOW}")
     return True
 
 
@@ -330,39 +332,43 @@ def announce(services: "Services", found: Unread, *, distill: bool, batch: bool 
     if not found:
         return
     size = sum(length for _, _, length in found)
-    tell(f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read")
+    print_message(
+        f"{counted(len(found), 'transcript')}, {f'{size / 1e6:.1f} MB' if size >= 1e5 else f'{size / 1e3:.1f} kB'} to read"
+    )
     if distill:
-        _tell_cost(services, found, (), batch=batch)
+        _print_cost(services, found, (), batch=batch)
 
 
 def announce_passed_over(services: "Services", found: "Sequence[PassedOver]", *, batch: bool = False) -> None:
     """Print what an earlier ``--since`` left without notes, and what they would cost."""
     if found:
-        tell(f"{_sessions(found)} passed over before, now to make notes of")
-        _tell_cost(services, (), found, batch=batch)
+        print_message(f"{_sessions(found)} passed over before, now to make notes of")
+        _print_cost(services, (), found, batch=batch)
 
 
 def announce_the_rest(services: "Services", found: Unread, *, source: str, since: datetime | None) -> None:
     """Print what is read already but has no notes yet, and what a backfill would leave so."""
     if waiting := services.pipeline.open_count():
-        tell(f"{counted(waiting, 'session')} without notes yet")
+        print_message(f"{counted(waiting, 'session')} without notes yet")
     if waiting := services.outbox.states().get("waiting", 0):
-        tell(f"{counted(waiting, 'chunk')} waiting to become notes")
+        print_message(f"{counted(waiting, 'chunk')} waiting to become notes")
     if since is None:
         return
     if older := [path for _, path, _ in found if path.exists() and path.stat().st_mtime < since.timestamp()]:
-        tell(f"{counted(len(older), 'transcript')} of them would be read but passed over: nothing was added since {since:%Y-%m-%d}")
+        print_message(
+            f"{counted(len(older), 'transcript')} of them would be read but passed over: nothing was added since {since:%Y-%m-%d}"
+        )
     left = services.pipeline.passed_over(provider=source)
     taken_up = services.pipeline.passed_over(since=since, provider=source)
     if left := [each for each in left if each not in taken_up]:
-        tell(f"{_sessions(left)} would stay passed over")
+        print_message(f"{_sessions(left)} would stay passed over")
 
 
 def _sessions(found: "Iterable[PassedOver]") -> str:
     return counted(len({(each.provider, each.session) for each in found}), "session")
 
 
-def _tell_cost(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]", *, batch: bool) -> None:
+def _print_cost(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]", *, batch: bool) -> None:
     if not services.costs:
         return
     bill = bill_of(services, found, passed_over)
@@ -371,7 +377,7 @@ def _tell_cost(services: "Services", found: Unread, passed_over: "Sequence[Passe
 
         prices, limit = prices_of(services.config), services.config.extractor.dollars_per_day
         dollars = bill.dollars(prices.halved() if batch else prices)
-        tell(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
+        print_message(f"notes from them: about {counted(bill.calls, 'call')}, ${dollars:.2f}, at most ${limit:.2f} a day")
 
 
 def bill_of(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
@@ -393,13 +399,14 @@ def backfill(
     since: datetime | None = None,
     distill: bool = True,
     spend: bool = False,
-    take_up: bool = True,
+    queue_skipped: bool = True,
     batch: bool = False,
 ) -> bool:
     """Read events, which costs nothing, and make notes where that is free or ``spend`` is set.
 
-    Otherwise the daemon makes the notes within its daily budget. With ``take_up``, sessions passed over before get notes too, as
-    far back as ``since``. With ``batch``, everything that waits goes in batches. Return whether the vault's pages could be written.
+    Otherwise the daemon makes the notes within its daily budget. With ``queue_skipped``, sessions passed over before get notes too,
+    as far back as ``since``. With ``batch``, everything that waits goes in batches. Return whether the vault's pages could be
+    written.
     """
     services.outbox.recover()
     found = unread(services, source=source)
@@ -408,13 +415,13 @@ def backfill(
     read_events(services, unread(services, source=source))  # also in the folders of the sessions just read
     if distill:
         services.pipeline.open_sessions(skip_before=since, provider=source)
-        if take_up:
+        if queue_skipped:
             passed_over = services.pipeline.passed_over(since=since, provider=source)
             announce_passed_over(services, passed_over, batch=batch)
-            services.pipeline.take_up(passed_over)
+            services.pipeline.queue_skipped(passed_over)
         services.pipeline.form_chunks()
         if left := services.pipeline.passed_over(provider=source):
-            tell(f"{_sessions(left)} passed over as too old; `kmem backfill` without --since makes notes of them too")
+            print_message(f"{_sessions(left)} passed over as too old; `kmem backfill` without --since makes notes of them too")
     with working("indexing") as progress:
         services.pipeline.compare_vault(progress=progress)
     if distill and batch:
@@ -423,14 +430,14 @@ def backfill(
     if distill and (spend or not services.costs):
         _distil(services)
         if batched := services.outbox.batches.chunks():
-            tell(f"{counted(batched, 'chunk')} in a batch; the daemon takes the answers, and so does `kmem backfill`")
+            print_message(f"{counted(batched, 'chunk')} in a batch; the daemon takes the answers, and so does `kmem backfill`")
         return _bring_pages_up_to_date(services)
-    if distill and isinstance(services.extractor, Keyless):
-        remark(KiteError(services.extractor.lack.reason, hint=services.extractor.lack.hint))
+    if distill and isinstance(services.extractor, NoKeyExtractor):
+        print_warning(KiteError(services.extractor.missing_key.reason, hint=services.extractor.missing_key.hint))
     elif distill and waiting:
-        tell("the daemon will make notes from them, within its daily budget")
+        print_message("the daemon will make notes from them, within its daily budget")
     elif not distill:
-        tell(_WITHOUT_NOTES)
+        print_message(_WITHOUT_NOTES)
     return True
 
 
@@ -438,7 +445,7 @@ def sum_up(services: "Services") -> bool:
     """Print what is stored now, and return whether there is anything."""
     lines = list(_stored(services))
     for line in lines:
-        tell(line)
+        print_message(line)
     return bool(lines)
 
 
@@ -469,7 +476,7 @@ def answer_to_keep(services: "Services", *, distilled: bool) -> tuple[list[str],
         return [_WITHOUT_NOTES, *lines], math.inf
     outbox, pipeline = services.outbox, services.pipeline
     unwritten = any(outbox.states().get(state) for state in ("waiting", "asked", "answered")) or outbox.batches.chunks()
-    if unwritten or pipeline.open_count() or pipeline.passed_over() or isinstance(services.extractor, Keyless):
+    if unwritten or pipeline.open_count() or pipeline.passed_over() or isinstance(services.extractor, NoKeyExtractor):
         return None
     if services.recall.memory.shown_open(datetime.now(UTC)):
         return None
@@ -503,7 +510,7 @@ def _distil(services: "Services") -> None:
                     return
                 case Idle(until=float(until), reason=reason, hint=hint):
                     if (pause := until - time.time()) > _WORTH_WAITING:
-                        remark(KiteError(f"stopped for now: {reason}", hint=hint))
+                        print_warning(KiteError(f"stopped for now: {reason}", hint=hint))
                         return
                     time.sleep(max(0.0, pause))
 
@@ -517,7 +524,7 @@ def _bring_pages_up_to_date(services: "Services") -> bool:
         except VaultMissing:
             return False  # reported when the vault was opened
         except KiteError as error:
-            remark(error)
+            print_warning(error)
             well = False
     return well
 
@@ -537,7 +544,7 @@ def working(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def _bar(title: str, shown: ExitStack) -> Callable[[int, int], None]:
-    console = talk()
+    console = stderr_console()
     if not console.is_terminal:
         return lambda done, total: None
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn

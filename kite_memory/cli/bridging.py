@@ -18,7 +18,7 @@ from kite_memory import config as configuration
 from kite_memory.agents import instructions
 from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
 from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, say, say_json, short_path, tell, tell_as_is, watched
+from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_json, print_message, short_path
 from kite_memory.cli.help import Command, add, group
 from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
@@ -119,9 +119,9 @@ def _lines(agent: Connection, config: Config, *, remove: bool, lines: bool, proj
 def show(agent: Connection, todo: list[Step]) -> None:
     """Print the planned changes as data."""
     for step in todo:
-        tell(f"{agent.title}: {step.plan.because}")
+        print_message(f"{agent.title}: {step.plan.because}")
         if isinstance(step.plan, Edit):
-            say(diff(step.plan, step.file).rstrip("\n"))
+            print_data(diff(step.plan, step.file).rstrip("\n"))
 
 
 def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool, brief: bool = False) -> bool:
@@ -131,9 +131,9 @@ def carry_out(agent: Connection, todo: list[Step], config: Config, *, yes: bool,
     """
     edits = [(step, step.plan) for step in todo if isinstance(step.plan, Edit)]
     for step in todo:
-        tell(f"{agent.title}: {step.plan.because}")
+        print_message(f"{agent.title}: {step.plan.because}")
         if isinstance(step.plan, Edit) and not brief:
-            tell_as_is(diff(step.plan, step.file).rstrip("\n"))
+            print_as_is(diff(step.plan, step.file).rstrip("\n"))
     if edits and not yes and not ask(f"Change {' and '.join(short_path(step.file) for step, _ in edits)}?"):
         return False
     for step, edit in edits:
@@ -207,7 +207,7 @@ def mcp(
     """
     import anyio
 
-    from kite_memory.cli.backend import LocalBridge
+    from kite_memory.cli.backend import LocalMemory
     from kite_memory.mcp_server.http import agent_of
     from kite_memory.mcp_server.server import client_of, server_over
     from kite_memory.mcp_server.stdio import own_ends
@@ -223,7 +223,7 @@ def mcp(
     def who(context: "ServerRequestContext") -> "Asker":
         return Asker(grant=OWNER, project=project, session=session, ai=agent_of(client_of(context)))
 
-    bridge = LocalBridge(configuration.load())
+    bridge = LocalMemory(configuration.load())
     try:
         server = server_over(bridge.perform, who, _report, everything=tools is Tools.ALL)
         with own_ends() as (read_fd, write_fd):
@@ -277,8 +277,8 @@ def serve(
             raise UsageError("--migrate is for a team's store", hint="give its --store too, or KMEM_STORE")
         from kite_memory.wiring.team import migrate_store
 
-        migrate_store(configuration.load(), store, tell)
-        tell("the store is at this version")
+        migrate_store(configuration.load(), store, print_message)
+        print_message("the store is at this version")
         return
     wanted = ServeOptions(
         host=host,
@@ -294,7 +294,7 @@ def serve(
         everything=tools is Tools.ALL,
     )
     _only_our_own_words()
-    run(configuration.load(), wanted, report=_report, tell=tell)
+    run(configuration.load(), wanted, report=_report, tell=print_message)
 
 
 def connect(
@@ -330,23 +330,25 @@ def connect(
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
-            say(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
+            print_data(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
         return
     chosen = connection(agent, places(settings))
     folder = None if project is None else project.expanduser().absolute()
     if folder is not None and not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
     if not remove and plugin_of(chosen, settings):
-        tell(f"{chosen.title}: the plugin brings the server and the commands already")
+        print_message(f"{chosen.title}: the plugin brings the server and the commands already")
     todo = steps(chosen, settings, remove=remove, lines=not no_lines, project=folder, with_commands=not no_commands)
     if dry_run:
         show(chosen, todo)
     elif not carry_out(chosen, todo, settings, yes=yes):
         raise (
-            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+            KiteError("nothing was changed")
+            if is_interactive()
+            else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
     if not remove and not no_lines and folder is None and chosen.instructions is None:
-        tell(
+        print_message(
             f"{chosen.title} has no instructions of your own; --project FOLDER puts the lines into a project's {chosen.in_project}"
         )
 
@@ -388,11 +390,11 @@ def create_token(
         made, kept = tokens.create(name, write=not read_only, scopes=scopes, projects=projects, expires=ends, person=person)
     finally:
         tokens.close()
-    say(made)
-    tell(f"{kept.name}: {_reach(kept)}, {_end(kept)}")
+    print_data(made)
+    print_message(f"{kept.name}: {_reach(kept)}, {_end(kept)}")
     for line in _global_and_states(kept):
-        tell(line)
-    tell("it is not shown again; agents send it as `Authorization: Bearer …`")
+        print_message(line)
+    print_message("it is not shown again; agents send it as `Authorization: Bearer …`")
 
 
 @token.command("list", cls=Command)
@@ -409,12 +411,12 @@ def list_tokens(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     finally:
         tokens.close()
     if as_json:
-        say_json([_token_json(kept) for kept in known])
+        print_json([_token_json(kept) for kept in known])
         return
     for kept in known:
-        say(f"{kept.name}  {_reach(kept)}, {_end(kept)}")
+        print_data(f"{kept.name}  {_reach(kept)}, {_end(kept)}")
     if not known:
-        tell("there are no tokens; `kmem token create` creates one")
+        print_message("there are no tokens; `kmem token create` creates one")
 
 
 @token.command("revoke", cls=Command)
@@ -430,7 +432,7 @@ def revoke_token(
         kept = tokens.revoke(name)
     finally:
         tokens.close()
-    tell(f"{kept.name} is revoked")
+    print_message(f"{kept.name} is revoked")
 
 
 def _tokens() -> "Tokens":

@@ -11,7 +11,17 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, catch_up, daemon_runs, keep_answer, keys_at_hand, services
-from kite_memory.cli.console import ask, complain, finish, remark, say, say_json, say_json_line, tell, watched
+from kite_memory.cli.console import (
+    ask,
+    finish,
+    is_interactive,
+    print_data,
+    print_error,
+    print_json,
+    print_message,
+    print_warning,
+    say_json_line,
+)
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
@@ -37,14 +47,18 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
     settings = configuration.load()
     if not yes and not ask("Remove Kite Memory from your agents and stop its daemon?"):
         raise (
-            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+            KiteError("nothing was changed")
+            if is_interactive()
+            else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
     well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
     for link in unlink_commands(Path.home()):
-        tell(f"removed {link}")
+        print_message(f"removed {link}")
     if daemon_runs():
         down()
-    tell(f"your notes stay in {settings.vault}, the timeline and the index in {settings.state}, settings in {settings.file}")
+    print_message(
+        f"your notes stay in {settings.vault}, the timeline and the index in {settings.state}, settings in {settings.file}"
+    )
     if not well:
         raise typer.Exit(1)
 
@@ -59,7 +73,7 @@ def _unhook(settings: Config) -> bool:
             if isinstance(plan := setup.plan_uninstall(agent, settings), Edit):
                 setup.carry_out(agent, plan, settings, yes=True, brief=True)
         except KiteError as error:
-            complain(error)
+            print_error(error)
             well = False
     return well
 
@@ -75,7 +89,7 @@ def _disconnect(settings: Config) -> bool:
             if changes := [step for step in todo if isinstance(step.plan, Edit)]:
                 bridging.carry_out(each.agent, changes, settings, yes=True, brief=True)
         except KiteError as error:
-            complain(error)
+            print_error(error)
             well = False
     return well
 
@@ -86,7 +100,7 @@ def _remove_service(settings: Config) -> bool:
 
     outcome = service_units.uninstall(service_of(settings)[1])
     for line in outcome.lines:
-        tell(line)
+        print_message(line)
     return outcome.done
 
 
@@ -138,18 +152,18 @@ def backfill(
             found = backfilling.unread(here, source=source)
             backfilling.announce(here, found, distill=distill, batch=batch)
             if not found:
-                tell("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
+                print_message("everything there is has been read" if here.timeline.files.counts() else _nothing(here))
             if distill:
                 backfilling.announce_passed_over(here, here.pipeline.passed_over(since=start, provider=source), batch=batch)
                 backfilling.announce_the_rest(here, found, source=source, since=start)
             return
         if retry:
-            tell(f"retrying {counted(here.outbox.retry(), 'chunk')} set aside before")
+            print_message(f"retrying {counted(here.outbox.retry(), 'chunk')} set aside before")
             if daemon_runs():
                 _wake_daemon()
                 return
         if batch and daemon_runs():
-            tell(f"{counted(here.outbox.batches.mark(), 'chunk')} will be sent in batches")
+            print_message(f"{counted(here.outbox.batches.mark(), 'chunk')} will be sent in batches")
             _wake_daemon()
             return
         with alone(settings, instead=_READS_BY_ITSELF):
@@ -157,11 +171,11 @@ def backfill(
             try:
                 here.init_vault()
             except (VaultMissing, VaultReadOnly) as error:
-                remark(error)
+                print_warning(error)
                 whole = False
             whole &= backfilling.backfill(here, source=source, since=start, distill=distill, spend=True, batch=batch)
             if not backfilling.sum_up(here):
-                tell(_nothing(here))
+                print_message(_nothing(here))
             answer = backfilling.answer_to_keep(here, distilled=distill) if of_everything and whole else None
     if answer is not None:  # only now that the databases are closed
         keep_answer(settings, _answer_of(distill), *answer)
@@ -185,7 +199,7 @@ def _nothing_is_new(settings: Config, *, distill: bool) -> bool:
             if any(behind is not None for _, _, behind in survey.compared()):
                 return False
     for line in summary:
-        tell(line)
+        print_message(line)
     return True
 
 
@@ -213,12 +227,12 @@ def doctor(
         repair()
     findings = list(examine())
     if as_json:
-        say_json([finding._asdict() for finding in findings])
+        print_json([finding._asdict() for finding in findings])
     else:
         for finding in findings:
-            say(f"{finding.level:8} {finding.what}")
+            print_data(f"{finding.level:8} {finding.what}")
             if finding.hint:
-                say(f"         {finding.hint}")
+                print_data(f"         {finding.hint}")
     if problems := sum(finding.level == "problem" for finding in findings):
         raise FoundSomething(f"{counted(problems, 'problem')} found")
 
@@ -245,7 +259,7 @@ def verify(
         with services() as here:
             if accept_missing:
                 for path in here.vault.scanner.accept_disappearance().deleted:
-                    tell(f"gone for good: {path}")
+                    print_message(f"gone for good: {path}")
                 here.init_vault()
             catch_up(here)
             _wake_daemon()
@@ -260,14 +274,14 @@ def verify(
         closed = code in (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
         hint = f"see who owns it: ls -la {state}" if closed else "bring the damaged file back from a backup, or move it aside"
     if as_json:
-        say_json(found)
+        print_json(found)
     else:
         for each in found:
-            say(f"{each['where']}: {each['what']}")
+            print_data(f"{each['where']}: {each['what']}")
     if found:
         raise FoundSomething(counted(len(found), "finding"), hint=hint)
     if not as_json:
-        tell("all is well")
+        print_message("all is well")
 
 
 def _unlike_its_seal(path: Path) -> str:
@@ -363,17 +377,17 @@ def rebuild(
                 read_events(here, unread(here))
                 here.pipeline.follow_timeline()
                 if kept:
-                    tell(f"the old timeline is kept as {kept}")
+                    print_message(f"the old timeline is kept as {kept}")
                 for count in here.timeline.files.counts():
-                    tell(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
+                    print_message(f"{count.provider}: {counted(count.sessions, 'session')}, {counted(count.events, 'event')}")
             if damaged:  # the old one is unusable, whether or not the index succeeds
                 otherwise.pop_all()
             _must_have_notes(here)
             with working("indexing") as progress:
                 done = here.indexer.rebuild(progress=progress)
-            tell(f"{counted(done.added, 'note')} indexed")
+            print_message(f"{counted(done.added, 'note')} indexed")
             for problem in done.problems:
-                tell(f"note: {problem.file}: {problem.reason}")
+                print_message(f"note: {problem.file}: {problem.reason}")
         otherwise.pop_all()
 
 
@@ -405,7 +419,7 @@ def _put_back(kept: Path, database: Path) -> None:
         part = kept.with_name(kept.name + suffix)
         if part.exists():
             part.replace(database.with_name(database.name + suffix))
-    tell("the timeline was left as it was")
+    print_message("the timeline was left as it was")
 
 
 def _put_aside(database: Path) -> Path | None:
@@ -451,11 +465,11 @@ def logs(
                 value = {"at": entry.at.isoformat(), "level": entry.level, "logger": entry.logger, "text": entry.text}
                 say_json_line(value)
             else:
-                say(str(entry))
+                print_data(str(entry))
 
     show(last(log.entries(), level=least, since=start, most=lines))
     if not file.exists():
-        tell(f"nothing was logged yet: {file} is made when a daemon starts")
+        print_message(f"nothing was logged yet: {file} is made when a daemon starts")
     while follow:
         finish()
         time.sleep(_LOOK_AGAIN)
@@ -494,14 +508,14 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
 
     found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:
-        say_json([dataclasses.asdict(each) for each in found])
+        print_json([dataclasses.asdict(each) for each in found])
         return
     for each in found:
-        say(
+        print_data(
             f"{each.kind} {each.name}, from {each.package} {each.version}" + (f": not used, {each.problem}" if each.problem else "")
         )
     if not found:
-        tell("no extensions are installed; docs/extending.md shows how one is made")
+        print_message("no extensions are installed; docs/extending.md shows how one is made")
 
 
 @extensions.command("check", cls=Command)
@@ -520,7 +534,7 @@ def check_extensions(
     if name and not chosen:
         raise UsageError(f"no extension names a contract {name!r}", hint="`kmem extensions list` shows those that are there")
     if not chosen:
-        tell("no installed extension names a contract")
+        print_message("no installed extension names a contract")
         return
     if find_spec("pytest") is None:
         raise UsageError("pytest is not installed", hint="install it beside this package: `pip install pytest`")

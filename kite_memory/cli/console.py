@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def say(text: str = "") -> None:
+def print_data(text: str = "") -> None:
     """Print data, one line or several."""
     _write(sys.stdout, text)
 
 
-def say_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
+def print_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
     """Print a line of data with highlighted spans, on a terminal that supports it. The text is made safe first."""
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        say(text)
+        print_data(text)
         return
     parts, last = [], 0
     for start, end in spans:
@@ -35,20 +35,20 @@ def say_marked(text: str, spans: Sequence[tuple[int, int]]) -> None:
     sys.stdout.write("".join([*parts, _harmless(text[last:])]) + "\n")
 
 
-def say_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     import json
 
-    say_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    print_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def say_json_line(value: Any) -> None:
-    """Print JSON as `say_json` does, on one line: for one of a stream of values."""
+    """Print JSON as `print_json` does, on one line: for one of a stream of values."""
     import json
 
-    say_written_json(json.dumps(value, ensure_ascii=False, default=str))
+    print_written_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def say_written_json(text: str) -> None:
+def print_written_json(text: str) -> None:
     """Print serialized JSON, one line or several."""
     import json
 
@@ -58,17 +58,17 @@ def say_written_json(text: str) -> None:
         sys.stdout.write(text + "\n")
 
 
-def say_wrapped(text: str) -> None:
+def print_wrapped(text: str) -> None:
     """Print data for a person: on a terminal, lines that are too long are wrapped between words."""
     _write(sys.stdout, _wrapped(text, sys.stdout))
 
 
-def tell(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message, one line or several. On a terminal, lines that are too long are wrapped between words."""
     _write(sys.stderr, _wrapped(text, sys.stderr))
 
 
-def tell_as_is(text: str) -> None:
+def print_as_is(text: str) -> None:
     """Print a message whose line ends matter, such as a diff."""
     _write(sys.stderr, text)
 
@@ -80,10 +80,10 @@ def short_path(path: "Path") -> str:
     return str(Path("~") / path.relative_to(Path.home())) if path.is_relative_to(Path.home()) else str(path)
 
 
-def complain(error: KiteError) -> None:
-    tell(f"error: {error}")
+def print_error(error: KiteError) -> None:
+    print_message(f"error: {error}")
     if error.hint:
-        tell(f"hint: {error.hint}")
+        print_message(f"hint: {error.hint}")
 
 
 def of_the_machine(error: OSError) -> tuple[str, str]:
@@ -106,21 +106,21 @@ _WHAT_TO_DO = {
 }
 
 
-def remark(error: KiteError) -> None:
+def print_warning(error: KiteError) -> None:
     """Print an error that affects only a part, while the rest continues."""
-    tell(f"note: {error}")
+    print_message(f"note: {error}")
     if error.hint:
-        tell(f"hint: {error.hint}")
+        print_message(f"hint: {error.hint}")
 
 
-def talk() -> "Console":
+def stderr_console() -> "Console":
     """Return a rich console on stderr, with colour and progress only on a terminal."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
-def watched() -> bool:
+def is_interactive() -> bool:
     """Return whether a user is there to answer a question."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
@@ -134,10 +134,10 @@ def width() -> int:
 
 def ask(question: str) -> bool:
     """Ask the user a yes/no question. Return false without a user."""
-    return watched() and reply(f"{question} [y/N]").lower() in {"y", "yes"}
+    return is_interactive() and read_answer(f"{question} [y/N]").lower() in {"y", "yes"}
 
 
-def reply(question: str) -> str:
+def read_answer(question: str) -> str:
     """Return what the user types. Only call it when a user is there."""
     _write(sys.stderr, f"{question} ", end="")
     sys.stderr.flush()
@@ -146,7 +146,7 @@ def reply(question: str) -> str:
 
 def choose(question: str) -> str:
     """Return the user's answer in lower case; "no" without a terminal, or at the end of the input."""
-    if not watched():
+    if not is_interactive():
         return "no"
     _write(sys.stderr, f"{question} ", end="")
     sys.stderr.flush()

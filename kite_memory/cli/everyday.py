@@ -21,9 +21,9 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.console import complain, say, say_wrapped, short_path, tell, watched, width
+from kite_memory.cli.console import is_interactive, print_data, print_error, print_message, print_wrapped, short_path, width
 from kite_memory.cli.help import add
-from kite_memory.cli.results import say_status
+from kite_memory.cli.results import print_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.protocol import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
@@ -57,12 +57,12 @@ def web(
     """
     import anyio
 
-    from kite_memory.cli.backend import LocalBridge
+    from kite_memory.cli.backend import LocalMemory
     from kite_memory.web.server import Access, application, serve
 
     settings = configuration.load()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    bridge = LocalBridge(settings, makes_vault=False)
+    bridge = LocalMemory(settings, makes_vault=False)
     with _listen(port) as listening:
         access = Access(port=int(listening.getsockname()[1]))
         app = application(bridge.ask, access, report=_report)
@@ -77,10 +77,10 @@ def web(
 
         try:
             with _link_file(settings.state, access.link) as file:
-                say(access.link)
-                tell("your memory is there; Ctrl-C ends it")
-                if not no_open and watched() and not webbrowser.open(file.as_uri()):
-                    tell("no browser could be opened: open the link yourself")
+                print_data(access.link)
+                print_message("your memory is there; Ctrl-C ends it")
+                if not no_open and is_interactive() and not webbrowser.open(file.as_uri()):
+                    print_message("no browser could be opened: open the link yourself")
                 anyio.run(listen)
         finally:
             bridge.close()
@@ -165,9 +165,9 @@ def play(*, brief: bool = False) -> None:
             extractor=ExtractorConfig(name="offline"),
             embedder=EmbedderConfig(name="local"),
         )
-        show = _show_beginning if brief else say_wrapped
+        show = _show_beginning if brief else print_wrapped
         sessions, prompts = ((_FIRST[:2],), _PROMPTS[:1]) if brief else ((_FIRST, _SECOND), _PROMPTS)
-        say("1. An agent leaves transcripts behind:")
+        print_data("1. An agent leaves transcripts behind:")
         leave_transcripts(config.claude_root, project, sessions)
         for role, text in itertools.chain(*sessions):
             show(f"   {role:<9}  {text}")
@@ -179,24 +179,24 @@ def play(*, brief: bool = False) -> None:
             while isinstance(services.pipeline.distil(), ChunkHandled):
                 pass
             show("")
-            say("2. Notes appear in the vault, each with its evidence:")
+            print_data("2. Notes appear in the vault, each with its evidence:")
             for entry in services.vault.notes.entries():
                 note = services.vault.notes.read(entry.path)
                 if note is not None and note.evidence:
                     show(f"   {note.path}")
                     show(f"     {note.kind}, evidence {note.evidence[0]}")
             show("")
-            say("3. Later prompts are given what helps, or nothing:")
+            print_data("3. Later prompts are given what helps, or nothing:")
             for prompt in prompts:
                 answer: dict[str, Any] = services.operations.perform("recall", {"prompt": prompt, "cwd": str(project)})
-                say(f"   > {prompt}")
+                print_data(f"   > {prompt}")
                 for line in answer["block"].splitlines() or [f"(silence: {answer['reason']})"]:
                     show(f"     {line}")
 
 
 def _show_beginning(line: str) -> None:
     if line.strip():
-        say(clip(line, width()))
+        print_data(clip(line, width()))
 
 
 def leave_transcripts(root: Path, project: Path, sessions: Sequence[Turns] = (_FIRST, _SECOND)) -> None:
@@ -305,9 +305,9 @@ def up(
         whole = no_hooks or hook_agents(settings, yes=yes)
         link_kmem()
         if version != __version__:
-            tell(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
+            print_message(f"the daemon is of version {version or 'unknown'}, this is {__version__}: restarting it")
             restart(settings)
-        tell("the daemon is running")
+        print_message("the daemon is running")
     else:
         with alone(settings, instead=""), services() as here:
             vault_is_ready = _laid_out(here)
@@ -322,12 +322,12 @@ def up(
             from kite_memory.daemon.protocol import DaemonLock
             from kite_memory.wiring.daemon import run_daemon
 
-            tell("watching; Ctrl-C stops" + summary)
+            print_message("watching; Ctrl-C stops" + summary)
             with DaemonLock.take(settings.state) as lock:
                 raise typer.Exit(run_daemon(settings, lock))
 
         start(settings)
-        tell("the daemon is running; `kmem service install` starts it at every log-in" + summary)
+        print_message("the daemon is running; `kmem service install` starts it at every log-in" + summary)
     if not whole:
         raise typer.Exit(1)
 
@@ -348,9 +348,9 @@ def _laid_out(here: "Services") -> bool:
         if refusal := unwritable(here.config.vault):
             raise refusal
     except (VaultMissing, VaultReadOnly) as error:
-        complain(error)
+        print_error(error)
         return False
-    tell(f"vault: {short_path(here.config.vault)}")
+    print_message(f"vault: {short_path(here.config.vault)}")
     return True
 
 
@@ -366,11 +366,11 @@ def _read_what_is_there(here: "Services", since: datetime | None) -> bool:
     from kite_memory.cli.backfilling import backfill, sum_up
 
     first = not any(count.sessions for count in here.timeline.files.counts())
-    backfill(here, since=since, take_up=since is not None)  # otherwise a new start would undo --since
+    backfill(here, since=since, queue_skipped=since is not None)  # otherwise a new start would undo --since
     if sum_up(here):
         return first
-    tell("no transcripts yet: notes will come with your agent's first session")
-    tell("this is what it will be like, shortened; `kmem demo` plays all of it:")
+    print_message("no transcripts yet: notes will come with your agent's first session")
+    print_message("this is what it will be like, shortened; `kmem demo` plays all of it:")
     play(brief=True)
     return True
 
@@ -393,9 +393,9 @@ def down() -> None:
                 f"another kmem process (pid {pid}) is using the memory and answers no requests",
                 hint=f"it is another command, or a daemon that hangs; `{_ENDING} {pid}` ends it, and nothing is lost",
             ) from None
-        tell("no daemon is running")
+        print_message("no daemon is running")
         return
-    tell("the daemon has stopped")
+    print_message("the daemon has stopped")
 
 
 def _stop(state: Path) -> None:
@@ -425,7 +425,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
     Example: kmem status
     """
-    say_status(perform("status"), as_json=as_json)
+    print_status(perform("status"), as_json=as_json)
 
 
 def add_to(app: typer.Typer) -> None:

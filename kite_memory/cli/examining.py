@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kite_memory import config, paths
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import complain, of_the_machine, short_path
+from kite_memory.cli.console import of_the_machine, print_error, short_path
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, VaultReadOnly
 from kite_memory.text.display import counted
@@ -50,7 +50,7 @@ def examine() -> Iterator[Finding]:
         yield from _as_far_as_it_goes(_machine(defaults))
         yield from _as_far_as_it_goes(_agents(defaults))
         return
-    for part in (_machine(settings), _agents(settings), _extensions(settings), _daemon(settings), _house()):
+    for part in (_machine(settings), _agents(settings), _extensions(settings), _daemon(settings), _service_checks()):
         yield from _as_far_as_it_goes(part)
 
 
@@ -71,7 +71,7 @@ def repair() -> None:
             if isinstance(plan, Edit):
                 setup.change_file(plan, agent.settings, settings)
         except KiteError as error:
-            complain(error)
+            print_error(error)
 
 
 def _as_far_as_it_goes(part: Iterator[Finding]) -> Iterator[Finding]:
@@ -226,7 +226,7 @@ def _daemon(settings: Config) -> Iterator[Finding]:
         yield Finding("problem", str(error), error.hint)
 
 
-def _house() -> Iterator[Finding]:
+def _service_checks() -> Iterator[Finding]:
     with services() as here:
         yield from _service_findings(here)
 

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command_name, get_group
 
 from kite_memory import __version__
-from kite_memory.cli.console import say
+from kite_memory.cli.console import print_data
 from kite_memory.errors import UsageError
 
 _EXAMPLE = "Example: "
@@ -98,7 +98,7 @@ class Sections(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Show the help and exit with success if there is no command."""
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:
-            say(ctx.get_help())
+            print_data(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
 
@@ -284,14 +284,14 @@ def help_(
     """
     root = context.find_root()
     if man:
-        say(_manual(root.command).rstrip("\n"))
+        print_data(_manual(root.command).rstrip("\n"))
         return
     found: Any = root.command
     for word in command or []:
         found = getattr(found, "commands", {}).get(word)
         if found is None:
             raise UsageError(f"there is no command {' '.join(command or [])!r}", hint="`kmem help` lists them")
-    say(help_of(found, " ".join(["kmem", *(command or [])])))
+    print_data(help_of(found, " ".join(["kmem", *(command or [])])))
 
 
 def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}.")]) -> None:
@@ -307,7 +307,7 @@ def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"{', 
 
     if shell not in SHELLS:
         raise UsageError(f"there is no completion for {shell!r}", hint=f"choose one of: {', '.join(SHELLS)}")
-    say(get_completion_script(prog_name="kmem", complete_var=_VARIABLE, shell=shell))
+    print_data(get_completion_script(prog_name="kmem", complete_var=_VARIABLE, shell=shell))
 
 
 def prepare_completion() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
-from kite_memory.cli.console import say, say_json, tell, watched, width
+from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
 from kite_memory.cli.help import add
 from kite_memory.text.display import counted
 
@@ -45,27 +45,27 @@ def timeline(
 
     Example: kmem timeline --plain
     """
-    if not (plain or as_json) and sys.stdout is not None and sys.stdout.isatty() and watched():
+    if not (plain or as_json) and sys.stdout is not None and sys.stdout.isatty() and is_interactive():
         _browse(session, project, max(limit, _BROWSED))
         return
     if not session:
         answer = perform("timeline", project=project, limit=limit)
         if as_json:
-            say_json(answer)
+            print_json(answer)
             return
         for each in answer["sessions"]:
-            say(_session_line(each))
+            print_data(_session_line(each))
         if not answer["sessions"]:
-            tell("no session is known yet")
+            print_message("no session is known yet")
         return
     whole = _whole(session, edges=as_json)
     if as_json:
-        say_json(whole)
+        print_json(whole)
         return
     from kite_memory.tui.rows import rows  # imported here: no other command needs it
 
     colours = _colours()
-    say(_heading(whole["session"], whole["events"]))
+    print_data(_heading(whole["session"], whole["events"]))
     for row in rows(whole["events"], whole["notes"], whole["session"]["cwd"]):
         colours(row.kind, row.status, row.text)
 
@@ -150,7 +150,7 @@ _STYLES = {
 
 class _Plain:
     def __call__(self, kind: str, status: str, text: str) -> None:
-        say(text)
+        print_data(text)
 
 
 class _Coloured:
@@ -197,19 +197,19 @@ def trace(
             with requests_of(here, tracer) as recorded:
                 found = recorded.about(session)
             if as_json:
-                say_json(found)
+                print_json(found)
                 return
             for each in found:
-                _say_request(each)
+                _print_request(each)
             if missing := [task for task in TASKS if task not in {each["task"] for each in found}]:
-                tell(f"note: nothing would be asked of this session by: {', '.join(missing)}")
+                print_message(f"note: nothing would be asked of this session by: {', '.join(missing)}")
             return
         report = tracer.trace(session)
     if as_json:
-        say_json(report)
+        print_json(report)
         return
     for line in _trace_lines(report):
-        say(line)
+        print_data(line)
 
 
 def _trace_lines(report: dict[str, Any]) -> Iterator[str]:
@@ -262,18 +262,20 @@ def _reading(file: dict[str, Any]) -> str:
     return f"{counted(file['read_to'], 'byte')} read, all of it"
 
 
-def _say_request(request: dict[str, Any]) -> None:
-    say(f"=== {request['task']}: {request['when']} (to: {request['to']})")
+def _print_request(request: dict[str, Any]) -> None:
+    print_data(f"=== {request['task']}: {request['when']} (to: {request['to']})")
     for part in ("system", "user"):
         if text := request.get(part):
-            say(f"--- {part}\n{text}")
+            print_data(f"--- {part}\n{text}")
     if "schema" in request:
         import json
 
-        say(f"--- schema, at most {request['max_tokens']:,} tokens\n{json.dumps(request['schema'], indent=2, ensure_ascii=False)}")
+        print_data(
+            f"--- schema, at most {request['max_tokens']:,} tokens\n{json.dumps(request['schema'], indent=2, ensure_ascii=False)}"
+        )
     for text in request.get("texts", ()):
-        say(f"--- text\n{text}")
-    say()
+        print_data(f"--- text\n{text}")
+    print_data()
 
 
 def resume(
@@ -301,15 +303,15 @@ def resume(
         _go_on(brief["session"])
         return
     if as_json:
-        say_json(brief)
+        print_json(brief)
         return
-    say(brief["text"])
+    print_data(brief["text"])
     for problem in brief["problems"]:
-        tell(f"note: {problem}")
+        print_message(f"note: {problem}")
     if polish and brief["refused"]:
-        tell(f"note: {counted(brief['refused'], 'line')} stayed as it was: the model's version changed its meaning")
+        print_message(f"note: {counted(brief['refused'], 'line')} stayed as it was: the model's version changed its meaning")
     if brief["left_out"]:
-        tell(f"{counted(brief['left_out'], 'line')} left out; `--tokens 1000` shows more")
+        print_message(f"{counted(brief['left_out'], 'line')} left out; `--tokens 1000` shows more")
 
 
 def _go_on(session: dict[str, Any]) -> None:
@@ -324,7 +326,7 @@ def _go_on(session: dict[str, Any]) -> None:
     folder = Path(session["cwd"]) if session["cwd"] else Path.cwd()
     line = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     if not (sys.stdout is not None and sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty()):
-        say(line)
+        print_data(line)
         return
     if not folder.is_dir():
         raise CannotGoOn(
@@ -333,7 +335,7 @@ def _go_on(session: dict[str, Any]) -> None:
     program = shutil.which(command[0])
     if program is None:
         raise CannotGoOn(f"{command[0]} is not installed here", hint=f"install it, then run: {line}")
-    tell(line)
+    print_message(line)
     os.chdir(folder)
     os.execv(program, command)  # noqa: S606 - the agent takes our place, with the terminal
 
@@ -397,17 +399,17 @@ def how(
     """
     answer = perform("how", tool=" ".join(tool), project=project, limit=limit)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     for each in answer["uses"]:
         ended = {"ok": "went well", "failed": "FAILED"}.get(each["outcome"], "outcome unknown")
-        say(each["what"] or "(nothing was said)")
-        say(
+        print_data(each["what"] or "(nothing was said)")
+        print_data(
             f"    {counted(each['times'], 'time')}, last {each['last'][:10]}: {ended}{_because(each)}  [{_short(each['evidence'])}]"
         )
-        _say_fix(each["fix"])
+        _print_fix(each["fix"])
     if not answer["uses"]:
-        tell(f"no use of {' '.join(tool)} is known; `kmem search` looks for it in transcripts")
+        print_message(f"no use of {' '.join(tool)} is known; `kmem search` looks for it in transcripts")
         raise typer.Exit(1)
 
 
@@ -423,17 +425,17 @@ def fix(
     """
     answer = perform("fix", error=" ".join(error), project=project, limit=limit)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     for each in answer["failures"]:
-        say(each["failure"])
+        print_data(each["failure"])
         command = f" in `{each['command']}`" if each["command"] else ""
-        say(f"    met {counted(each['times'], 'time')}, last {each['last'][:10]}{command}  [{_short(each['evidence'])}]")
+        print_data(f"    met {counted(each['times'], 'time')}, last {each['last'][:10]}{command}  [{_short(each['evidence'])}]")
         if each["fix"] is None:
-            say("    no fix is known")
-        _say_fix(each["fix"])
+            print_data("    no fix is known")
+        _print_fix(each["fix"])
     if not answer["failures"]:
-        tell("no such failure is known; try fewer words")
+        print_message("no such failure is known; try fewer words")
         raise typer.Exit(1)
 
 
@@ -449,16 +451,16 @@ def blame(
     """
     answer = perform("blame", path=path, project=project, limit=limit)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
-        say(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
+        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
         asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
-        say(f"    {asked}  [{_short(each['evidence'])}]")
+        print_data(f"    {asked}  [{_short(each['evidence'])}]")
     if not answer["changes"]:
-        tell(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
+        print_message(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
         raise typer.Exit(1)
 
 
@@ -466,11 +468,11 @@ def _because(use: dict[str, Any]) -> str:
     return f": {use['failure']}" if use["failure"] else ""
 
 
-def _say_fix(fix: dict[str, Any] | None) -> None:
+def _print_fix(fix: dict[str, Any] | None) -> None:
     if fix is None:
         return
     files = f" after changes to {', '.join(file.rpartition('/')[2] for file in fix['files'][:3])}" if fix["files"] else ""
-    say(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}  [{_short(fix['evidence'])}]")
+    print_data(f"    fixed {fix['at'][:10]}: `{fix['command'][:120]}` succeeded{files}  [{_short(fix['evidence'])}]")
 
 
 def _short(citation: str) -> str:
@@ -488,31 +490,31 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
     """
     answer = perform("threads", project=project)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     for number, thread in enumerate(answer["threads"]):
         if number:
-            say()
+            print_data()
         span = f"{thread['from'][:10]} to {thread['last'][:10]}"
-        say(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
+        print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
             title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
-            say(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
+            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
-                say(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
+                print_data(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
     if answer["unsure"]:
         if answer["threads"]:
-            say()
-        say("perhaps, but not surely:")
+            print_data()
+        print_data("perhaps, but not surely:")
     for joint in answer["unsure"]:
         reasons = "; ".join(map(_reason, joint["reasons"][:2]))
-        say(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
+        print_data(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
     if not (answer["threads"] or answer["unsure"]):
-        tell("no sessions seem to belong together")
+        print_message("no sessions seem to belong together")
     if answer["considered"] < answer["sessions"]:
-        tell(f"note: only the last {answer['considered']:,} of {answer['sessions']:,} sessions were looked at")
+        print_message(f"note: only the last {answer['considered']:,} of {answer['sessions']:,} sessions were looked at")
 
 
 def _reason(reason: dict[str, Any]) -> str:
@@ -542,17 +544,19 @@ def ask(
     """
     answer = perform("ask", question=" ".join(question), project=project, since=since, cwd=_folder(None), offline=offline)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     if answer["answer"]:
-        say(answer["answer"])
-        say()
+        print_data(answer["answer"])
+        print_data()
     for citation in answer["citations"]:
-        say(f"[{citation['number']}] {citation['reference']}  ({re.sub(': .*', '', citation['title'])}, {citation['at'][:10]})")
+        print_data(
+            f"[{citation['number']}] {citation['reference']}  ({re.sub(': .*', '', citation['title'])}, {citation['at'][:10]})"
+        )
     for problem in answer["problems"]:
-        tell(f"note: {problem}")
+        print_message(f"note: {problem}")
     if not answer["answer"]:
-        tell("nothing was found")
+        print_message("nothing was found")
 
 
 def _folder(given: Path | None) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from kite_memory import __version__
-from kite_memory.cli.console import complain, fall_silent, finish, of_the_machine, say, speak_any_encoding, tell
+from kite_memory.cli.console import fall_silent, finish, of_the_machine, print_data, print_error, print_message, speak_any_encoding
 from kite_memory.cli.help import LazySections, prepare_completion
 from kite_memory.errors import KiteError, UsageError
 
@@ -36,10 +36,10 @@ def kmem(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; works with every command.")] = False,
 ) -> None:
     if version:
-        say(f"kite-memory {__version__}")
+        print_data(f"kite-memory {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is None:
-        say(context.get_help())
+        print_data(context.get_help())
 
 
 def run() -> None:
@@ -71,7 +71,7 @@ def _ended(words: list[str], *, debug: bool) -> int:
     except KiteError as error:
         if debug:
             traceback.print_exc()
-        complain(error)
+        print_error(error)
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -83,15 +83,15 @@ def _ended(words: list[str], *, debug: bool) -> int:
     except Exception as error:  # noqa: BLE001 - the edge of the process
         if debug:
             traceback.print_exc()
-        tell(f"error: {type(error).__name__}: {error}")
-        tell("hint: this is a bug in kmem; run the command again with --debug and report what it prints")
+        print_message(f"error: {type(error).__name__}: {error}")
+        print_message("hint: this is a bug in kmem; run the command again with --debug and report what it prints")
         return BUG
 
 
 def _complain_of_the_machine(error: OSError) -> None:
     said, what_to_do = of_the_machine(error)
-    tell(f"error: {said}")
-    tell(f"hint: {what_to_do}; --debug shows what it was for")
+    print_message(f"error: {said}")
+    print_message(f"hint: {what_to_do}; --debug shows what it was for")
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:

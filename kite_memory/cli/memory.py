@@ -13,7 +13,7 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import daemon_runs, perform
-from kite_memory.cli.console import ask, read_all, say, say_json, tell, watched
+from kite_memory.cli.console import ask, is_interactive, print_data, print_json, print_message, read_all
 from kite_memory.cli.help import add
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
@@ -106,15 +106,15 @@ def search(
     of_the_team = [hit for hit in with_the_team(found["hits"]) if not since or not hit.get("team") or _is_since(hit, since)]
     found["hits"] = [{**hit, "rank": hit.get("rank", place)} for place, hit in enumerate(of_the_team, 1)]
     if as_json:
-        say_json(found)
+        print_json(found)
         return
-    from kite_memory.cli.results import print_found, tell_what_to_try
+    from kite_memory.cli.results import print_found, print_search_hint
 
     print_found(found, explain=explain, limit=limit)
     for problem in found["problems"]:
-        tell(f"note: {problem}")
+        print_message(f"note: {problem}")
     if not (found["hits"] or found["events"]):
-        tell_what_to_try(found, project=project, since=since)
+        print_search_hint(found, project=project, since=since)
         raise typer.Exit(1)
 
 
@@ -152,36 +152,38 @@ def recall(
     folder = _here() if cwd is None else str(cwd.absolute())
     answer = perform("recall", prompt=_words(prompt), session=session, cwd=folder, explain=explain)
     if as_json:
-        say_json(answer)
+        print_json(answer)
         return
     if answer["block"]:
-        say(answer["block"])
-    tell(answer["reason"])
+        print_data(answer["block"])
+    print_message(answer["reason"])
     if answer["for_the_judge"]:
-        tell(f"the judge would be asked about {counted(answer['for_the_judge'], 'note')}; its answer arrives later in the turn")
+        print_message(
+            f"the judge would be asked about {counted(answer['for_the_judge'], 'note')}; its answer arrives later in the turn"
+        )
     if explain:
-        _tell_explained(answer)
+        _print_explained(answer)
     for problem in answer["problems"]:
-        tell(f"note: {problem}")
+        print_message(f"note: {problem}")
     if not daemon_runs():
-        tell("note: no daemon is running, so the hook itself gives nothing; `kmem up` starts it")
+        print_message("note: no daemon is running, so the hook itself gives nothing; `kmem up` starts it")
 
 
-def _tell_explained(answer: dict[str, Any]) -> None:
+def _print_explained(answer: dict[str, Any]) -> None:
     """Print what each part adds to the logit of each candidate's probability. Parts that add nothing are left out."""
     surroundings = answer["explained"]["query"]["surroundings"]
     for part, called in _SURROUNDINGS.items():
         parts_text = surroundings[part] if isinstance(surroundings[part], str) else " · ".join(surroundings[part])
         if parts_text:
-            tell(f"{called}: {clip_line(parts_text, _LINE_LENGTH)}")
+            print_message(f"{called}: {clip_line(parts_text, _LINE_LENGTH)}")
     parts = {parts_text["id"]: parts_text["parts"] for parts_text in answer["explained"]["candidates"]}
     columns = [name for name in next(iter(parts.values()), {}) if any(round(added[name], 2) for added in parts.values())]
     if columns:
-        tell("  ".join(["    ", *(f"{name:>6}" for name in columns)]))
+        print_message("  ".join(["    ", *(f"{name:>6}" for name in columns)]))
     for candidate in answer["candidates"]:
         added = (f"{parts[candidate['id']][name]:+{max(6, len(name))}.2f}" for name in columns if candidate["id"] in parts)
-        tell("  ".join([f"{candidate['score']:.2f}", *added, candidate["title"]]))
-        tell(f"      {candidate['why']}")
+        print_message("  ".join([f"{candidate['score']:.2f}", *added, candidate["title"]]))
+        print_message(f"      {candidate['why']}")
 
 
 def show(
@@ -203,28 +205,28 @@ def show(
             raise UsageError("one note's history at a time", hint="name one note")
         opened = perform("open", notes=note, tokens=tokens or WHOLE)
         if as_json:
-            say_json(opened)
+            print_json(opened)
         elif opened["text"]:
-            say(opened["text"])
+            print_data(opened["text"])
         for each in opened["missing"][:-1] if not opened["notes"] else opened["missing"]:
-            tell(f"error: {each['reason']}")
+            print_message(f"error: {each['reason']}")
         if not opened["notes"]:
             raise NoteNotFound(opened["missing"][-1]["reason"], hint=opened["missing"][-1]["hint"])
         return
     shown = perform("show", note=note[0], history=history)
     if as_json:
-        say_json(shown)
+        print_json(shown)
     elif history:
         for version in shown["versions"]:
             at = version["at"][:16].replace("T", " ")
-            say(f"version {version['version']}, {at} UTC, {version['by'] or 'edited in the vault'}")
-            say("".join(f"    {line}\n" for line in version["text"].splitlines()))
+            print_data(f"version {version['version']}, {at} UTC, {version['by'] or 'edited in the vault'}")
+            print_data("".join(f"    {line}\n" for line in version["text"].splitlines()))
         if not shown["versions"]:
-            tell("only notes under a key keep what they said before: kmem remember --key NAME")
+            print_message("only notes under a key keep what they said before: kmem remember --key NAME")
     else:
-        say(shown["text"].rstrip("\n"))
+        print_data(shown["text"].rstrip("\n"))
         for line in shown["became"]:
-            tell(f"note: {line}")
+            print_message(f"note: {line}")
 
 
 def edit(note: NoteName) -> None:
@@ -297,12 +299,12 @@ def remember(
         cwd=_here(),
     )
     if as_json:
-        say_json(written)
+        print_json(written)
         return
-    say(written["path"])
+    print_data(written["path"])
     article = "an" if kind.value.startswith("i") else "a"
     of = f"of {written['project']}" if written["project"] else "for every project"
-    tell(f"kept as {article} {kind.value} {of}" + ("; a secret was left out" if written["redacted"] else ""))
+    print_message(f"kept as {article} {kind.value} {of}" + ("; a secret was left out" if written["redacted"] else ""))
 
 
 def forget(
@@ -341,20 +343,20 @@ def forget(
     )
     chosen, evidence = planned["notes"], planned["evidence"]
     if dry_run and as_json:
-        say_json(planned)
+        print_json(planned)
         return
     ask_first = (planned.get("session") or filtered or with_evidence) and bool(chosen or evidence) and not yes
     if dry_run or ask_first:
         for each in chosen:
-            tell(f"{each['title']}  ({each['path']})")
+            print_message(f"{each['title']}  ({each['path']})")
         for line in evidence if dry_run or with_evidence else []:
-            _tell_ground(line)
+            _print_ground(line)
     if dry_run:
         if not (chosen or evidence):
-            tell("nothing to forget")
+            print_message("nothing to forget")
         return
     if ask_first:
-        if not watched():
+        if not is_interactive():
             raise UsageError("nothing was forgotten", hint="--yes agrees without asking")
         if not ask(_question(len(chosen), len(evidence) if with_evidence else 0)):
             raise KiteError("nothing was forgotten")
@@ -363,26 +365,26 @@ def forget(
     elif evidence:
         planned = perform("forget", note=note, with_evidence=with_evidence)
     if as_json:
-        say_json(planned)
+        print_json(planned)
     else:
-        _tell_forgotten(planned)
+        _print_forgotten(planned)
     if evidence and not (chosen or with_evidence):
         resting = sorted({other for line in evidence if not line["lets_go"] for other in line["others"]})
         if resting:
             hint = f"forget {resting[0]} first, or erase the line's words with --with-evidence"
             raise KiteError(f"that line is still used, since a note rests on it: {', '.join(resting)}", hint=hint)
         if not as_json:
-            tell("that line is no longer used")
+            print_message("that line is no longer used")
 
 
-def _tell_forgotten(forgotten: dict[str, Any]) -> None:
+def _print_forgotten(forgotten: dict[str, Any]) -> None:
     for each in forgotten["notes"]:
-        say(each["trash"])
+        print_data(each["trash"])
     if not (forgotten["notes"] or forgotten["evidence"]):
-        tell("nothing to forget")
+        print_message("nothing to forget")
     for remark in forgotten.get("problems", []):
-        tell(remark)
-    _tell_what_is_left(forgotten["evidence"])
+        print_message(remark)
+    _print_what_is_left(forgotten["evidence"])
 
 
 def _question(notes: int, lines: int) -> str:
@@ -391,22 +393,22 @@ def _question(notes: int, lines: int) -> str:
     return f"Forget {these}, and {erase}?" if notes and lines else f"Forget {these}?" if notes else f"{erase.capitalize()}?"
 
 
-def _tell_ground(line: dict[str, Any]) -> None:
+def _print_ground(line: dict[str, Any]) -> None:
     what = "erased" if line["blank"] else "no longer offered" if line["lets_go"] else "left as it is"
-    tell(f"  {line['at'][:16].replace('T', ' ')}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
+    print_message(f"  {line['at'][:16].replace('T', ' ')}  {line['type'].replace('_', ' ')}, {what}: {line['text']}")
     for other in line["others"]:
-        tell(f"      {other} rests on it too")
+        print_message(f"      {other} rests on it too")
 
 
-def _tell_what_is_left(evidence: list[dict[str, Any]]) -> None:
+def _print_what_is_left(evidence: list[dict[str, Any]]) -> None:
     """Print the files that still hold erased text, which only the user may change."""
     if erased := [line for line in evidence if line["blank"]]:
         words = f"the words of {counted(len(erased), 'line')} are erased"
-        tell(f"{words}; what still holds them is yours to delete: a note in the trash, and")
+        print_message(f"{words}; what still holds them is yours to delete: a note in the trash, and")
         for file in dict.fromkeys(line["where"].rpartition(":")[0] for line in erased):
-            tell(f"  {file}")
+            print_message(f"  {file}")
         for kept in sorted(configuration.load().state.glob("timeline.*.sqlite")):
-            tell(f"  {kept}, put aside by `kmem rebuild`, if it is older")
+            print_message(f"  {kept}, put aside by `kmem rebuild`, if it is older")
 
 
 _MOST_MUTED = 1_000
@@ -427,15 +429,15 @@ def mute(
         raise UsageError("nothing named to give again", hint="`kmem mute` lists what is muted")
     muted = perform("mute", note=note, undo=undo) if note else perform("notes", status="muted", limit=_MOST_MUTED)["notes"]
     if as_json:
-        say_json(muted)
+        print_json(muted)
     elif note:
-        say(muted["path"])
-        tell("agents may be given it again" if undo else "agents are not given it any more; `kmem mute` lists such notes")
+        print_data(muted["path"])
+        print_message("agents may be given it again" if undo else "agents are not given it any more; `kmem mute` lists such notes")
     else:
         for each in muted:
-            say(f"{each['path']}  {each['title']}")
+            print_data(f"{each['path']}  {each['title']}")
         if not muted:
-            tell("no note is muted")
+            print_message("no note is muted")
 
 
 def why(
@@ -452,7 +454,7 @@ def why(
     """
     report = perform("why", note=note, last=last, silent=silent)
     if as_json:
-        say_json(report)
+        print_json(report)
     elif note:
         _print_evidence(report)
     else:
@@ -461,39 +463,39 @@ def why(
 
 def _print_evidence(report: dict[str, Any]) -> None:
     if report["title"] or report["path"]:
-        say(f"{report['title']}  ({report['path']})")
+        print_data(f"{report['title']}  ({report['path']})")
     for line in report.get("became", ()):
-        say(f"  {line}")
+        print_data(f"  {line}")
     if not report["evidence"]:
-        say("no evidence: a person wrote it")
+        print_data("no evidence: a person wrote it")
     for piece in report["evidence"]:
-        say()
-        say(piece["reference"])
+        print_data()
+        print_data(piece["reference"])
         if not piece["events"]:
-            say("  its transcript is gone, and the timeline does not hold it")
+            print_data("  its transcript is gone, and the timeline does not hold it")
         for event in piece["events"]:
-            say(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
+            print_data(f"  {event['at'][:19].replace('T', ' ')}  {event['role']}  {event['where']}")
             for line in event["text"].splitlines():
-                say(f"    {line}")
+                print_data(f"    {line}")
         for line in piece["became"]:
-            say(f"  {line}")
+            print_data(f"  {line}")
 
 
 def _print_prompts(report: dict[str, Any]) -> None:
     if not report["prompts"]:
-        tell("no prompt was given a note yet" if report["silent"] else "no prompt has been answered yet")
+        print_message("no prompt was given a note yet" if report["silent"] else "no prompt has been answered yet")
     for prompt in report["prompts"]:
         moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")
-        say(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
+        print_data(f"{prompt['at'][:16].replace('T', ' ')}  {said}{moment}")
         for shown in prompt["notes"]:
-            say(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
-            say(f"                        {_outcome(shown)}")
-        say(f"                  {prompt['reason']}")
+            print_data(f"                  {shown['score']:.2f}  {shown['title']}  ({shown['path']})")
+            print_data(f"                        {_outcome(shown)}")
+        print_data(f"                  {prompt['reason']}")
     if report["silent"]:
-        tell(f"{counted(report['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
+        print_message(f"{counted(report['silent'], 'other prompt')} since then, given nothing: --silent shows them, too")
     if any(shown["outcome"] == "ignored" for prompt in report["prompts"] for shown in prompt["notes"]):
-        tell("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
+        print_message("`kmem mute NOTE` keeps a note from being shown again; searching still finds it")
 
 
 _MOMENTS = {"start": "as the session started", "action": "with a tool call", "late": "later in the turn", "team": "from the team"}

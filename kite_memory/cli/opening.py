@@ -92,9 +92,9 @@ def _answered(words: list[str]) -> bool:
             _print(lambda console: console.say(text))
             return True
     if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS) or _kept_status()):
-        from kite_memory.cli.results import say_status
+        from kite_memory.cli.results import print_status
 
-        _print(lambda _: say_status(reply, as_json="--json" in words))
+        _print(lambda _: print_status(reply, as_json="--json" in words))
         return True
     return False
 
@@ -111,8 +111,8 @@ def _print(say: Callable[[Any], None]) -> None:
         if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             return
         said, what_to_do = console.of_the_machine(error)
-        console.tell(f"error: {said}")
-        console.tell(f"hint: {what_to_do}")
+        console.print_message(f"error: {said}")
+        console.print_message(f"hint: {what_to_do}")
         sys.exit(1)
 
 

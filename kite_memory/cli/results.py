@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory import __version__
-from kite_memory.cli.console import say, say_json, say_marked, tell, width
+from kite_memory.cli.console import print_data, print_json, print_marked, print_message, width
 from kite_memory.text.display import clip_end, clip_line, counted
 
 
-def say_status(status: dict[str, Any], *, as_json: bool) -> None:
+def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     """Print the value of the operation ``status``."""
     if as_json:
-        say_json(status)
+        print_json(status)
         return
     notes, index, extractor = status["notes"], status["index"], status["extractor"]
-    say(f"daemon     {_daemon(status['daemon'])}")
+    print_data(f"daemon     {_daemon(status['daemon'])}")
     for folder, why in status["daemon"].get("unwatched", {}).items():
-        say(f"           {folder} is not watched, only compared periodically: {why}")
+        print_data(f"           {folder} is not watched, only compared periodically: {why}")
     used = [source for source in status["sources"] if source["there"] or source["events"]]
     for source in used:
         more = "more than " if source["more"] else ""
@@ -29,44 +29,44 @@ def say_status(status: dict[str, Any], *, as_json: bool) -> None:
         behind = f", {more}{counted(source['behind_bytes'], 'byte')} behind" if source["behind_bytes"] else ""
         problems = f", {counted(source['problems'], 'problem')}" if source["problems"] else ""
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
-        say(f"source     {source['provider']}: {read}{files}{behind}{problems}")
+        print_data(f"source     {source['provider']}: {read}{files}{behind}{problems}")
     if not used:
-        say("source     none: no agent has left transcripts here")
+        print_data("source     none: no agent has left transcripts here")
     kinds = ", ".join(counted(count, kind) for kind, count in notes["by_kind"].items() if count)
-    say(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
+    print_data(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["to_review"]:
-        say(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
+        print_data(f"           {notes['to_review']} to review, waiting for you: `kmem review`")
     if notes["keyed"]:
-        say(f"           {notes['keyed']} under a key")
+        print_data(f"           {notes['keyed']} under a key")
     stale = f", {index['stale']} pending" if index["stale"] else ""
-    say(f"search     {counted(index['rows'], 'note')} indexed by words and meaning{stale} (embedder {index['embedder']})")
+    print_data(f"search     {counted(index['rows'], 'note')} indexed by words and meaning{stale} (embedder {index['embedder']})")
     waiting = counted(extractor["backlog_chunks"], "chunk") if extractor["backlog_chunks"] else "nothing"
-    say(f"extractor  {_EXTRACTORS.get(extractor['name'], extractor['name'])}, {waiting} waiting{_because(extractor)}")
+    print_data(f"extractor  {_EXTRACTORS.get(extractor['name'], extractor['name'])}, {waiting} waiting{_because(extractor)}")
     if extractor["waiting_for"] and extractor["hint"]:
-        say(f"           {extractor['hint']}")
+        print_data(f"           {extractor['hint']}")
     if batched := extractor["chunks_in_batches"]:
-        say(f"           {batched} of them in a batch, answered within a day at half the price")
+        print_data(f"           {batched} of them in a batch, answered within a day at half the price")
     for reason, count in extractor["set_aside"].items():
-        say(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
+        print_data(f"           {counted(count, 'chunk')} set aside ({reason}); `kmem backfill --retry` asks again")
     if extractor["open_sessions"] and not status["daemon"]["running"]:
-        say(f"           {counted(extractor['open_sessions'], 'session')} without notes yet")
+        print_data(f"           {counted(extractor['open_sessions'], 'session')} without notes yet")
     if passed_over := extractor["passed_over_sessions"]:
-        say(f"           {counted(passed_over, 'session')} passed over as too old; `kmem backfill` makes notes of them")
+        print_data(f"           {counted(passed_over, 'session')} passed over as too old; `kmem backfill` makes notes of them")
     if refused := extractor["refused_items"]:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
         reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        say(f"held back  {', '.join(reasons)}")
+        print_data(f"held back  {', '.join(reasons)}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
-        say(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
+        print_data(f"today      {counted(extractor['calls_today'], 'call')}, {tokens}, {dollars}")
     for line in _helping(status["helping"]):
-        say(line)
+        print_data(line)
     for problem in status["problems"]:
-        say(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
+        print_data(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
     for note in status["last_notes"]:
-        say(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
+        print_data(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
 
 
 _EXTRACTORS = {
@@ -147,17 +147,17 @@ def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
     for each, is_note in sure[:limit]:
         _print(each, words, is_note=is_note, explain=explain)
     if nearest and not sure:
-        tell("no close match; nearest:")
+        print_message("no close match; nearest:")
         for each, is_note in nearest[:limit]:
             _print(each, words, is_note=is_note, explain=explain)
 
 
-def tell_what_to_try(found: dict[str, Any], *, project: str, since: str) -> None:
-    tell("nothing found")
+def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
+    print_message("nothing found")
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
     if re.search(r"\b(?:decision|insight|fact|preference|error|test|resume|tool|file|session):", found["query"]):
         narrowed.append("without the prefix")
-    tell(f"hint: try {', '.join([*narrowed, 'fewer or other words'])}; `kmem status` says what has been read")
+    print_message(f"hint: try {', '.join([*narrowed, 'fewer or other words'])}; `kmem status` says what has been read")
 
 
 def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain: bool) -> None:
@@ -175,10 +175,10 @@ def _print(each: dict[str, Any], words: Sequence[str], *, is_note: bool, explain
     else:
         shown = clip_end(shown, _TEXT)
         line = f"{head}{shown}  {named}"
-    say_marked(line, list(_marks(line, len(head), len(head) + len(shown), words)))
+    print_marked(line, list(_marks(line, len(head), len(head) + len(shown), words)))
     if explain:
         for line in _explained(each, is_note=is_note):
-            say(f"           {line}")
+            print_data(f"           {line}")
 
 
 def _note(hit: dict[str, Any]) -> tuple[str, str, str, str]:

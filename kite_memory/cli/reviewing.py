@@ -10,7 +10,7 @@ import typer
 
 from kite_memory.cli import memory
 from kite_memory.cli.backend import perform
-from kite_memory.cli.console import remark, say, say_json, talk, tell, watched, width
+from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, print_warning, stderr_console, width
 from kite_memory.cli.help import add
 from kite_memory.errors import KiteError
 from kite_memory.text.display import counted
@@ -87,29 +87,29 @@ def review(
     if verdicts:
         done = [perform("judge", note=note, verdict=verdict, into=other) for note, verdict, other in verdicts]
         if as_json:
-            say_json({"done": done})
+            print_json({"done": done})
         else:
             for each in done:
-                say(f"{_DONE[each['verdict']]:8} {each['path']}")
+                print_data(f"{_DONE[each['verdict']]:8} {each['path']}")
         return
     if reject_older:
         swept = perform("sweep", days=reject_older)
         if as_json:
-            say_json(swept)
+            print_json(swept)
         else:
             for each in swept["done"]:
-                say(each["path"])
-            tell(f"{counted(len(swept['done']), 'note')} rejected, or closed without a decision")
+                print_data(each["path"])
+            print_message(f"{counted(len(swept['done']), 'note')} rejected, or closed without a decision")
         return
     if everything:
         _sort(perform("triage", limit=limit), as_json=as_json)
         return
     queue = perform("review", limit=limit)
     if as_json:
-        say_json(queue)
+        print_json(queue)
     elif not queue["notes"]:
-        tell("nothing waits for review")
-    elif watched():
+        print_message("nothing waits for review")
+    elif is_interactive():
         _walk(queue["notes"], queue["waiting"])
     else:
         _list(queue)
@@ -118,33 +118,35 @@ def review(
 def _list(queue: dict[str, Any]) -> None:
     for each in queue["notes"]:
         for line, _ in _shown(each):
-            say(line)
-        say()
-    tell(f"{counted(queue['waiting'], 'note')} to review; run in a terminal to be asked, or use --accept, --reject, --merge …")
+            print_data(line)
+        print_data()
+    print_message(
+        f"{counted(queue['waiting'], 'note')} to review; run in a terminal to be asked, or use --accept, --reject, --merge …"
+    )
 
 
 def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
     """Ask for one key for each note; the last answer can be undone."""
     if as_json:
-        say_json(queue)
+        print_json(queue)
         return
-    if not watched():
+    if not is_interactive():
         for each in queue["notes"]:
-            say(f"{'shown' if each['shown'] else '-':5} {each['kind']:10} {each['path']}")
-        tell(f"{counted(queue['left'], 'note')}, those never shown first; run in a terminal to be asked about each")
+            print_data(f"{'shown' if each['shown'] else '-':5} {each['kind']:10} {each['path']}")
+        print_message(f"{counted(queue['left'], 'note')}, those never shown first; run in a terminal to be asked about each")
         return
     done: list[tuple[dict[str, Any], str]] = []
     at = 0
     while at < len(queue["notes"]):
         each = queue["notes"][at]
-        talk().rule(f"{at + 1} of {queue['left']}")
+        stderr_console().rule(f"{at + 1} of {queue['left']}")
         for line in (
             each["title"],
             f"  {each['kind']} · {each['project'] or 'everywhere'} · {each['path']}",
             *_wrapped(each["body"])[:12],
         ):
-            talk().print(line, markup=False, soft_wrap=True)
-        talk().print("[k]eep, [a]rchive, [r]eject, [u]ndo, [q]uit: ", end="", markup=False)
+            stderr_console().print(line, markup=False, soft_wrap=True)
+        stderr_console().print("[k]eep, [a]rchive, [r]eject, [u]ndo, [q]uit: ", end="", markup=False)
         key = (sys.stdin.readline() or "q").strip()[:1].lower()
         if key == "q":
             break
@@ -157,7 +159,7 @@ def _sort(queue: dict[str, Any], *, as_json: bool) -> None:
             done.append((each, _SORTS[key]))
             at += 1
     counts = {verdict: sum(said == verdict for _, said in done) for verdict in _SORTS.values()}
-    tell(", ".join(f"{count} {_SORTED[verdict]}" for verdict, count in counts.items() if count) or "nothing was decided")
+    print_message(", ".join(f"{count} {_SORTED[verdict]}" for verdict, count in counts.items() if count) or "nothing was decided")
 
 
 def _walk(notes: list[dict[str, Any]], waiting: int) -> None:
@@ -168,7 +170,7 @@ def _walk(notes: list[dict[str, Any]], waiting: int) -> None:
             break
         done[verdict] = done.get(verdict, 0) + 1
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in done.items())
-    tell(counts or "nothing was decided")
+    print_message(counts or "nothing was decided")
 
 
 def _decide(each: dict[str, Any], place: str) -> str:
@@ -196,7 +198,7 @@ def _decide(each: dict[str, Any], place: str) -> str:
                 )
                 return _DONE[verdict]
             except KiteError as error:
-                remark(error)
+                print_warning(error)
         shown = _again(shown)
     return "no longer waiting"
 
@@ -214,7 +216,7 @@ def _asked(each: dict[str, Any]) -> str:
     choices = [_VERDICT_HELP[verdict] for verdict in each["choices"]]
     keys = {key for key, verdict in _KEYS.items() if verdict in each["choices"]} | set("esq")
     while True:
-        talk().print(", ".join([*choices[:1], "[e]dit", *choices[1:], "[s]kip", "[q]uit"]) + ": ", end="", markup=False)
+        stderr_console().print(", ".join([*choices[:1], "[e]dit", *choices[1:], "[s]kip", "[q]uit"]) + ": ", end="", markup=False)
         line = sys.stdin.readline()
         if not line:
             return "q"
@@ -228,7 +230,7 @@ def _show(each: dict[str, Any], place: str) -> None:
 
     from kite_memory.text.quoting import plain
 
-    screen = talk()
+    screen = stderr_console()
     screen.rule(place)
     for line, style in _shown(each):
         screen.print(Text(plain(line), style=style), soft_wrap=True)

@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 
 from kite_memory import config as configuration
-from kite_memory.cli.console import say, say_json, tell
+from kite_memory.cli.console import print_data, print_json, print_message
 from kite_memory.cli.help import Command, group
 from kite_memory.config import Config
 from kite_memory.errors import KiteError, UsageError
@@ -74,15 +74,17 @@ def audit(
     with _opened(store) as opened:
         found = opened.audit.entries(since=_since(since), person=person, tool=tool, key=key, limit=limit)
     if as_json:
-        say_json([{**asdict(entry), "at": entry.at.isoformat()} for entry in found])
+        print_json([{**asdict(entry), "at": entry.at.isoformat()} for entry in found])
         return
     for entry in found:
         about = f"  {_shown(entry.key)}" if entry.key else ""
         by = ", ".join(filter(None, (_shown(entry.token), _shown(entry.ai))))
         ended = "" if entry.outcome == "ok" else f"  ({_shown(entry.outcome)})"
-        say(f"{entry.at:%Y-%m-%d %H:%M:%S}  {_person(entry.person)}{f' [{by}]' if by else ''}  {_shown(entry.tool)}{about}{ended}")
+        print_data(
+            f"{entry.at:%Y-%m-%d %H:%M:%S}  {_person(entry.person)}{f' [{by}]' if by else ''}  {_shown(entry.tool)}{about}{ended}"
+        )
     if not found:
-        tell("no calls in that time")
+        print_message("no calls in that time")
 
 
 @admin.command("usage", cls=Command)
@@ -94,15 +96,15 @@ def usage(since: Since = "30d", as_json: AsJson = False, store: Store = "team") 
     with _opened(store) as opened:
         found = opened.audit.usage(since=_since(since))
     if as_json:
-        say_json([{**asdict(each), "last": each.last.isoformat()} for each in found])
+        print_json([{**asdict(each), "last": each.last.isoformat()} for each in found])
         return
     for each in found:
-        say(
+        print_data(
             f"{_person(each.person)}  {each.calls:,} calls on {each.days} days, {each.writes:,} writes, {each.refused:,} refused;"
             f" last {each.last:%Y-%m-%d %H:%M} UTC"
         )
     if not found:
-        tell("no calls in that time")
+        print_message("no calls in that time")
 
 
 @admin.command("undelete", cls=Command)
@@ -121,7 +123,7 @@ def undelete(
     """
     with _opened(store) as opened:
         found = opened.undelete(key, by="admin", person=person, project=project)
-    tell(f"{_shown(found.name)} is back ({_shown(found.place)}); it was deleted {found.at:%Y-%m-%d %H:%M} UTC")
+    print_message(f"{_shown(found.name)} is back ({_shown(found.place)}); it was deleted {found.at:%Y-%m-%d %H:%M} UTC")
 
 
 @admin.command("backup", cls=Command)
@@ -138,7 +140,7 @@ def backup(
     """
     with _opened(store) as opened:
         counts = opened.back_up(file)
-    tell(f"{file} holds {_counted(counts)}")
+    print_message(f"{file} holds {_counted(counts)}")
 
 
 @admin.command("restore", cls=Command)
@@ -154,10 +156,10 @@ def restore(
     """
     with _opened(store) as opened:
         counts = opened.restore(file)
-        tell(f"restored {_counted(counts)}")
+        print_message(f"restored {_counted(counts)}")
         while opened.catch_up(500):
             pass
-    tell("all notes are found again")
+    print_message("all notes are found again")
 
 
 @contextmanager
@@ -325,24 +327,7 @@ class Served(Protocol):
     def close(self) -> None: ...
 
 
-class Here:
-    """This machine's memory, which is always available."""
-
-    def __init__(self, config: Config) -> None:
-        from kite_memory.cli.backend import LocalBridge
-
-        self._bridge = LocalBridge(config)
-        self.perform = self._bridge.perform
-        self.close = self._bridge.close
-
-    def starting(self) -> str:
-        return ""
-
-    def health(self) -> str:
-        return ""
-
-
-class Late:
+class RetryingTeamStore:
     """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
 
     Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
@@ -425,12 +410,14 @@ class Late:
 
 def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
     if not store:
-        return Here(config)
+        from kite_memory.cli.backend import LocalMemory
+
+        return LocalMemory(config)
     from kite_memory.wiring.team import team_bridge
 
     if _password_in(store):
         tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")
-    return Late(lambda: team_bridge(config, store), tell=tell)
+    return RetryingTeamStore(lambda: team_bridge(config, store), tell=tell)
 
 
 def _issuer(config: Config) -> "TokenIssuer | None":

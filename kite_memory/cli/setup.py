@@ -17,7 +17,7 @@ from kite_memory.agents import registry
 from kite_memory.agents.claude_code import fast_command
 from kite_memory.agents.registry import Agent
 from kite_memory.agents.settings_edit import Edit, Nothing, Plan, apply, backed_up, diff, read_settings
-from kite_memory.cli.console import ask, complain, say, say_json, short_path, tell, tell_as_is, watched
+from kite_memory.cli.console import ask, is_interactive, print_as_is, print_data, print_error, print_json, print_message, short_path
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import ConfigInvalid, KiteError, UsageError
@@ -82,10 +82,10 @@ def show(agent: Agent, plan: Plan) -> None:
     """Print the planned change as data."""
     match plan:
         case Nothing(because=because):
-            tell(f"{agent.title}: {because}")
+            print_message(f"{agent.title}: {because}")
         case Edit() as edit:
-            tell(f"{agent.title}: {edit.because}")
-            say(diff(edit, agent.settings).rstrip("\n"))
+            print_message(f"{agent.title}: {edit.because}")
+            print_data(diff(edit, agent.settings).rstrip("\n"))
 
 
 def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: bool = False) -> bool:
@@ -95,12 +95,12 @@ def carry_out(agent: Agent, plan: Plan, config: Config, *, yes: bool, brief: boo
     """
     match plan:
         case Nothing(because=because):
-            tell(f"{agent.title}: {because}")
+            print_message(f"{agent.title}: {because}")
             return True
         case Edit() as edit:
-            tell(f"{agent.title}: {edit.because}")
+            print_message(f"{agent.title}: {edit.because}")
             if not brief:
-                tell_as_is(diff(edit, agent.settings).rstrip("\n"))
+                print_as_is(diff(edit, agent.settings).rstrip("\n"))
             if not yes and not ask(f"Change {short_path(agent.settings)}?"):
                 return False
             change_file(edit, agent.settings, config)
@@ -111,10 +111,10 @@ def change_file(edit: Edit, path: Path, config: Config) -> None:
     """Make a planned change of an agent's file, and print what was done."""
     backup = short_path(apply(edit, path, backups(config)))
     if edit.before is None:
-        tell(f"made {short_path(path)}")
+        print_message(f"made {short_path(path)}")
     else:
         done = "removed" if edit.after is None else "changed"
-        tell(f"{done} {short_path(path)}; the version before is kept in {backup}")
+        print_message(f"{done} {short_path(path)}; the version before is kept in {backup}")
 
 
 _SAID = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -253,7 +253,9 @@ def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, 
         show(agent, plan)
     elif not carry_out(agent, plan, settings, yes=yes):
         raise (
-            KiteError("nothing was changed") if watched() else UsageError("nothing was changed", hint="--yes agrees without asking")
+            KiteError("nothing was changed")
+            if is_interactive()
+            else UsageError("nothing was changed", hint="--yes agrees without asking")
         )
 
 
@@ -285,19 +287,21 @@ def hooks_status(as_json: AsJson = False) -> None:
             }
         )
     if as_json:
-        say_json(statuses)
+        print_json(statuses)
     for each in statuses if not as_json else ():
-        say(f"{each['agent']}  {each['settings']}")
+        print_data(f"{each['agent']}  {each['settings']}")
         for hook in each["hooks"]:
-            say(f"  {hook['event']}: {hook['command']}")
+            print_data(f"  {hook['event']}: {hook['command']}")
         for event in each["missing"] if not each["plugin"] else ():
-            say(f"  {event}: hook not installed")
+            print_data(f"  {event}: hook not installed")
         if each["plugin"]:
-            say(_BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else ""))
+            print_data(
+                _BY_THE_PLUGIN + (f"; `{install_line(each['agent'])}` removes those in the settings" if each["hooks"] else "")
+            )
         if each["disabled"]:
-            say("  disableAllHooks switches every hook off")
+            print_data("  disableAllHooks switches every hook off")
     for problem in unread:
-        complain(problem)
+        print_error(problem)
     if unread:
         raise typer.Exit(unread[0].exit_code)
 
@@ -311,7 +315,7 @@ def show_service() -> None:
     from kite_memory.daemon import service_units
     from kite_memory.wiring.daemon import service_of
 
-    say(service_units.show(*service_of(configuration.load())).rstrip("\n"))
+    print_data(service_units.show(*service_of(configuration.load())).rstrip("\n"))
 
 
 @service.command("install", cls=Command)
@@ -328,7 +332,7 @@ def install_service() -> None:
     found = keys_beside(settings.file)
     for name in ("anthropic", "voyage"):
         if found.where(name) == "environment":
-            tell(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
+            print_message(f"note: the service will not see this shell's {name} key; `kmem keys set {name}` keeps it where it does")
     _report(service_units.install(*service_of(settings)))
 
 
@@ -346,7 +350,7 @@ def uninstall_service() -> None:
 
 def _report(outcome: "Outcome") -> None:
     for line in outcome.lines:
-        tell(line)
+        print_message(line)
     if not outcome.done:
         raise typer.Exit(1)
 
@@ -371,10 +375,10 @@ def set_key(name: KeyArgument) -> None:
         value = getpass.getpass(f"{known} key: ")
     else:
         value = read_all(1 << 16)
-    tell(kept.put(known, value, settings.file))
+    print_message(kept.put(known, value, settings.file))
     if known == "voyage" and (command := voyage_command()):
-        tell(f"one package is missing for it: `{command}`")
-    tell("a running daemon uses it after `kmem down` and `kmem up`")
+        print_message(f"one package is missing for it: `{command}`")
+    print_message("a running daemon uses it after `kmem down` and `kmem up`")
 
 
 @keys.command("remove", cls=Command)
@@ -385,7 +389,7 @@ def remove_key(name: KeyArgument) -> None:
     """
     from kite_memory import keys as kept
 
-    tell(kept.remove(name, configuration.load().file))
+    print_message(kept.remove(name, configuration.load().file))
 
 
 @keys.command("protect", cls=Command)
@@ -399,8 +403,8 @@ def protect_literals(
     """
     from kite_memory.protected import protect_file
 
-    tell(protect_file(file, configuration.load().file, forget=forget))
-    tell("a running daemon uses it after `kmem down` and `kmem up`")
+    print_message(protect_file(file, configuration.load().file, forget=forget))
+    print_message("a running daemon uses it after `kmem down` and `kmem up`")
 
 
 @keys.command("list", cls=Command)
@@ -414,10 +418,10 @@ def list_keys(as_json: AsJson = False) -> None:
     settings = configuration.load()
     if not as_json:
         for line in kept.listing(settings.file):
-            say(line)
+            print_data(line)
         return
     found = kept.keys_beside(settings.file)
-    say_json([{"name": name, "place": found.where(name) or "", "variable": kept.VARIABLES[name]} for name in kept.VARIABLES])
+    print_json([{"name": name, "place": found.where(name) or "", "variable": kept.VARIABLES[name]} for name in kept.VARIABLES])
 
 
 @config.command("show", cls=Command)
@@ -432,18 +436,18 @@ def show_config(as_json: AsJson = False) -> None:
 
     shown = dataclasses.asdict(configuration.load())
     if as_json:
-        say_json(shown)
+        print_json(shown)
         return
     for name, value in shown.items():
         if name.endswith(("_root", "_roots", "_histories")) and name != "claude_root":
             for place in value if isinstance(value, tuple) else (value,):
                 if place is not None and place.exists():
-                    say(f"{name} = {place}")
+                    print_data(f"{name} = {place}")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                say(f"{name}.{key} = {_value_text(inner)}")
+                print_data(f"{name}.{key} = {_value_text(inner)}")
         else:
-            say(f"{name.replace('vault_', 'vault.', 1)} = {_value_text(value)}")
+            print_data(f"{name.replace('vault_', 'vault.', 1)} = {_value_text(value)}")
 
 
 def _value_text(value: object) -> str:
@@ -466,11 +470,11 @@ def get_config(
     fields = {"vault": ("vault", "path"), "projects": ("", "aider_roots")}
     value = _in_force(settings, *fields.get(name, (section, key)))
     if as_json:
-        say_json({"name": name, "value": value, "description": configuration.DESCRIPTIONS[name]})
+        print_json({"name": name, "value": value, "description": configuration.DESCRIPTIONS[name]})
         return
-    tell(f"{name}: {configuration.DESCRIPTIONS[name]}")
+    print_message(f"{name}: {configuration.DESCRIPTIONS[name]}")
     for line in value if isinstance(value, tuple) else (value,):
-        say(_value_text(line))
+        print_data(_value_text(line))
 
 
 @config.command("set", cls=Command)
@@ -485,10 +489,10 @@ def set_config(
     from kite_memory.cli.backend import daemon_version
     from kite_memory.cli.everyday import restart
 
-    tell(change(name, value))
+    print_message(change(name, value))
     if daemon_version() is not None:
         restart(configuration.load())
-        tell("the daemon was restarted with it")
+        print_message("the daemon was restarted with it")
 
 
 def statusline(
@@ -506,7 +510,7 @@ def statusline(
     from kite_memory.cli import opening
 
     if program:
-        say(opening.snippet(program, fast_command()))
+        print_data(opening.snippet(program, fast_command()))
     else:
         opening.print_segment()
 

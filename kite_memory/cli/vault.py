@@ -11,9 +11,10 @@ import typer
 
 from kite_memory import config as configuration
 from kite_memory.cli.backend import perform, services
-from kite_memory.cli.console import say, say_json, say_written_json, tell
+from kite_memory.cli.console import print_data, print_json, print_message, print_written_json
 from kite_memory.cli.help import add
 from kite_memory.errors import FoundSomething, KiteError, UsageError
+from kite_memory.exchange import ImportFormat
 from kite_memory.model.note import Note
 from kite_memory.system.private_files import replace_file
 from kite_memory.text.display import counted
@@ -53,11 +54,11 @@ def sync(
         if not show_key:
             shown = {name: value for name, value in shown.items() if name != "key"}
         if as_json:
-            say_json(shown)
+            print_json(shown)
         elif show_key:
-            _say_key(shown)
+            _print_key(shown)
         else:
-            _say_status(shown)
+            _print_status(shown)
         return
     if not where:
         raise UsageError("no folder to exchange through", hint="name one: kmem sync ~/Dropbox/kmem")
@@ -67,9 +68,9 @@ def sync(
 
         change("sync.target", target)
     if as_json:
-        say_json(shown)
+        print_json(shown)
     else:
-        _say_exchange(shown, dry_run=dry_run)
+        _print_exchange(shown, dry_run=dry_run)
     if shown["problems"]:
         raise FoundSomething(
             f"{counted(len(shown['problems']), 'problem')}; the rest was exchanged", hint="`kmem sync` tries again"
@@ -83,39 +84,39 @@ def _absolute(target: str) -> str:
     return target if not target or is_remote(target) else str(Path(target).expanduser().absolute())
 
 
-def _say_key(report: dict[str, Any]) -> None:
+def _print_key(report: dict[str, Any]) -> None:
     if not report["key"]:
         raise UsageError("there is no key yet", hint="`kmem sync FOLDER` makes one")
-    say(report["key"])
-    tell("who has it can read and write this memory; on another machine: kmem sync FOLDER --join KEY")
+    print_data(report["key"])
+    print_message("who has it can read and write this memory; on another machine: kmem sync FOLDER --join KEY")
 
 
-def _say_status(status: dict[str, Any]) -> None:
+def _print_status(status: dict[str, Any]) -> None:
     if not status["machine"]:
-        tell("this machine has exchanged nothing yet: `kmem sync FOLDER` begins")
+        print_message("this machine has exchanged nothing yet: `kmem sync FOLDER` begins")
         return
     for each in status["machines"]:
         unread = "this machine" if each["this"] else f"{counted(each['unread'], 'segment')} unread"
-        say(f"{each['machine']}  {counted(each['segments'], 'segment')}, {each['bytes'] / 1e6:.1f} MB, {unread}")
-    tell(f"through {status['target']}")
+        print_data(f"{each['machine']}  {counted(each['segments'], 'segment')}, {each['bytes'] / 1e6:.1f} MB, {unread}")
+    print_message(f"through {status['target']}")
     if status["waiting"]:
-        tell(f"{counted(status['waiting'], 'note')} not sent")
+        print_message(f"{counted(status['waiting'], 'note')} not sent")
 
 
-def _say_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
+def _print_exchange(report: dict[str, Any], *, dry_run: bool) -> None:
     for path in report["copies"]:
-        say(f"both kept   {path}")
+        print_data(f"both kept   {path}")
     for path in report["trashed"]:
-        say(f"in .trash   {path}  (changed here, deleted there)")
+        print_data(f"in .trash   {path}  (changed here, deleted there)")
     for path in report["held_back"]:
-        say(f"stays here  {path}  (it seems to hold a secret, and nothing is encrypted)")
+        print_data(f"stays here  {path}  (it seems to hold a secret, and nothing is encrypted)")
     for problem in report["problems"]:
-        tell(f"note: {problem}")
+        print_message(f"note: {problem}")
     came, went = _summary(report["came"]), _summary(report["went"])
-    tell(f"{'would come' if dry_run else 'came'}: {came}; {'would go' if dry_run else 'went'}: {went}")
+    print_message(f"{'would come' if dry_run else 'came'}: {came}; {'would go' if dry_run else 'went'}: {went}")
     if report["key"]:
-        say(report["key"])
-        tell("this is the key for your other machines: kmem sync FOLDER --join KEY")
+        print_data(report["key"])
+        print_message("this is the key for your other machines: kmem sync FOLDER --join KEY")
 
 
 _NAMES = {
@@ -159,14 +160,16 @@ def synthesize(
     """
     result = perform("synthesize", check=check, replace=replace, polish=polish)
     if as_json:
-        say_json(result)
+        print_json(result)
     elif not check:
-        say(result["path"])
-        tell("MEMORY.md rewritten" if result["changed"] else "MEMORY.md is up to date")
+        print_data(result["path"])
+        print_message("MEMORY.md rewritten" if result["changed"] else "MEMORY.md is up to date")
         for problem in result["problems"]:
-            tell(f"note: {problem}")
+            print_message(f"note: {problem}")
         if result["refused"]:
-            tell(f"note: {counted(result['refused'], 'sentence')} stayed as it was: the model's version changed its meaning")
+            print_message(
+                f"note: {counted(result['refused'], 'sentence')} stayed as it was: the model's version changed its meaning"
+            )
     if check and result["changed"]:
         raise FoundSomething(f"{result['path']} is out of date", hint="`kmem synthesize` rewrites it")
 
@@ -187,25 +190,15 @@ def graph(
     """
     result = perform("graph", format=format.value, note=note, hops=hops, project=project, most=limit)
     if out is None:
-        say(result["text"])
+        print_data(result["text"])
     else:
         try:
             out.write_text(result["text"] + "\n", encoding="utf-8")
         except OSError as error:
             raise KiteError(f"cannot write to {out}: {error.strerror}", hint="name another file with --out") from error
-        say(str(out))
+        print_data(str(out))
     if result["left_out"]:
-        tell(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
-
-
-class ImportFormat(StrEnum):
-    CLAUDE_MEMORY = "claude-memory"
-    INSTRUCTIONS = "instructions"
-    CLAUDE_MEM = "claude-mem"
-    BASIC_MEMORY = "basic-memory"
-    MEM0 = "mem0"
-    MARKDOWN = "markdown"
-    KMEM = "kmem"
+        print_message(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
 
 
 def take_in(
@@ -243,18 +236,18 @@ def take_in(
         passed.update({each["reason"]: each["count"] for each in batch["passed_over"]})
         start = batch["next"]
     if as_json:
-        say_json({"from": batch["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
+        print_json({"from": batch["from"], "actions": actions, "passed_over": dict(sorted(passed.items()))})
         return
     for action in actions:
         if action["doing"] == "skip":
             passed[action["because"]] += 1
         else:
             waits = "  (waits for review)" if action["status"] == "proposed" else ""
-            say(f"{action['doing']:7} {action['path']}{waits}")
+            print_data(f"{action['doing']:7} {action['path']}{waits}")
     for reason, count in sorted(passed.items()):
-        tell(f"{count:,} passed over: {reason}")
+        print_message(f"{count:,} passed over: {reason}")
     made = sum(action["doing"] != "skip" for action in actions)
-    tell(f"{counted(made, 'note')} {'would be ' if dry_run else ''}taken in")
+    print_message(f"{counted(made, 'note')} {'would be ' if dry_run else ''}taken in")
 
 
 def export(
@@ -302,20 +295,20 @@ def export(
         page = _page(here, notes, project) if html else None
     if str(file) == "-":
         if notes:
-            say_written_json(jsonl(notes).decode().rstrip("\n"))
+            print_written_json(jsonl(notes).decode().rstrip("\n"))
     else:
         try:
             data = page.data if page else zipped(files) if file.suffix == ".zip" else jsonl(notes)
             replace_file(file.absolute(), data)
         except OSError as error:
             raise KiteError(f"cannot write to {file}: {error.strerror}", hint="name another file") from error
-        say(str(file))
-        tell(counted(page.notes if page else len(notes), "note"))
+        print_data(str(file))
+        print_message(counted(page.notes if page else len(notes), "note"))
         if page and page.left_out:
-            tell(f"{counted(page.left_out, 'older note')} left out of the page: .zip takes them all")
+            print_message(f"{counted(page.left_out, 'older note')} left out of the page: .zip takes them all")
     for problem in problems:
         what = "in it as it is" if problem.file in taken_unread else "left out"
-        tell(f"{what}: {problem.file}: {problem.reason}")
+        print_message(f"{what}: {problem.file}: {problem.reason}")
     if left_out := {problem.file for problem in problems} - taken_unread:
         what = f"the export is incomplete: {counted(len(left_out), 'file')} could not be read"
         raise KiteError(what, hint="repair or move them, then export again")
@@ -358,30 +351,30 @@ def consolidate(
     """
     report = perform("consolidate", dry_run=dry_run, months=months)
     if as_json:
-        say_json(report)
+        print_json(report)
         return
     for step in report["steps"]:
-        say(f"{step['doing']:8} {step['path']}  ({step['why']})")
+        print_data(f"{step['doing']:8} {step['path']}  ({step['why']})")
     for path in report["left_alone"]:
-        tell(f"left alone, since it has just been changed: {path}")
+        print_message(f"left alone, since it has just been changed: {path}")
     page = "MEMORY.md is out of date" if dry_run else "MEMORY.md is written anew"
     if report["page"]:
-        tell(page)
+        print_message(page)
     if dry_run:
         for each in report["weak"]:
-            say(f"weak     {each['path']}")
-        tell(f"{counted(len(report['steps']), 'step')} would be done")
+            print_data(f"weak     {each['path']}")
+        print_message(f"{counted(len(report['steps']), 'step')} would be done")
         if report["weak"]:
-            tell(f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them first")
+            print_message(f"{counted(len(report['weak']), 'note')} of little worth: `kmem review --all` goes through them first")
     else:
         asks = any(step["doing"] == "split" for step in report["steps"])
-        tell(
+        print_message(
             f"{counted(report['done'], 'step')} done"
             + ("; `kmem undo` takes it back" if report["done"] else "")
             + ("; `kmem review` divides what is long" if asks else "")
         )
     if report["git"]:
-        tell(f"git: {report['git']}")
+        print_message(f"git: {report['git']}")
 
 
 def undo(as_json: AsJson = False) -> None:
@@ -393,17 +386,17 @@ def undo(as_json: AsJson = False) -> None:
     """
     report = perform("undo")
     if as_json:
-        say_json(report)
+        print_json(report)
         return
     for path in report["left_alone"]:
-        tell(f"left alone, since it has been changed meanwhile: {path}")
+        print_message(f"left alone, since it has been changed meanwhile: {path}")
     if report["page"]:
-        tell("MEMORY.md is as it was")
-    tell(
+        print_message("MEMORY.md is as it was")
+    print_message(
         f"{counted(report['undone'], 'step')} taken back" if report["undone"] or report["page"] else "there is nothing to take back"
     )
     if report["git"]:
-        tell(f"git: {report['git']}")
+        print_message(f"git: {report['git']}")
 
 
 def add_to(app: typer.Typer) -> None:

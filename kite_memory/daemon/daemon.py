@@ -33,7 +33,7 @@ from watchdog.observers.api import BaseObserver, ObservedWatch
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import CompositeSource, Source
 from kite_memory.vault.listing import is_below_hidden
 
 _NO_POLLING = 3600.0
@@ -299,7 +299,7 @@ class Daemon:
         self._notes = Wake()
         self._threads: list[threading.Thread] = []
         roots = [root for source in sources for root in source.roots()]
-        flat_roots = [root for source in sources if isinstance(source, Compound) for root in source.flat_roots()]
+        flat_roots = [root for source in sources if isinstance(source, CompositeSource) for root in source.flat_roots()]
         self._transcript_watch = Watch(
             roots, flat=flat_roots, notice=self._transcripts.ring, lost=lambda: self._transcripts.ring(everything=True)
         )
@@ -398,7 +398,7 @@ class Daemon:
                     if self._stop.is_set():
                         return
                     self._worked_at = time.monotonic()
-                    self._pipeline.keep_up(source, path, behind, stop=self._stop.is_set)
+                    self._pipeline.ingest_changed(source, path, behind, stop=self._stop.is_set)
                     if not done % _FILES_AT_ONCE:
                         self._pipeline.form_chunks()
                         give_back()
@@ -467,7 +467,7 @@ class Daemon:
         unembedded: float | None = None
         while not self._stop.is_set():
             now = time.monotonic()
-            if roused.everything or now >= compare_at or not self._pipeline.wrote(map(Path, roused.paths)):
+            if roused.everything or now >= compare_at or not self._pipeline.unchanged_since_written(map(Path, roused.paths)):
                 self._vault_watch.arm()
                 if self._pipeline.compare_vault(stop=self._stop.is_set) is not None:
                     self._chunks.ring()

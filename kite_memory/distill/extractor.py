@@ -163,20 +163,20 @@ class SharingExtractor(Extractor, Sharing, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keyless:
+class NoKeyExtractor:
     name: str
     hint: str
     version: str = ""
 
     @property
-    def lack(self) -> Misconfigured:
+    def missing_key(self) -> Misconfigured:
         return Misconfigured(reason=f"the extractor `{self.name}` has no key", hint=self.hint)
 
     def estimate(self, chunk: Chunk) -> Usage:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Misconfigured:
-        return self.lack
+        return self.missing_key
 
 
 _CACHE_WRITE = 1.25

@@ -19,9 +19,9 @@ from kite_memory.distill.extractor import (
     Reply,
     Usage,
 )
-from kite_memory.distill.gate import passed, shingles
 from kite_memory.distill.parse_answer import parse, read_answer
 from kite_memory.distill.prose import one_line
+from kite_memory.distill.quality_gate import apply_quality_gate, shingles
 from kite_memory.model.event import EventType
 from kite_memory.model.note import Chunk, Note, NoteKind, NoteStatus, Record, Remembered, Scope, Surroundings
 from kite_memory.redaction import drop_private, redact
@@ -225,6 +225,6 @@ def admitted(sent: object, asked: Sequence[ChunkInPrompt], prompt: PromptTemplat
             yield Refused(reason=_LEFT_OUT if label and value is not None else _NOT_IN_FORM)
             continue
         events = {event.id: event for event in (*each.chunk.before, *each.chunk.events)}
-        record, verdicts = passed(read.record, events, fixed, each.chunk.provenance)
+        record, verdicts = apply_quality_gate(read.record, events, fixed, each.chunk.provenance)
         record = replace(record, weighed=tuple(each.offered.values()))
         yield Answer(record=record, usage=Usage(), refused_items=read.refused + verdicts)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
-from kite_memory.distill.gate import GateVerdict, judged, passed, whose
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
     GUESS,
@@ -26,6 +25,7 @@ from kite_memory.distill.offline.wording import (
 )
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import MENDED, one_line, stems
+from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, origin_of, rejection_reason
 from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
@@ -70,7 +70,7 @@ def handed_over(chunk: Chunk, found: Record) -> Record:
                 kept[same] = (kept[same][0], _joined(kept[same][1], item))
     topics = [_topic(segment, [item for at, item in kept if at == number]) for number, segment in enumerate(segments)]
     complete = Record(topics=tuple(each for each in topics if each.items))
-    record, _ = passed(complete, {each.id: each for each in chunk.events}, frozenset())
+    record, _ = apply_quality_gate(complete, {each.id: each for each in chunk.events}, frozenset())
     return record
 
 
@@ -422,7 +422,7 @@ _STATED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saving:
+class SaveChecker:
     """Checks and extraction for saving. ``model`` is called while its ``allowance`` lasts; otherwise, or if it fails, the ``rules``
     are used.
     """
@@ -433,7 +433,7 @@ class Saving:
 
     def item(self, item: RecordItem, evidence: Iterable[Event]) -> str:
         """Return why the item does not become a note; empty if it may."""
-        return judged(item, evidence, frozenset(), terse=True) or ""
+        return rejection_reason(item, evidence, frozenset(), terse=True) or ""
 
     def text(self, text: str) -> str:
         """Return why a text is dangerous to keep; empty if it may be kept, however little it says."""
@@ -445,11 +445,11 @@ class Saving:
         verdict = _verdict(text)
         return verdict if verdict is GateVerdict.TRIVIAL else ""
 
-    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
+    def origin_of(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None = None) -> Origin:
         """Return the item's origin: "tool" if a tool said it first in ``heard`` or in ``provenance`` and no person did; else the
         item's own.
         """
-        return whose(item, heard, provenance) if heard or provenance else item.origin
+        return origin_of(item, heard, provenance) if heard or provenance else item.origin
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]:
         """Return the record of a transcript, and a remark on how it was made."""
@@ -484,4 +484,4 @@ class Saving:
 
 
 def _verdict(text: str) -> GateVerdict | None:
-    return judged(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)
+    return rejection_reason(Fact(title="", body=text, evidence=(), importance=2, origin="assistant"), (), frozenset(), terse=True)

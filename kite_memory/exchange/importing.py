@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, assert_never
 
 from kite_memory.errors import KiteError, UsageError
-from kite_memory.exchange import foreign
+from kite_memory.exchange import ImportFormat, foreign
 from kite_memory.exchange.foreign import Foreign, NotImported, Page, ReimportedNote, note_of, text, texts
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import drop_private, redact
@@ -40,41 +39,31 @@ _BASIC_MEMORY = {
 }
 
 
-class Sort(StrEnum):
-    CLAUDE_MEMORY = "claude-memory"
-    INSTRUCTIONS = "instructions"
-    CLAUDE_MEM = "claude-mem"
-    BASIC_MEMORY = "basic-memory"
-    MEM0 = "mem0"
-    MARKDOWN = "markdown"
-    KMEM = "kmem"
-
-
-def sort_of(path: Path) -> Sort:
+def format_of(path: Path) -> ImportFormat:
     """Return the format of a path. Raises `UsageError` where it cannot be detected."""
     name = path.name.casefold()
     _must_be_there(path)
     if path.is_dir():
         if name == "memory" and (path / "MEMORY.md").is_file():
-            return Sort.CLAUDE_MEMORY
+            return ImportFormat.CLAUDE_MEMORY
         if (path / ".basic-memory").exists() or name == "basic-memory":
-            return Sort.BASIC_MEMORY
+            return ImportFormat.BASIC_MEMORY
         if (path / "claude-mem.db").is_file():
-            return Sort.CLAUDE_MEM
-        return Sort.MARKDOWN
+            return ImportFormat.CLAUDE_MEM
+        return ImportFormat.MARKDOWN
     if name in _INSTRUCTIONS:
-        return Sort.INSTRUCTIONS
+        return ImportFormat.INSTRUCTIONS
     match path.suffix.casefold():
         case ".db" | ".sqlite" | ".sqlite3":
-            return Sort.CLAUDE_MEM
+            return ImportFormat.CLAUDE_MEM
         case ".jsonl" | ".zip":
-            return Sort.KMEM
+            return ImportFormat.KMEM
         case ".json":
-            return Sort.MEM0
+            return ImportFormat.MEM0
         case ".md" | ".markdown":
-            return Sort.MARKDOWN
+            return ImportFormat.MARKDOWN
         case _:
-            raise UsageError(f"cannot tell what {path} is", hint=f"say it with --from: {', '.join(Sort)}")
+            raise UsageError(f"cannot tell what {path} is", hint=f"say it with --from: {', '.join(ImportFormat)}")
 
 
 def _must_be_there(path: Path) -> None:
@@ -86,26 +75,26 @@ def _must_be_there(path: Path) -> None:
         raise UsageError(f"there is no {path}", hint="name a file or a folder that is there")
 
 
-def pieces(path: Path, sort: Sort, *, project: str, project_of: Callable[[str], str]) -> Pieces:
+def pieces(path: Path, sort: ImportFormat, *, project: str, project_of: Callable[[str], str]) -> Pieces:
     """Yield everything in a foreign memory, in a stable order. ``project`` is used for what names none itself.
 
     Raises `KiteError` where it cannot be read at all.
     """
     _must_be_there(path)
     match sort:
-        case Sort.CLAUDE_MEMORY:
+        case ImportFormat.CLAUDE_MEMORY:
             found = _claude_memory(path, project_of)
-        case Sort.INSTRUCTIONS:
+        case ImportFormat.INSTRUCTIONS:
             found = _instructions(path, project_of)
-        case Sort.CLAUDE_MEM:
+        case ImportFormat.CLAUDE_MEM:
             found = _claude_mem(path / "claude-mem.db" if path.is_dir() else path)
-        case Sort.BASIC_MEMORY:
+        case ImportFormat.BASIC_MEMORY:
             found = _basic_memory(path)
-        case Sort.MEM0:
+        case ImportFormat.MEM0:
             found = _mem0(path)
-        case Sort.MARKDOWN:
+        case ImportFormat.MARKDOWN:
             found = _markdown(path)
-        case Sort.KMEM:
+        case ImportFormat.KMEM:
             found = _ours(path)
         case _:
             assert_never(sort)

@@ -9,13 +9,13 @@ from kite_memory.model.note import Chunk, Record
 from kite_memory.recall.embedder import Embedder, Space
 from kite_memory.sources.common.event_builder import Toolbox
 from kite_memory.sources.common.line_source import Line, LineSource
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import CompositeSource, Source
 
 __all__ = [
     "Answer",
     "Busy",
     "Chunk",
-    "Compound",
+    "CompositeSource",
     "Cursor",
     "Embedder",
     "Event",

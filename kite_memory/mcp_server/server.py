@@ -17,10 +17,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kite_memory import __version__
 from kite_memory.errors import KiteError, NotFound, UsageError
-from kite_memory.text.quoting import quoted, written
+from kite_memory.text.quoting import quoted, safe_json
 from kite_memory.tools import declarations
 from kite_memory.tools.arguments import ARGUMENTS, TOOL
-from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Declared, Perform, called, listed
+from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Perform, ToolSpec, called, listed
 from kite_memory.tools.store import Asker, Conflict, StoreUnavailable
 
 Json = dict[str, Any]
@@ -33,10 +33,10 @@ def bounded(result: Json, longest: int) -> Json:
     """Return ``result`` itself if it is short enough as JSON, else with shortened lists and texts and the field ``cut``."""
     now, cut = result, False
     for _ in range(_HALVINGS):
-        over = len(written(now)) - longest
+        over = len(safe_json(now)) - longest
         if over <= 0:
             break
-        widest = max(now, key=lambda name: len(written(now[name])), default="")
+        widest = max(now, key=lambda name: len(safe_json(now[name])), default="")
         now, cut = {**now, widest: _shorter(now[widest], over) if widest else None}, True
     else:
         now = {}
@@ -53,7 +53,7 @@ def _shorter(value: Any, over: int) -> Any:
         case [alone]:
             return [_shorter(alone, over)]
         case dict() if value:
-            widest = max(value, key=lambda name: len(written(value[name])))
+            widest = max(value, key=lambda name: len(safe_json(value[name])))
             return {**value, widest: _shorter(value[widest], over)}
         case _:
             return None
@@ -62,7 +62,7 @@ def _shorter(value: Any, over: int) -> Any:
 def text_of(result: Json) -> str:
     """Return the result's own ``text`` if it has one, else all of it as JSON."""
     words = result.get("text")
-    return words if isinstance(words, str) and words else written(result)
+    return words if isinstance(words, str) and words else safe_json(result)
 
 
 def refusal(error: KiteError) -> tuple[str, Json]:
@@ -225,7 +225,7 @@ def client_of(context: Context) -> str:
     return params.client_info.name if params is not None else ""
 
 
-def _declared(tool: Declared) -> types.Tool:
+def _declared(tool: ToolSpec) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -104,7 +104,7 @@ class Quote:
     evidence: tuple[str, ...] = ()
 
 
-class Cards(Protocol):
+class ConversationLookup(Protocol):
     """Search in conversation cards for the prompt hooks.
 
     Never raises and is bounded in time. Results contain nothing forgotten and nothing of ``session`` itself.

@@ -91,11 +91,11 @@ Written = Literal["added", "changed", "the same"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class VisibleNotes:
     """The notes that a reader may see: those of these scopes and projects; ``None`` for any.
 
     A note of no project is bounded by its scope alone, unless that scope is project or session. An entity's page collects from
-    every project, so a bounded sight excludes it.
+    every project, so bounds on projects exclude it.
     """
 
     scopes: frozenset[Scope] | None = None
@@ -127,14 +127,14 @@ class Columns:
         """Return a mask of the notes of one project and of those that belong to none."""
         return np.asarray((self.notes["project"] == project) | self._of_none)
 
-    def seen(self, sight: Sight, projects: Collection[int], none: int) -> Mask:
-        """Return a mask of the notes in ``sight``. ``projects`` are the numbers of the projects it names, ``none`` is the number of
-        no project.
+    def seen(self, visible: VisibleNotes, projects: Collection[int], none: int) -> Mask:
+        """Return a mask of the notes in ``visible``. ``projects`` are the numbers of the projects it names, ``none`` is the number
+        of no project.
         """
         mask = self.notes["kind"] != KINDS.index(NoteKind.ENTITY)
-        if sight.scopes is not None:
-            mask &= np.isin(self.notes["scope"], [SCOPES.index(scope) for scope in sight.scopes])
-        if sight.projects is not None:
+        if visible.scopes is not None:
+            mask &= np.isin(self.notes["scope"], [SCOPES.index(scope) for scope in visible.scopes])
+        if visible.projects is not None:
             mask &= np.isin(self.notes["project"], list(projects)) | ((self.notes["project"] == none) & self._of_none)
         return np.asarray(mask)
 

@@ -56,7 +56,7 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class NoteWarnings:
     cautions: tuple[Caution, ...] = ()
     symptoms: tuple[Symptom, ...] = ()
     rules: tuple[str, ...] = ()
@@ -207,11 +207,11 @@ _TRIVIAL = lazy_regex(
 )
 
 
-def read(note: Note) -> Reading:
+def read(note: Note) -> NoteWarnings:
     """Read a note's warnings; empty for a kind that does not warn."""
     sentences = _sentences(note)
     spoken = note.kind in _HEEDED
-    return Reading(
+    return NoteWarnings(
         cautions=tuple(_cautions(note, sentences)) if spoken else (),
         symptoms=tuple(_symptoms(note, sentences)) if spoken else (),
         rules=tuple(filter(_PRESCRIBES.search, sentences)) if note.kind is NoteKind.PREFERENCE else (),

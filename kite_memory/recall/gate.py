@@ -71,9 +71,9 @@ _SHORT = 5
 _OPENING = 300
 _PASTED_LINES = 7
 
-_RITES = {
-    form: rite
-    for rite, forms in {
+_ROUTINE_STEPS = {
+    form: step
+    for step, forms in {
         "commit": "commit commits committed committing",
         "push": "push pushing pushed force-push",
         "pull request": "pr prs pull-request pull-requests",
@@ -146,7 +146,7 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
         kind = each.note.kind
         preferred = kind is NoteKind.PREFERENCE
         theirs = _routine_words(each.note.title)
-        rite = len(theirs & rites) / len(theirs) if theirs else 0.0
+        step = len(theirs & rites) / len(theirs) if theirs else 0.0
         rows.append(
             (
                 each.score,
@@ -162,8 +162,8 @@ def figures(text: str, terms: int, position: int, candidates: Sequence[Candidate
                 question and kind is NoteKind.DECISION,
                 preferred,
                 preferred and instructs,
-                rite,
-                rite * preferred,
+                step,
+                step * preferred,
                 fails and kind in (NoteKind.INSIGHT, NoteKind.FACT),
                 *prompt,
             )
@@ -233,7 +233,7 @@ def read(file: Path) -> Gate:
 
 
 def _routine_words(text: str) -> set[str]:
-    return {_RITES[word] for word in _WORD.findall(text.lower()) if word in _RITES}
+    return {_ROUTINE_STEPS[word] for word in _WORD.findall(text.lower()) if word in _ROUTINE_STEPS}
 
 
 LEAST = 50
@@ -244,7 +244,7 @@ _FURTHEST = 1.5
 _STEPS = 20
 
 
-def personal(gate: Gate, rulings: "Sequence[Ruling]") -> Gate:
+def personal(gate: Gate, rulings: "Sequence[LoggedVerdict]") -> Gate:
     """Return the gate with its bias moved, by at most 1.5 in the logit, to fit the verdicts on its first candidates.
 
     The weights stay: a person's verdicts are too few, and all of them from the gate's own doubtful cases, to fit more than one
@@ -269,7 +269,7 @@ def personal(gate: Gate, rulings: "Sequence[Ruling]") -> Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruled:
+class JudgedCandidate:
     """One candidate of a question: its score, and the judge's probability that it helps."""
 
     note: str
@@ -278,7 +278,7 @@ class Ruled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class LoggedVerdict:
     """A judge's logged verdict. ``anything`` is its probability that any of the notes helps."""
 
     at: datetime
@@ -286,7 +286,7 @@ class Ruling:
     project: str
     features: tuple[float, ...]
     anything: float
-    notes: tuple[Ruled, ...]
+    notes: tuple[JudgedCandidate, ...]
 
 
 class VerdictLog:
@@ -324,7 +324,7 @@ class VerdictLog:
                 ),
             )
 
-    def since(self, start: datetime) -> tuple[Ruling, ...]:
+    def since(self, start: datetime) -> tuple[LoggedVerdict, ...]:
         """Return the verdicts logged since then, oldest first."""
         with self._lock:
             rows = self._connection.execute(
@@ -332,13 +332,15 @@ class VerdictLog:
                 (start.timestamp(),),
             ).fetchall()
         return tuple(
-            Ruling(
+            LoggedVerdict(
                 at=datetime.fromtimestamp(at, UTC),
                 session=session,
                 project=project,
                 features=tuple(json.loads(features)),
                 anything=anything,
-                notes=tuple(Ruled(note=note, score=score, probability=probable) for note, score, probable in json.loads(notes)),
+                notes=tuple(
+                    JudgedCandidate(note=note, score=score, probability=probable) for note, score, probable in json.loads(notes)
+                ),
             )
             for at, session, project, features, anything, notes in rows
         )

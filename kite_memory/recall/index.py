@@ -15,10 +15,10 @@ from kite_memory.errors import KiteError
 from kite_memory.model.event import Problem
 from kite_memory.model.note import Entry, Note
 from kite_memory.recall import lexical
-from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, Sight, no_columns
+from kite_memory.recall.catalogue import Catalogue, Columns, Mask, OtherVersion, VisibleNotes, no_columns
 from kite_memory.recall.embedder import Embedder, Space, Vectors
 from kite_memory.recall.lexical import essence
-from kite_memory.recall.prose import UNKNOWN, Shelf, listed, unlisted
+from kite_memory.recall.prose import UNKNOWN, NoteFiles, listed, unlisted
 from kite_memory.recall.vector_file import Keys, Places, Row, Rows, VectorFile
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import is_text
@@ -44,7 +44,7 @@ Evidence = Callable[[Note], str]
 """Returns the text of a note's evidence: the conversation it came from. Empty if unknown."""
 
 _Space = tuple[Embedder, VectorFile]
-_EVERYTHING = Sight()
+_EVERYTHING = VisibleNotes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,52 +167,52 @@ class Index:
         except sqlite3.Error as error:
             purged = False
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
-        for _, sidecar in (*self._spaces, *self._former):
-            self._noted(self._swept(sidecar, dead=0.0))
+        for _, vector_file in (*self._spaces, *self._former):
+            self._noted(self._swept(vector_file, dead=0.0))
         return purged
 
     def clear(self) -> None:
         """Delete the index. The next refresh rebuilds it from the vault."""
         with self._refreshing:
             self._catalogue.destroy()
-            for _, sidecar in (*self._spaces, *self._former):
-                sidecar.clear()
+            for _, vector_file in (*self._spaces, *self._former):
+                vector_file.clear()
 
     def refresh(
         self,
-        shelf: Shelf,
+        files: NoteFiles,
         *,
         evidence: Evidence = no_evidence,
         hint: Collection[str] | None = None,
-        meaning: bool = True,
+        embed: bool = True,
         stop: Callable[[], bool] = _never,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
         """Bring the index up to date with the vault, reading only files that differ and embedding only texts that are new.
 
         The words of a note's ``evidence`` lead to it too. With ``hint`` only those paths are checked, and on return they are found
-        by words and by meaning; the second space gets them with the next full refresh. Without ``meaning`` they are found by words
+        by words and by meaning; the second space gets them with the next full refresh. Without ``embed`` they are found by words
         only, until a later refresh embeds them. Stopping at any point, by ``stop`` or otherwise, costs only work that the next
         refresh repeats. ``progress`` is called with the number of texts embedded so far and in total.
         """
         try:
-            return self._refreshed(shelf, evidence, hint, meaning, stop, progress)
+            return self._refreshed(files, evidence, hint, embed, stop, progress)
         except sqlite3.Error as error:
             problem = self._problem(f"the catalogue cannot be used: {error}")
             if not (sqlite.is_damage(error) or isinstance(error, OtherVersion)):
                 return Refreshed(problems=self._noted([problem]))
         self._catalogue.destroy()
         try:
-            anew = self._refreshed(shelf, evidence, None, True, stop, progress)
+            anew = self._refreshed(files, evidence, None, True, stop, progress)
         except sqlite3.Error as error:
             return Refreshed(problems=self._noted([problem, self._problem(f"the catalogue cannot be used: {error}")]))
         return replace(anew, problems=self._noted([problem, *anew.problems]))
 
-    def is_in_step(self, shelf: Shelf) -> bool:
+    def is_in_step(self, files: NoteFiles) -> bool:
         """Return whether `refresh` would find nothing to do."""
         try:
-            differences = self._catalogue.compare(listed(shelf, []))
-            located = [self._locate(sidecar, self._current()) for _, sidecar in self._spaces]
+            differences = self._catalogue.compare(listed(files, []))
+            located = [self._locate(vector_file, self._current()) for _, vector_file in self._spaces]
         except sqlite3.Error:
             return False
         return not (differences.to_read or differences.gone or any(each.missing for each in located))
@@ -241,7 +241,7 @@ class Index:
         meaning: bool = True,
         words: bool = True,
         whole: bool = False,
-        sight: Sight = _EVERYTHING,
+        visible: VisibleNotes = _EVERYTHING,
     ) -> Signals:
         """Return the scores of each note for ``text``.
 
@@ -250,15 +250,15 @@ class Index:
         space, if it exists and is complete; ``forgiving`` corrects typing errors in terms that no note contains. If one signal
         fails, the others are used and the problem is reported. ``whole``: the text is itself a note's, and all of it is compared.
 
-        With a bounded ``sight`` the columns are those of the notes in it, and no figure depends on any other note: word rarity and
-        note length are computed over the visible notes alone, and typing errors are not corrected.
+        With a bounded ``visible`` the columns are those of the notes in it, and no figure depends on any other note: word rarity
+        and note length are computed over the visible notes alone, and typing errors are not corrected.
         """
         problems: list[Problem] = []
         terms: tuple[str, ...] = ()
         nearby: tuple[str, ...] = ()
         try:
             columns = self._current()
-            seen = None if sight.whole else self._seen(columns, sight)
+            seen = None if visible.whole else self._seen(columns, visible)
             bm25 = context = np.zeros(len(columns))
             if words:
                 terms, bm25 = self._bm25(columns, text, forgiving, seen)
@@ -269,10 +269,10 @@ class Index:
             problems.append(self._problem(f"the catalogue cannot be used: {error}"))
             columns, bm25, context, near, seen = no_columns(), np.zeros(0), np.zeros(0), None, None
         space, cosine = self._spaces[0][1].space, np.zeros(len(columns), np.float32)
-        for embedder, sidecar in self._order(beside and seen is None, columns) if meaning and len(columns) else ():
+        for embedder, vector_file in self._order(beside and seen is None, columns) if meaning and len(columns) else ():
             try:
                 vector = embedder.embed([text if whole else essence(text)], "document" if whole else "query")[0]
-                space, cosine = sidecar.space, self._cosines(columns, sidecar, vector, near)
+                space, cosine = vector_file.space, self._cosines(columns, vector_file, vector, near)
                 break
             except KiteError as error:
                 problems.append(self._problem(str(error)))
@@ -290,11 +290,11 @@ class Index:
             problems=tuple(problems),
         )
 
-    def columns(self, sight: Sight = _EVERYTHING) -> Columns:
-        """Return the columns of the notes in ``sight`` without reading any note; empty if the catalogue cannot be used."""
+    def columns(self, visible: VisibleNotes = _EVERYTHING) -> Columns:
+        """Return the columns of the notes in ``visible`` without reading any note; empty if the catalogue cannot be used."""
         try:
             columns = self._current()
-            return columns if sight.whole else columns.narrowed(self._seen(columns, sight))
+            return columns if visible.whole else columns.narrowed(self._seen(columns, visible))
         except sqlite3.Error as error:
             self._noted([self._problem(f"the catalogue cannot be used: {error}")])
             return no_columns()
@@ -382,13 +382,13 @@ class Index:
             notes=len(columns),
             rows=len(located.rows),
             stale=located.missing,
-            embedder=", ".join(sidecar.space.name for _, sidecar in self._spaces),
-            problems=tuple(dict.fromkeys(chain(self._problems, *(sidecar.problems for _, sidecar in self._spaces)))),
+            embedder=", ".join(vector_file.space.name for _, vector_file in self._spaces),
+            problems=tuple(dict.fromkeys(chain(self._problems, *(vector_file.problems for _, vector_file in self._spaces)))),
         )
 
     def verify(self) -> tuple[Problem, ...]:
         """Check every file completely and return the problems. Slow, and harmless at any time."""
-        problems = [problem for _, sidecar in self._spaces for problem in sidecar.verify()]
+        problems = [problem for _, vector_file in self._spaces for problem in vector_file.verify()]
         try:
             with self._catalogue.reading() as connection:
                 answers = [answer for (answer,) in connection.execute("PRAGMA quick_check")]
@@ -399,29 +399,29 @@ class Index:
 
     def _refreshed(
         self,
-        shelf: Shelf,
+        files: NoteFiles,
         evidence: Evidence,
         hint: Collection[str] | None,
-        meaning: bool,
+        embed: bool,
         stop: Callable[[], bool],
         progress: Callable[[int, int], None],
     ) -> Refreshed:
         if hint is not None:
             entries = [unlisted(path) for path in sorted(hint) if is_text(path)]
-            written = self._catalogued(shelf, evidence, entries, stop, forget=True)
+            written = self._catalogued(files, evidence, entries, stop, forget=True)
             paths = [entry.path for entry in entries]
             count, problems = 0, list[Problem]()
-            if meaning:
+            if embed:
                 count, problems = self._embedded(self._spaces[0], lambda: self._catalogue.keys_of(paths), stop, progress)
                 self._warm_up()
             return replace(written, embedded=count, problems=self._noted(problems))
         with self._refreshing:
             unusable: list[Entry] = []
-            problems = [problem for _, sidecar in self._spaces for problem in sidecar.reread()]
-            differences = self._catalogue.compare(listed(shelf, unusable))
-            written = self._catalogued(shelf, evidence, differences.to_read, stop, forget=False)
+            problems = [problem for _, vector_file in self._spaces for problem in vector_file.reread()]
+            differences = self._catalogue.compare(listed(files, unusable))
+            written = self._catalogued(files, evidence, differences.to_read, stop, forget=False)
             # Read again: a note may have been written, and indexed by a hint, since the vault was listed.
-            gone = self._catalogued(shelf, evidence, [unlisted(path) for path in differences.gone], stop, forget=True)
+            gone = self._catalogued(files, evidence, [unlisted(path) for path in differences.gone], stop, forget=True)
             problems += [self._problem("a file's name is not text") for _ in unusable]
             embedded = 0
             for space in self._spaces:
@@ -442,16 +442,16 @@ class Index:
     def _leave_former(self) -> None:
         """Delete the previous embedding spaces once the present one is complete."""
         if not self._locate(self._spaces[0][1], self._current()).missing:
-            for _, sidecar in self._former:
-                if len(sidecar.rows()):
-                    sidecar.clear()
+            for _, vector_file in self._former:
+                if len(vector_file.rows()):
+                    vector_file.clear()
 
     def _keys(self) -> Keys:
         keys: Keys = self._current().passages["key"]
         return keys
 
     def _catalogued(
-        self, shelf: Shelf, evidence: Evidence, entries: Sequence[Entry], stop: Callable[[], bool], *, forget: bool
+        self, files: NoteFiles, evidence: Evidence, entries: Sequence[Entry], stop: Callable[[], bool], *, forget: bool
     ) -> Refreshed:
         """Write these entries into the catalogue, where they are found by words. A path that yields no note is removed with
         ``forget``; otherwise the file is not read again until it changes.
@@ -460,7 +460,7 @@ class Index:
         for start in range(0, len(entries), _NOTES_PER_COMMIT):
             if stop():
                 break
-            read = [(self._dated(entry), shelf.read(entry.path)) for entry in entries[start : start + _NOTES_PER_COMMIT]]
+            read = [(self._dated(entry), files.read(entry.path)) for entry in entries[start : start + _NOTES_PER_COMMIT]]
             said = [evidence(note) if note is not None else "" for _, note in read]
             with self._catalogue.writing() as writer:
                 for (entry, note), heard in zip(read, said, strict=True):
@@ -480,8 +480,8 @@ class Index:
         """Embed missing texts and return how many, with the problems met. Vectors are written every few thousand rows, and at the
         end.
         """
-        embedder, sidecar = space
-        asked, held = np.unique(wanted()), sidecar.rows()
+        embedder, vector_file = space
+        asked, held = np.unique(wanted()), vector_file.rows()
         missing = asked[held.places(asked) == len(held)].tolist()
         count = 0
         problems: list[Problem] = []
@@ -500,22 +500,22 @@ class Index:
             count += len(passages)
             progress(count, len(missing))
             if len(rows) >= _ROWS_PER_SEGMENT:
-                problems += self._appended(sidecar, rows, vectors)
+                problems += self._appended(vector_file, rows, vectors)
                 rows, vectors = [], []
         if rows:
-            problems += self._appended(sidecar, rows, vectors)
+            problems += self._appended(vector_file, rows, vectors)
         return count, problems
 
-    def _appended(self, sidecar: VectorFile, rows: Sequence[Row], vectors: Sequence[Vectors]) -> list[Problem]:
+    def _appended(self, vector_file: VectorFile, rows: Sequence[Row], vectors: Sequence[Vectors]) -> list[Problem]:
         try:
-            sidecar.append(rows, np.concatenate(vectors))
+            vector_file.append(rows, np.concatenate(vectors))
         except OSError as error:
             return [self._problem(f"vectors cannot be written: {error.strerror}")]
         return []
 
-    def _swept(self, sidecar: VectorFile, **share: float) -> list[Problem]:
+    def _swept(self, vector_file: VectorFile, **share: float) -> list[Problem]:
         try:
-            sidecar.keep(self._keys, **share)
+            vector_file.keep(self._keys, **share)
         except OSError as error:
             return [self._problem(f"vectors cannot be written: {error.strerror}")]
         return []
@@ -526,9 +526,9 @@ class Index:
                 self._columns = self._catalogue.columns(self._columns)
             return self._columns
 
-    def _seen(self, columns: Columns, sight: Sight) -> Mask:
-        projects = [self._catalogue.project_number(each) for each in sight.projects or ()]
-        return columns.seen(sight, [each for each in projects if each >= 0], self._catalogue.project_number(""))
+    def _seen(self, columns: Columns, visible: VisibleNotes) -> Mask:
+        projects = [self._catalogue.project_number(each) for each in visible.projects or ()]
+        return columns.seen(visible, [each for each in projects if each >= 0], self._catalogue.project_number(""))
 
     def _bm25(
         self, columns: Columns, text: str, forgiving: bool, seen: Mask | None
@@ -558,9 +558,9 @@ class Index:
             return sorted((*first, *self._former), key=lambda space: self._locate(space[1], columns).missing)
         return first
 
-    def _cosines(self, columns: Columns, sidecar: VectorFile, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
+    def _cosines(self, columns: Columns, vector_file: VectorFile, vector: Vectors, near: npt.NDArray[np.bool_] | None) -> Vectors:
         """Return the cosines of all notes, or of those that are ``near`` with 0 for the others."""
-        located = self._locate(sidecar, columns)
+        located = self._locate(vector_file, columns)
         if near is None:
             passages = np.append(located.rows.cosines(vector), np.float32(0))[located.places]
         else:
@@ -575,16 +575,16 @@ class Index:
             return None
         return columns.within(self._catalogue.project_number(project)) | heard
 
-    def _locate(self, sidecar: VectorFile, columns: Columns) -> _Located:
-        rows = sidecar.rows()
-        located = self._located.get(sidecar.space.tag)
+    def _locate(self, vector_file: VectorFile, columns: Columns) -> _Located:
+        rows = vector_file.rows()
+        located = self._located.get(vector_file.space.tag)
         if located is None or located.rows is not rows or located.columns is not columns:
             keys = columns.passages["key"]
             if located is not None and (carried := _carried(located, columns)) is not None:
                 places = rows.places_after(located.rows, keys, carried)
             else:
                 places = rows.places(keys)
-            located = self._located[sidecar.space.tag] = _Located(columns=columns, rows=rows, places=places)
+            located = self._located[vector_file.space.tag] = _Located(columns=columns, rows=rows, places=places)
         return located
 
     def _problem(self, reason: str) -> Problem:

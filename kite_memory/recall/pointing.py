@@ -84,7 +84,7 @@ MOST_POINTERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
+class PointerThresholds:
     """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on."""
 
     opens: float = 0.05
@@ -106,7 +106,7 @@ class Bars:
     """
 
 
-BARS = Bars()
+POINTER_THRESHOLDS = PointerThresholds()
 _DOUBLE = 2.0
 _CLEAR = 0.10
 _AHEAD = 1.5
@@ -170,31 +170,31 @@ def pointers(
     notes: int,
     listed: Mapping[str, float],
     asks: bool = False,
-    bars: Bars = BARS,
+    thresholds: PointerThresholds = POINTER_THRESHOLDS,
 ) -> tuple[Pointer, ...]:
     """Return at most five of the pointers ``found``, likeliest first; what is ``listed`` only if it is twice as likely now.
 
-    Earlier pointers to conversations do not raise the bars, since a note that is likely enough is worth more than these.
+    Earlier pointers to conversations do not raise the thresholds, since a note that is likely enough is worth more than these.
 
     ``scores`` are the probabilities of the notes near the prompt, whether they can be pointed at or not; ``notes`` is the number of
     notes in the project; ``asks`` means that the prompt `asks_of_the_past`.
     """
     best, following = (*sorted(scores, reverse=True), 0.0, 0.0)[:2]
-    share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, bars)
+    share = _risen({called: score for called, score in listed.items() if EvidenceReference.parse(called) is None}, thresholds)
     if best >= _STANDS_OUT * following:
         share *= min(MANY, max(_FEW, notes)) / MANY
     if asks:
         share *= _ASKS
-    least = max(bars.least * share, bars.share * best)
+    least = max(thresholds.least * share, thresholds.share * best)
     likely = sorted(_fresh(found, least, listed), key=lambda each: -each.score)[:MOST_POINTERS]
-    if not likely or likely[0].score < bars.opens * share:
+    if not likely or likely[0].score < thresholds.opens * share:
         return ()
     return tuple(replace(each, again=each.id in listed) for each in likely)
 
 
-def least_of_conversations(listed: Mapping[str, float], bars: Bars = BARS) -> float:
+def least_of_conversations(listed: Mapping[str, float], thresholds: PointerThresholds = POINTER_THRESHOLDS) -> float:
     """Return the least probability of a conversation that this session is pointed at."""
-    return bars.talk * _risen(listed, bars)
+    return thresholds.talk * _risen(listed, thresholds)
 
 
 def conversations(
@@ -218,9 +218,9 @@ def conversations(
     return ()
 
 
-def _risen(listed: Mapping[str, float], bars: Bars) -> float:
-    """Return the factor by which the bars grew with the pointers that a session was given."""
-    return float(bars.rise ** sum(score != bars.listed for score in listed.values()))
+def _risen(listed: Mapping[str, float], thresholds: PointerThresholds) -> float:
+    """Return the factor by which the thresholds grew with the pointers that a session was given."""
+    return float(thresholds.rise ** sum(score != thresholds.listed for score in listed.values()))
 
 
 def _fresh(found: Sequence[Pointer], least: float, listed: Mapping[str, float]) -> list[Pointer]:

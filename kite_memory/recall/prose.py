@@ -15,7 +15,7 @@ UNKNOWN = -1
 """Time or size of a file that the next comparison treats as changed."""
 
 
-class Shelf(Protocol):
+class NoteFiles(Protocol):
     """The part of a vault that recall uses."""
 
     def entries(self) -> Iterable[Entry]:
@@ -27,9 +27,9 @@ class Shelf(Protocol):
         ...
 
 
-def listed(shelf: Shelf, unusable: list[Entry]) -> Iterator[Entry]:
+def listed(files: NoteFiles, unusable: list[Entry]) -> Iterator[Entry]:
     """Yield the files whose names are text, and append the others to ``unusable``."""
-    for entry in shelf.entries():
+    for entry in files.entries():
         if is_text(entry.path):
             yield entry
         else:

@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 
 from kite_memory.errors import StateNotWritten
-from kite_memory.model.hit import Cards, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
+from kite_memory.model.hit import ConversationLookup, Fixes, Hit, Injection, Judged, Pointer, Question, Quote, Verdict
 from kite_memory.model.note import Note, NoteKind, Scope, Surroundings
 from kite_memory.recall import pointing
-from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.gate import personal
 from kite_memory.recall.index import Evidence, Index, Refreshed, no_evidence
 from kite_memory.recall.pointing import Commands, contents, nearest, nothing_run
-from kite_memory.recall.prose import Shelf, name
-from kite_memory.recall.rendering import CHARACTERS, block, handle, voices
+from kite_memory.recall.prose import NoteFiles, name
+from kite_memory.recall.rendering import CHARACTERS, block, handle, render_prompt_block
 from kite_memory.recall.rendering import contents as list_of
 from kite_memory.recall.search import Query, recent, search, spoken
 from kite_memory.recall.select import (
@@ -66,8 +66,8 @@ def _unseen(done: int, total: int) -> None:
 class Recall:
     """Services of recall for one vault. Thread-safe.
 
-    Where the ``bar`` is ``judged``, only notes above the "quiet" threshold are shown at once, and doubtful ones are passed on as a
-    question for a judge.
+    Where the ``requirement`` is ``judged``, only notes above the "quiet" threshold are shown at once, and doubtful ones are passed
+    on as a question for a judge.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class Recall:
         *,
         index: Index,
         memory: SessionMemory,
-        bar: Requirement | None = None,
+        requirement: Requirement | None = None,
         notes_per_prompt: int = 2,
         tokens_per_prompt: int = 1600,
         clock: Callable[[], datetime] = _now,
         fixes: Fixes | None = None,
-        cards: Cards | None = None,
+        cards: ConversationLookup | None = None,
         commands: Commands = nothing_run,
     ) -> None:
         self._index = index
         self._memory = memory
-        self._bar = bar or Requirement()
-        self._fitted = self._bar.gate
+        self._requirement = requirement or Requirement()
+        self._fitted = self._requirement.gate
         self._learned: date | None = None
         self._notes_per_prompt = notes_per_prompt
         self._tokens_per_prompt = tokens_per_prompt
@@ -113,11 +113,11 @@ class Recall:
 
     def refresh(
         self,
-        shelf: Shelf,
+        files: NoteFiles,
         *,
         evidence: Evidence = no_evidence,
         hint: Collection[str] | None = None,
-        meaning: bool = True,
+        embed: bool = True,
         stop: Callable[[], bool] = _go_on,
         progress: Callable[[int, int], None] = _unseen,
     ) -> Refreshed:
@@ -130,7 +130,7 @@ class Recall:
                 self._learn()
             except sqlite3.Error:
                 pass  # old rows do no harm, and the next full refresh tries again
-        return self._index.refresh(shelf, evidence=evidence, hint=hint, meaning=meaning, stop=stop, progress=progress)
+        return self._index.refresh(files, evidence=evidence, hint=hint, embed=embed, stop=stop, progress=progress)
 
     def embed(self, *, stop: Callable[[], bool] = _go_on) -> int:
         """Embed the texts that have no vector yet, as `Index.embed` does."""
@@ -141,11 +141,13 @@ class Recall:
         now = self._clock()
         if self._learned != now.date():
             self._learned = now.date()
-            self._bar = replace(self._bar, gate=personal(self._fitted, self._memory.verdicts.since(now - _LEARNED_FROM)))
+            self._requirement = replace(
+                self._requirement, gate=personal(self._fitted, self._memory.verdicts.since(now - _LEARNED_FROM))
+            )
 
     def rebuild(
         self,
-        shelf: Shelf,
+        files: NoteFiles,
         *,
         evidence: Evidence = no_evidence,
         stop: Callable[[], bool] = _go_on,
@@ -153,7 +155,7 @@ class Recall:
     ) -> Refreshed:
         """Delete the index and build it again. The record of what sessions were shown is kept."""
         self._index.clear()
-        return self._index.refresh(shelf, evidence=evidence, stop=stop, progress=progress)
+        return self._index.refresh(files, evidence=evidence, stop=stop, progress=progress)
 
     def search(self, query: Query) -> tuple[Hit, ...]:
         return search(self._index, query, self._clock())
@@ -162,15 +164,15 @@ class Recall:
         """Return the notes of the same project that a new note may repeat or contradict."""
         return nearest(self._index, note, self._clock().timestamp())
 
-    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, visible: VisibleNotes) -> list[Note]:
         """Return the newest notes of a project and of no project, newest first; with ``kinds``, only of those kinds. Notes that
         were rejected or have expired are omitted.
         """
-        return recent(self._index, project=project, kinds=kinds, limit=limit, sight=sight, now=self._clock().timestamp())
+        return recent(self._index, project=project, kinds=kinds, limit=limit, visible=visible, now=self._clock().timestamp())
 
     def weigh(self, prompt: Prompt) -> Weighed:
         """Return what `answer` would choose from, without recording it. Used for explanations and for further judging."""
-        return self._weighed(prompt, all_too=True)
+        return self._weighed(prompt, explain_all=True)
 
     def answer(self, prompt: Prompt, *, remember: bool = True, delivery: Delivery | None = None) -> Injection:
         """Return what the prompt hook injects. Uses no network and raises nothing.
@@ -195,7 +197,7 @@ class Recall:
     def likely(self, question: Question) -> Judged:
         """Return the verdicts that the gate alone gives, for use when the judge returned none."""
         verdicts = (Verdict(note=name(hit.note), probability=hit.score) for hit in question.candidates)
-        return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._bar.likely), by_gate=True)
+        return Judged(verdicts=tuple(each for each in verdicts if each.probability >= self._requirement.likely), by_gate=True)
 
     def judged(
         self, question: Question, judged: Judged, *, tokens: int | None = None, delivery: Delivery | None = None
@@ -213,7 +215,9 @@ class Recall:
         who = "the gate, for want of a judge" if judged.by_gate else "the judge"
         hits = [replace(hit, score=found[name(hit.note)], why=who) for hit in self._in_force(asked)]
         hits = sorted((hit for hit in hits if name(hit.note) not in shown), key=lambda hit: -hit.score)
-        first, also = (self._bar.likely, self._bar.likely * self._fitted.second) if judged.by_gate else (_FIRST, _ALSO)
+        first, also = (
+            (self._requirement.likely, self._requirement.likely * self._fitted.second) if judged.by_gate else (_FIRST, _ALSO)
+        )
         foreign = [_STRANGE * (not judged.by_gate and _of_another(hit.note, question.project)) for hit in hits]
         chosen = [hit for place, hit in enumerate(hits) if hit.score >= foreign[place] + (also if place else first)]
         chosen = chosen[: self._notes_per_prompt]
@@ -341,26 +345,26 @@ class Recall:
         expires = self._index.columns().notes["expires"]
         return float(np.min(expires[expires > self._clock().timestamp()], initial=np.inf))
 
-    def _weighed(self, prompt: Prompt, *, all_too: bool = False) -> Weighed:
+    def _weighed(self, prompt: Prompt, *, explain_all: bool = False) -> Weighed:
         return weigh(
             self._index,
             prompt,
-            self._bar,
+            self._requirement,
             shown=self._shown(prompt.session),
             now=self._clock().timestamp(),
             limit=self._notes_per_prompt,
             tallies=self._memory.tallies(),
-            all_too=all_too,
+            explain_all=explain_all,
         )
 
     def _chosen(self, prompt: Prompt) -> Injection:
         weighed = self._weighed(prompt)
         chosen = weighed.candidates[: weighed.chosen]
-        if not chosen and self._bar.threshold is None and not self._bar.judged and weighed.silence != TERSE:
+        if not chosen and self._requirement.threshold is None and not self._requirement.judged and weighed.silence != TERSE:
             chosen = weighed.near[: pointing.asked_for(prompt.text, weighed.near)]
         quotes, pointers = self._beside(prompt, weighed, chosen)
         first = not prompt.situation.position
-        rendered = voices(
+        rendered = render_prompt_block(
             chosen,
             quotes,
             pointers,
@@ -445,7 +449,10 @@ class Recall:
 
     def _occasion(self, prompt: Prompt, injection: Injection, *, moment: Moment) -> Occasion:
         listed = moment == "start"
-        given = [ShownNote(note=name(hit.note), score=pointing.BARS.listed if listed else hit.score) for hit in injection.hits]
+        given = [
+            ShownNote(note=name(hit.note), score=pointing.POINTER_THRESHOLDS.listed if listed else hit.score)
+            for hit in injection.hits
+        ]
         given += [ShownNote(note=quote.id, score=quote.score, voice="quote") for quote in injection.quotes]
         given += [ShownNote(note=pointer.id, score=pointer.score, voice="pointer") for pointer in injection.pointers]
         return Occasion(

@@ -11,8 +11,8 @@ from kite_memory.text import lazy_regex
 from kite_memory.text.quoting import plain, plain_line, quoted
 
 __all__ = [
+    "PromptBlock",
     "RenderedBlock",
-    "Voices",
     "block",
     "contents",
     "estimated_tokens",
@@ -23,8 +23,8 @@ __all__ = [
     "plain_line",
     "quoted",
     "remarks",
+    "render_prompt_block",
     "shortened",
-    "voices",
 ]
 
 _OPENING = "<vault-context>\n[Relevant vault context: quoted notes from {whose}, newest evidence first]"
@@ -110,7 +110,7 @@ def contents(lines: Sequence[tuple[Hit, str]], *, tokens: int) -> RenderedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voices:
+class PromptBlock:
     """What a prompt is given: notes in full, quoted conversations, and pointers by title. Each may be empty."""
 
     text: str
@@ -120,9 +120,9 @@ class Voices:
     tokens: int
 
 
-def voices(
+def render_prompt_block(
     hits: Sequence[Hit], quotes: Sequence[Quote], pointers: Sequence[Pointer], *, tokens: int = 1600, pointer_tokens: int = 130
-) -> Voices:
+) -> PromptBlock:
     """Render notes, quotes and pointers in one block. Notes come first; quotes and pointers take the remaining room, pointers at
     most ``pointer_tokens``.
     """
@@ -158,11 +158,11 @@ def voices(
     if lines:
         parts += [_POINTERS, *lines]
     if not parts:
-        return Voices(text=notes.text, hits=notes.hits, quotes=(), pointers=(), tokens=notes.tokens)
+        return PromptBlock(text=notes.text, hits=notes.hits, quotes=(), pointers=(), tokens=notes.tokens)
     added = "\n".join(parts)
     text = f"{opening}{added}\n{_CLOSING}"
     spent = notes.tokens + likely_tokens(added) + (0 if notes.text else likely_tokens(f"{opening}{_CLOSING}"))
-    return Voices(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
+    return PromptBlock(text=text, hits=notes.hits, quotes=tuple(quoted_too), pointers=tuple(pointed), tokens=spent)
 
 
 def first_words(text: str, tokens: int) -> str:

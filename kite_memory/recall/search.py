@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import SPOKEN_KINDS, Note, NoteKind, NoteStatus
-from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, Sight
+from kite_memory.recall.catalogue import KINDS, STATUSES, Columns, Pairs, VisibleNotes
 from kite_memory.recall.embedder import Space, Vectors
 from kite_memory.recall.index import Index, Signals
 from kite_memory.recall.lexical import SMALL_VAULT
@@ -127,14 +127,14 @@ _FAINT = 0.25
 _WORDS_NAMED = 5
 _SNIPPET = 240
 _LINE = re.compile(r"[^\n]+")
-_EVERYTHING = Sight()
+_EVERYTHING = VisibleNotes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A search. ``project`` is where the question comes from: other projects' notes score lower. ``within`` leaves them out.
 
-    ``sight`` bounds the notes: the answer is the same, to the last figure, as if there were no others.
+    ``visible`` bounds the notes: the answer is the same, to the last figure, as if there were no others.
     """
 
     text: str
@@ -144,7 +144,7 @@ class Query:
     since: datetime | None = None
     kinds: frozenset[NoteKind] = frozenset()
     limit: int = 10
-    sight: Sight = _EVERYTHING
+    visible: VisibleNotes = _EVERYTHING
 
 
 def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
@@ -156,7 +156,7 @@ def search(index: Index, query: Query, now: datetime) -> tuple[Hit, ...]:
         forgiving=True,
         meaning=query.mode != "keyword",
         words=query.mode != "semantic",
-        sight=query.sight,
+        visible=query.visible,
     )
     columns = signals.columns
     mask = found(columns, now.timestamp())
@@ -237,8 +237,8 @@ def snippet(note: Note, matched: Sequence[str]) -> str:
     return ("…" if start else "") + plain_line(best[start:], _SNIPPET)
 
 
-def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight, now: float) -> list[Note]:
-    columns = index.columns(sight)
+def recent(index: Index, *, project: str, kinds: Collection[NoteKind], limit: int, visible: VisibleNotes, now: float) -> list[Note]:
+    columns = index.columns(visible)
     if not len(columns):
         return []
     mask = found(columns, now)
@@ -270,5 +270,5 @@ class IndexedNotes:
     def search(self, query: Query) -> tuple[Hit, ...]:
         return search(self.index, query, self.clock())
 
-    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, sight: Sight) -> list[Note]:
-        return recent(self.index, project=project, kinds=kinds, limit=limit, sight=sight, now=self.clock().timestamp())
+    def recent(self, *, project: str, kinds: Collection[NoteKind], limit: int, visible: VisibleNotes) -> list[Note]:
+        return recent(self.index, project=project, kinds=kinds, limit=limit, visible=visible, now=self.clock().timestamp())

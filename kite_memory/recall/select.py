@@ -41,7 +41,7 @@ class Delivery:
         """Return whether any action is registered."""
         return bool(self._arrived or self._lost)
 
-    def when(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
+    def add_callbacks(self, *, arrived: Callable[[], object] = lambda: None, lost: Callable[[], object] = lambda: None) -> None:
         self._arrived.append(arrived)
         self._lost.append(lost)
 
@@ -106,7 +106,7 @@ def give(memory: SessionMemory, notes: Sequence[str], occasion: Occasion, delive
         return True
     if not memory.reserve(session, notes):
         return False
-    delivery.when(arrived=partial(memory.confirm, notes, occasion), lost=partial(memory.release, session, notes))
+    delivery.add_callbacks(arrived=partial(memory.confirm, notes, occasion), lost=partial(memory.release, session, notes))
     return True
 
 
@@ -283,7 +283,7 @@ class _Search:
     """A prompt, how near the notes are to it, and what is wanted of them.
 
     ``inherited`` marks notes with the score of one they replace, ``project`` is the number of the prompt's project. Notes in
-    ``shown`` are left out; ``all_too`` also returns candidates that will not be shown.
+    ``shown`` are left out; ``explain_all`` also returns candidates that will not be shown.
     """
 
     index: Index
@@ -294,7 +294,7 @@ class _Search:
     project: int | None
     shown: Collection[str]
     limit: int
-    all_too: bool
+    explain_all: bool
 
     def admits(self, note: Note) -> bool:
         """Return whether a note may be shown in the prompt's project, branch and session."""
@@ -311,24 +311,24 @@ class _Search:
 def weigh(
     index: Index,
     prompt: Prompt,
-    bar: Requirement,
+    requirement: Requirement,
     *,
     shown: Collection[str],
     now: float,
     limit: int,
     tallies: Mapping[str, Tally] = _NO_TALLIES,
-    all_too: bool = False,
+    explain_all: bool = False,
 ) -> Weighed:
     """Weigh the notes in force that this session has not been shown. Uses no network.
 
-    Candidates that will not be shown are returned only with ``all_too``: finding the words that match in them is half the work.
+    Candidates that will not be shown are returned only with ``explain_all``: finding the words that match in them is half the work.
     """
     text = bounded(prompt.text)
     silence = needless(text)
     if silence and silence != TERSE:
         return Weighed(candidates=(), threshold=0.0, silence=silence)
     # The fitted gate gives surroundings no weight: they are searched only if every figure is returned or logged.
-    around = prompt.situation.around if all_too or bar.judged or bar.gate.weights.get("around") else ""
+    around = prompt.situation.around if explain_all or requirement.judged or requirement.gate.weights.get("around") else ""
     signals = index.signals(essence(text), around=around, project=prompt.project)
     if not len(signals.columns):
         return Weighed(candidates=(), threshold=0.0, silence=_empty(signals.problems))
@@ -345,13 +345,14 @@ def weigh(
         project=number,
         shown=shown,
         limit=limit,
-        all_too=all_too,
+        explain_all=explain_all,
     )
-    if bar.threshold is None and bar.gate.fits(signals.space):
-        weighed = _by_gate(searched, bar, tallies)
+    if requirement.threshold is None and requirement.gate.fits(signals.space):
+        weighed = _by_gate(searched, requirement, tallies)
     else:
         weighed = _by_score(
-            searched, search.threshold(signals.space, len(signals.columns)) if bar.threshold is None else bar.threshold
+            searched,
+            search.threshold(signals.space, len(signals.columns)) if requirement.threshold is None else requirement.threshold,
         )
     return replace(weighed, chosen=0, silence=silence, question=None) if silence else weighed
 
@@ -370,13 +371,13 @@ def _scored(signals: Signals, project: int | None, now: float) -> tuple[search.S
 
 
 def _by_score(searched: _Search, threshold: float) -> Weighed:
-    scores, all_too, limit = searched.scores, searched.all_too, searched.limit
+    scores, explain_all, limit = searched.scores, searched.explain_all, searched.limit
     highest = float(scores.max())
-    if not all_too:
+    if not explain_all:
         scores = np.where(scores >= threshold - _NEAR, scores, -np.inf)
-    enough = (CANDIDATES if all_too else limit) + min(len(searched.shown), _SEEN) + _SPARE
+    enough = (CANDIDATES if explain_all else limit) + min(len(searched.shown), _SEEN) + _SPARE
     candidates = tuple(hit for hit in searched.hits(scores, enough) if searched.admits(hit.note))
-    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if all_too else limit]
+    fresh = tuple(hit for hit in candidates if name(hit.note) not in searched.shown)[: CANDIDATES if explain_all else limit]
     chosen = sum(hit.score >= threshold for hit in fresh[:limit])
     silence = ""
     if not chosen and candidates and candidates[0].score >= threshold:
@@ -410,33 +411,33 @@ class _Estimates:
     notes: int
 
 
-def _by_gate(searched: _Search, bar: Requirement, tallies: Mapping[str, Tally]) -> Weighed:
-    estimates = _estimates(searched, bar.gate, tallies)
+def _by_gate(searched: _Search, requirement: Requirement, tallies: Mapping[str, Tally]) -> Weighed:
+    estimates = _estimates(searched, requirement.gate, tallies)
     candidates, figures, probabilities, order = estimates.candidates, estimates.figures, estimates.probabilities, estimates.order
-    sure = [place for place in order[: searched.limit] if probabilities[place] >= bar.probability]
-    if len(sure) > 1 and probabilities[sure[1]] < min(1.0, bar.probability * bar.gate.second):
+    sure = [place for place in order[: searched.limit] if probabilities[place] >= requirement.probability]
+    if len(sure) > 1 and probabilities[sure[1]] < min(1.0, requirement.probability * requirement.gate.second):
         sure = sure[:1]
-    wanted = order[:CANDIDATES] if searched.all_too else sure
+    wanted = order[:CANDIDATES] if searched.explain_all else sure
     by_row = np.full(len(searched.signals.columns), -np.inf)
     by_row[estimates.rows[wanted]] = probabilities[wanted]
     found = searched.hits(by_row, len(wanted)) if wanted else ()
     placed = {name(candidates[place].note): place for place in wanted}
     places = [placed[name(hit.note)] for hit in found]
     silence = ""
-    if not sure and (np.delete(probabilities, order) >= bar.probability).any():
+    if not sure and (np.delete(probabilities, order) >= requirement.probability).any():
         silence = "already shown in this session"
     elif not sure:
-        silence = f"below threshold: best {probabilities.max(initial=0.0):.2f} < {bar.probability:.2f}"
+        silence = f"below threshold: best {probabilities.max(initial=0.0):.2f} < {requirement.probability:.2f}"
     highest = float(probabilities[order[0]]) if order else 0.0
-    asks = bar.judged and not sure and highest >= bar.gate.doubt
+    asks = requirement.judged and not sure and highest >= requirement.gate.doubt
     return Weighed(
         candidates=found,
-        threshold=bar.probability,
+        threshold=requirement.probability,
         chosen=len(sure),
         silence=silence,
         question=_question(searched.prompt, estimates) if asks else None,
         figures=tuple(tuple(figures[place].tolist()) for place in places),
-        parts=tuple(bar.gate.parts(figures[place].tolist(), estimates.habits[place]) for place in places),
+        parts=tuple(requirement.gate.parts(figures[place].tolist(), estimates.habits[place]) for place in places),
         near=tuple(
             Hit(note=candidates[place].note, score=float(probabilities[place]), why="")
             for place in order[:POINTED]

@@ -13,7 +13,7 @@ import numpy as np
 from kite_memory.model.hit import Fix, Fixes, Hit, Injection
 from kite_memory.model.note import Note, NoteKind, Scope
 from kite_memory.recall import search
-from kite_memory.recall.cautions import Reading, activities, concerns, heeded, read, shows
+from kite_memory.recall.cautions import NoteWarnings, activities, concerns, heeded, read, shows
 from kite_memory.recall.index import Index
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import block, quoted, shortened
@@ -144,7 +144,7 @@ class ToolAdvice:
         self._memory = memory
         self._fixes = fixes
         self._lock = Lock()
-        self._readings: dict[tuple[str, int], tuple[Note, Reading]] = {}
+        self._readings: dict[tuple[str, int], tuple[Note, NoteWarnings]] = {}
 
     def act(self, action: Action, now: datetime, *, branch: str = "", delivery: Delivery | None = None) -> Injection:
         """Return the line for this action, claimed for its session and logged; usually none.
@@ -202,7 +202,7 @@ class ToolAdvice:
 
     def _notes(
         self, asked: str, action: Action, shown: Collection[str], now: datetime, branch: str
-    ) -> Iterator[tuple[Note, Reading]]:
+    ) -> Iterator[tuple[Note, NoteWarnings]]:
         """Yield notes in force, of this project or of none, that share words and were not shown yet."""
         if not asked:
             return
@@ -223,7 +223,7 @@ class ToolAdvice:
             if name(note) not in shown and not elsewhere and (note.scope is not Scope.SESSION or note.session == action.session):
                 yield note, reading
 
-    def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, Reading]]:
+    def _read(self, catalogue: str, numbers: Sequence[int]) -> list[tuple[Note, NoteWarnings]]:
         """Return notes with their readings, cached by number: within one catalogue a changed note gets a new number."""
         with self._lock:
             held = {number: known for number in numbers if (known := self._readings.get((catalogue, number)))}

@@ -128,7 +128,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Reading:
+class _FolderSnapshot:
     manifest: tuple[int, int, int] | None
     rows: Rows
     problems: tuple[Problem, ...]
@@ -144,7 +144,7 @@ class VectorFile:
         self.space = space
         self.folder = folder / re.sub(r"[^\w.-]", "_", space.tag)
         self._writing = threading.Lock()
-        self._last = _Reading(manifest=_NEVER_READ, rows=Rows(folder=self.folder), problems=())
+        self._last = _FolderSnapshot(manifest=_NEVER_READ, rows=Rows(folder=self.folder), problems=())
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -157,7 +157,9 @@ class VectorFile:
         last = self._last
         if manifest != last.manifest or not last.rows.intact():
             segments, problems = self._read()
-            last = self._last = _Reading(manifest=manifest, rows=Rows(folder=self.folder, segments=segments), problems=problems)
+            last = self._last = _FolderSnapshot(
+                manifest=manifest, rows=Rows(folder=self.folder, segments=segments), problems=problems
+            )
         return last.rows
 
     def reread(self) -> tuple[Problem, ...]:

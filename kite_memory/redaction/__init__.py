@@ -18,28 +18,28 @@ def drop_private(text: str) -> str:
 
 
 def redact(text: str) -> RedactedText:
-    """Return ``text`` with each secret replaced by ``[redacted:<kind>]``, see `door.redact`."""
-    from kite_memory.redaction import door
+    """Return ``text`` with each secret replaced by ``[redacted:<kind>]``, see `redaction_engine.redact`."""
+    from kite_memory.redaction import redaction_engine
 
-    return door.redact(text)
+    return redaction_engine.redact(text)
 
 
 def redact_event(event: Event, known: dict[str, str] | None = None) -> Event:
-    """Return the event redacted, see `door.redact_event`."""
-    from kite_memory.redaction import door
+    """Return the event redacted, see `redaction_engine.redact_event`."""
+    from kite_memory.redaction import redaction_engine
 
-    return door.redact_event(event, known)
+    return redaction_engine.redact_event(event, known)
 
 
 def redact_id(text: str) -> str:
-    """Return ``text``, or an id made from its hash if it holds a secret, see `door.redact_id`."""
-    from kite_memory.redaction import door
+    """Return ``text``, or an id made from its hash if it holds a secret, see `redaction_engine.redact_id`."""
+    from kite_memory.redaction import redaction_engine
 
-    return door.redact_id(text)
+    return redaction_engine.redact_id(text)
 
 
 def redact_result(read_result: ReadResult) -> RedactedResult:
-    """Return a read result redacted, see `door.redact_result`."""
-    from kite_memory.redaction import door
+    """Return a read result redacted, see `redaction_engine.redact_result`."""
+    from kite_memory.redaction import redaction_engine
 
-    return door.redact_result(read_result)
+    return redaction_engine.redact_result(read_result)

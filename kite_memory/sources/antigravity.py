@@ -12,7 +12,7 @@ import orjson
 from kite_memory.model.event import Cursor, EventType, Problem, ReadResult, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
-from kite_memory.sources.common.growing import resumed
+from kite_memory.sources.common.growing import starting_point
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
 from kite_memory.sources.common.line_source import Line, LineSource, Progress
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
@@ -333,7 +333,7 @@ class Antigravity(LineSource):
         if path.name == _PLAIN and is_file(path.with_name(_FULL)):
             return _left(path, file, "")
         name, places = self.session_of(path), self._places[self._within(path)]
-        position, progress, changed = resumed(file, cursor, Progress, Progress.resumed)
+        position, progress, changed = starting_point(file, cursor, Progress, Progress.from_carry)
         if not position:
             waited = cursor is not None
             progress.parent = places.parent_of(name, anew=waited)

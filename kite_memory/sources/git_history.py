@@ -35,7 +35,7 @@ _EVENTS_OF_A_COMMIT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _HistoryState:
     """State of reading a history. ``seen`` are the tips whose history was returned completely.
 
     While more is being returned, ``goal`` are the tips to reach, and ``reported`` counts the commits returned so far.
@@ -45,20 +45,20 @@ class _Reading:
     goal: tuple[str, ...] = ()
     reported: int = 0
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         return orjson.dumps({"v": _VERSION, "seen": self.seen, "goal": self.goal, "told": self.reported}).decode()
 
     @staticmethod
-    def resumed(cursor: Cursor | None) -> "_Reading":
-        """Parse what `carried` returned; start from the beginning if another version wrote it."""
+    def from_carry(cursor: Cursor | None) -> "_HistoryState":
+        """Parse what `to_carry` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
-                return _Reading()
+                return _HistoryState()
             tips = [[tip for tip in known[key] if _COMMIT.fullmatch(tip)] for key in ("seen", "goal")]
-            return _Reading(seen=tuple(tips[0]), goal=tuple(tips[1]), reported=int(known["told"]))
+            return _HistoryState(seen=tuple(tips[0]), goal=tuple(tips[1]), reported=int(known["told"]))
         except (ValueError, KeyError, TypeError):
-            return _Reading()
+            return _HistoryState()
 
 
 class GitLog:
@@ -119,7 +119,7 @@ class GitLog:
             if cursor and (cursor.size, cursor.mtime_ns) == now:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
-            return _Looking(path, repository, self._git, self._most).read_next(_Reading.resumed(cursor), now)
+            return _Looking(path, repository, self._git, self._most).read_next(_HistoryState.from_carry(cursor), now)
         except GitFailed as error:  # it would fail again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
@@ -148,7 +148,7 @@ class _Looking:
         self._most = most
         self._problems: list[Problem] = []
 
-    def read_next(self, reading: _Reading, now: tuple[int, int]) -> ReadResult:
+    def read_next(self, reading: _HistoryState, now: tuple[int, int]) -> ReadResult:
         goal = reading.goal or self._tips()
         listed = self._listed(goal, reading.seen)
         if not reading.reported and len(listed) >= self._most:
@@ -157,14 +157,14 @@ class _Looking:
         events = tuple(self._events(names, month, reading.reported)) if names else ()
         reported = reading.reported + len(names)
         more = reported < len(listed)
-        carry = replace(reading, goal=goal, reported=reported) if more else _Reading(seen=goal)
+        carry = replace(reading, goal=goal, reported=reported) if more else _HistoryState(seen=goal)
         size, mtime_ns = (0, 0) if more else now
         return ReadResult(
             path=str(self._path),
             session=self._session(month, events) if events else None,
             events=events,
             problems=tuple(self._problems),
-            cursor=Cursor(position=now[0], size=size, mtime_ns=mtime_ns, carry=carry.carried()),
+            cursor=Cursor(position=now[0], size=size, mtime_ns=mtime_ns, carry=carry.to_carry()),
             more=more,
         )
 

@@ -30,7 +30,7 @@ from kite_memory.sources.common.foreign_sqlite import (
     select,
     whole,
 )
-from kite_memory.sources.common.growing import unread
+from kite_memory.sources.common.growing import failed_read
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, blocks_of, digest, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
@@ -97,18 +97,18 @@ class _Mark:
     row: int = 0
     calls: OpenCalls = field(default_factory=OpenCalls)
 
-    def carried(self) -> str:
-        calls = [[name, event, tool, beginning(detail, _DETAIL)] for name, event, tool, detail in self.calls.carried()[-_CALLS:]]
+    def to_carry(self) -> str:
+        calls = [[name, event, tool, beginning(detail, _DETAIL)] for name, event, tool, detail in self.calls.to_carry()[-_CALLS:]]
         return orjson.dumps({"v": _VERSION, "row": self.row, "calls": calls}).decode()
 
     @staticmethod
-    def resumed(cursor: Cursor | None) -> "_Mark":
-        """Parse what `carried` returned; start from the beginning if another version wrote it."""
+    def from_carry(cursor: Cursor | None) -> "_Mark":
+        """Parse what `to_carry` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
                 return _Mark()
-            return _Mark(row=known["row"], calls=OpenCalls.resumed(known["calls"]))
+            return _Mark(row=known["row"], calls=OpenCalls.from_carry(known["calls"]))
         except (ValueError, KeyError, TypeError):
             return _Mark()
 
@@ -149,12 +149,12 @@ class Goose:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         try:
             with opened(path, within=path.parent) as database:
-                return _Reading(path, database, cursor, self._own_folders).next_run(budget)
+                return _MessageReader(path, database, cursor, self._own_folders).next_run(budget)
         except Unreadable as error:
-            return unread(path, cursor, str(error))
+            return failed_read(path, cursor, str(error))
 
 
-class _Reading:
+class _MessageReader:
     """Reads the next messages, as far as they are of one session."""
 
     def __init__(self, path: Path, database: ForeignDatabase, cursor: Cursor | None, own_folders: Iterable[Path]) -> None:
@@ -166,7 +166,7 @@ class _Reading:
         self._own_folders = own_folders
         self._about: dict[str, Any] = {}
         self._position = cursor.position if cursor else 0
-        self._mark = _Mark.resumed(cursor)
+        self._mark = _Mark.from_carry(cursor)
         self._last = whole(database.value(select("MAX(id)", "messages")))
         if self._last < self._mark.row:
             self._mark = _Mark()  # another database
@@ -203,8 +203,8 @@ class _Reading:
     def _cursor(self, mark: _Mark, read: int, *, more: bool) -> Cursor:
         database = self._database
         if more:
-            return Cursor(position=min(self._position + read, database.size), size=0, mtime_ns=0, carry=mark.carried())
-        return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=mark.carried())
+            return Cursor(position=min(self._position + read, database.size), size=0, mtime_ns=0, carry=mark.to_carry())
+        return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=mark.to_carry())
 
     def _session(self, name: object) -> Session | None:
         known = [column for column in _ABOUT_A_SESSION if column in self._columns["sessions"]]

@@ -18,7 +18,7 @@ from kite_memory.text.display import clip_line
 _TAG = lazy_regex(r"<(?=[/!?|\s]{0,8}[^\W\d]|!-)")
 
 
-def written(value: object) -> str:
+def safe_json(value: object) -> str:
     """Serialize as JSON with escapes for what reads as a tag and for invisible characters; the value is unchanged."""
     text = _TAG.sub(r"\\u003c", json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
     return text if text.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

@@ -215,12 +215,12 @@ class Match:
     terms: int
 
 
-def wait(database: sqlite3.Connection, session: int) -> None:
+def queue_card_rebuild(database: sqlite3.Connection, session: int) -> None:
     """Mark the session's cards to be made again, in the transaction that wrote new events."""
     database.execute("INSERT OR IGNORE INTO card_waiting VALUES (?)", (session,))
 
 
-def make(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_ONCE) -> int:
+def rebuild_cards(database: sqlite3.Connection, now: datetime, limit: int = _SESSIONS_AT_ONCE) -> int:
     """Make the cards of some waiting sessions, those with the newest events first. Return the number of sessions handled."""
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:

@@ -57,7 +57,7 @@ _SCALE = 127
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class ConversationEmbedder:
     """An embedder: its functions return rows of unit length or zeros. Vectors of one ``space`` can be compared with each other."""
 
     space: str
@@ -78,7 +78,7 @@ def find_backlog(database: sqlite3.Connection) -> None:
         database.execute("DELETE FROM unbundled")
 
 
-def enter(database: sqlite3.Connection, space: str) -> None:
+def set_embedding_space(database: sqlite3.Connection, space: str) -> None:
     """Set the current space. Vectors of another space are dropped, to be computed again."""
     found = database.execute("SELECT tag, version FROM space").fetchall()
     if [tag for tag, _ in found] != [space]:
@@ -87,7 +87,7 @@ def enter(database: sqlite3.Connection, space: str) -> None:
         database.execute("INSERT INTO space (tag, version) VALUES (?, ?)", (space, 1 + sum(version for _, version in found)))
 
 
-def ripe(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
+def events_to_embed(rows: Rows, now: datetime, limit: int, per_day: int) -> list[int]:
     """Return the newest events that wait for a vector and whose surroundings are complete.
 
     Recent prompts come before the backlog, of which at most ``per_day`` are returned in a day. The result of a session's last
@@ -145,7 +145,7 @@ def text_of(rows: Rows, event: int) -> str:
     return ""
 
 
-def keep(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
+def save_vectors(database: sqlite3.Connection, texts: dict[int, str], vectors: "Vectors", now: datetime) -> int:
     """Store the vectors of bundles whose text is unchanged, drop bundles with an empty text, and return how many were handled."""
     import numpy as np  # imported late: the daemon has loaded it anyway, and readers of events need not wait for it
 
@@ -223,7 +223,7 @@ class Nearness:
         return place if place < len(self.events) and self.events[place] == event else None
 
 
-def near(vectors: VectorSnapshot, meaning: Meaning, text: str) -> Nearness | None:
+def near(vectors: VectorSnapshot, meaning: ConversationEmbedder, text: str) -> Nearness | None:
     """Return the cosines between ``text`` and all vectors; ``None`` if the text is blank or the vectors belong to another space."""
     if not text.strip() or vectors.state[0] != meaning.space:
         return None
@@ -505,7 +505,7 @@ def _ended(closing: Sequence[CardTurn], besides: str, most: int) -> str:
     return " / ".join(parts)
 
 
-def bar(rows: Rows, project: str) -> float | None:
+def opening_threshold(rows: Rows, project: str) -> float | None:
     """Return the score that an opening must exceed to count as about an earlier conversation.
 
     It is the 95th percentile of the project's own openings; ``None`` where there are too few.
@@ -530,12 +530,12 @@ def bar(rows: Rows, project: str) -> float | None:
     return scores[low] + (place - low) * (scores[high] - scores[low])
 
 
-def keep_bars(database: sqlite3.Connection) -> None:
-    """Compute the bars again of projects whose number of cards changed enough since the last time."""
+def refresh_opening_thresholds(database: sqlite3.Connection) -> None:
+    """Compute the thresholds again of projects whose number of cards changed enough since the last time."""
 
     def rows(query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return database.execute(query, values).fetchall()
 
     grown = "SELECT key, name, cards FROM card_projects WHERE cards > ? * bar_of OR bar_of > ? * cards LIMIT ?"
     for key, name, count in rows(grown, (_GROWN, _GROWN, _BARS_AT_ONCE)):
-        database.execute("UPDATE card_projects SET bar = ?, bar_of = ? WHERE key = ?", (bar(rows, name), count, key))
+        database.execute("UPDATE card_projects SET bar = ?, bar_of = ? WHERE key = ?", (opening_threshold(rows, name), count, key))

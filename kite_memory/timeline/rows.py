@@ -320,7 +320,7 @@ class StoredEvents:
         return [stretches[place] for (place,) in held]
 
     def evidence(self, reference: EvidenceReference) -> list[Event]:
-        """Return the events that a reference names, all read from one line; empty if the timeline does not hold them.
+        """Return the events that a citation names, all read from one line; empty if the timeline does not hold them.
 
         A forked transcript's copy of a line is stored under the first session that showed it, so the session need not match. Where
         lines of several sessions begin alike, that of the named session comes first; the session may be given by a prefix.
@@ -341,7 +341,7 @@ class StoredEvents:
         return [event for event in found if line_of(event.id) == line_of(found[0].id)]
 
     def citation(self, event: str) -> str:
-        """Return the evidence reference by which notes name the event; empty if there is no such event."""
+        """Return the citation of the event; empty if there is no such event."""
         found = self._database.all(
             "SELECT s.provider, s.id FROM events AS e JOIN sessions AS s ON s.key = e.session WHERE e.id = ?", (event,)
         )

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from kite_memory.model.event import Event, EvidenceReference, RedactedResult, Session
 from kite_memory.timeline import cards, conversations, passages, search
-from kite_memory.timeline.conversations import CardQuery, Meaning, Talk
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder, Talk
 from kite_memory.timeline.fixes import KnownFixes, sign_backlog
 from kite_memory.timeline.rows import SELECT_EVENT_FIRST, ReadFiles, StoredEvents, event_of
 from kite_memory.timeline.schema import TimelineDatabase
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.summaries import Sessions
-from kite_memory.timeline.writing import ForgottenEvents, take
+from kite_memory.timeline.writing import ForgottenEvents, save_read_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class BundleVectors:
         self._snapshot: conversations.VectorSnapshot | None = None
         self._nearness: tuple[object, conversations.Nearness | None] = (None, None)
 
-    def near(self, text: str, meaning: Meaning | None) -> conversations.Nearness | None:
+    def near(self, text: str, meaning: ConversationEmbedder | None) -> conversations.Nearness | None:
         """Return how close bundles are to ``text``. Cached, since cards and events are searched for the same text."""
         if meaning is None:
             return None
@@ -81,20 +81,20 @@ class BundleVectors:
             self._nearness = asked, near
         return near
 
-    def embed(self, meaning: Meaning, limit: int = 16, *, per_day: int = conversations.PER_DAY) -> int:
+    def embed(self, meaning: ConversationEmbedder, limit: int = 16, *, per_day: int = conversations.PER_DAY) -> int:
         """Embed some of the bundles that wait for a vector. Return how many were handled, 0 if there is nothing to do now."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._database.writing() as database:
-            conversations.enter(database, meaning.space)
+            conversations.set_embedding_space(database, meaning.space)
         texts = {
             event: conversations.text_of(self._database.all, event)
-            for event in conversations.ripe(self._database.all, now, limit, per_day)
+            for event in conversations.events_to_embed(self._database.all, now, limit, per_day)
         }
         if not texts:
             return 0
         vectors = meaning.of_texts(list(texts.values()))
         with self._database.writing() as database:
-            return conversations.keep(database, texts, vectors, now)
+            return conversations.save_vectors(database, texts, vectors, now)
 
 
 class EventSearch:
@@ -114,7 +114,7 @@ class EventSearch:
         self._vectors = vectors
         self._clock = clock
 
-    def find(self, query: EventQuery, meaning: Meaning | None = None) -> tuple[EventHit, ...]:
+    def find(self, query: EventQuery, meaning: ConversationEmbedder | None = None) -> tuple[EventHit, ...]:
         """Return hits, best first, and the newest first among equals.
 
         With ``meaning``, bundles with a similar embedding are found too. The read lock is held for one query at a time.
@@ -159,7 +159,7 @@ class StoredCards:
         self._vectors = vectors
         self._clock = clock
 
-    def find(self, query: CardQuery, meaning: Meaning | None = None) -> tuple[CardHit, ...]:
+    def find(self, query: CardQuery, meaning: ConversationEmbedder | None = None) -> tuple[CardHit, ...]:
         """Return the cards that `conversations.rank` finds, with their events."""
         query = replace(query, text=search.corrected(self._database.all, query.text))
         ranked = conversations.rank(self._database.all, query, self._vectors.near(query.text, meaning))
@@ -216,8 +216,10 @@ class StoredCards:
         events = self._events.numbered(which(talk)) if talk is not None else {}
         return sorted(events.values(), key=lambda event: event.ordinal)
 
-    def bar(self, project: str) -> float | None:
-        """Return the least score of an opening about an earlier conversation, as `conversations.bar` last computed it."""
+    def opening_threshold(self, project: str) -> float | None:
+        """Return the least score of an opening about an earlier conversation, as `conversations.opening_threshold` last computed
+        it.
+        """
         row = self._database.one("SELECT bar FROM card_projects WHERE name = ?", (project,))
         return None if row is None else row[0]
 
@@ -244,12 +246,12 @@ class StoredCards:
         )
         return [event_of(row) for row in rows]
 
-    def make(self, limit: int = 40) -> int:
-        """Make cards as `cards.make` does, and refresh the bars of projects that grew."""
+    def rebuild(self, limit: int = 40) -> int:
+        """Make cards as `cards.rebuild_cards` does, and refresh the opening thresholds of projects that grew."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         with self._database.writing() as database:
-            looked_at = cards.make(database, now, limit)
-            conversations.keep_bars(database)
+            looked_at = cards.rebuild_cards(database, now, limit)
+            conversations.refresh_opening_thresholds(database)
             return looked_at
 
 
@@ -283,7 +285,7 @@ class Timeline:
         belongs to the same session. If another line of the same file has the same id and a different content, both are kept.
         """
         with self._database.writing() as database:
-            added = sum(take(database, read_result, provider, self._clock()) for read_result in read_results)
+            added = sum(save_read_result(database, read_result, provider, self._clock()) for read_result in read_results)
             sign_backlog(database)
             search.index_backlog(database)
             conversations.find_backlog(database)
@@ -301,4 +303,4 @@ class Timeline:
     def damage(self) -> list[str]:
         """Return SQLite's integrity errors, or how the forgotten events here and in their file disagree; empty if all is well."""
         found = [line for (line,) in self._database.all("PRAGMA integrity_check(20)") if line != "ok"]
-        return found or self.forgotten.out_of_step()
+        return found or self.forgotten.mismatches()

@@ -78,7 +78,7 @@ def _blank(database: sqlite3.Connection, event: int, session: int) -> None:
         database.execute("DELETE FROM signatures WHERE key = ? AND key NOT IN (SELECT signature FROM raised)", (signature,))
     database.execute("DELETE FROM passages WHERE (session, start) IN (SELECT session, start FROM events WHERE seq = ?)", (event,))
     database.execute("DELETE FROM cards WHERE session = ? AND ? IN (prompt, answer)", (session, event))
-    cards.wait(database, session)
+    cards.queue_card_rebuild(database, session)
     database.execute("UPDATE events SET text = ?, command = '', path = '' WHERE seq = ?", (BLANK, event))
     database.execute("UPDATE sessions SET title = '' WHERE key = ?", (session,))
     database.execute(
@@ -116,7 +116,7 @@ def without_forgotten_passages(passages: Sequence[Passage], events: Sequence[Eve
     return [passage for passage in passages if passage.start not in gone] if gone else passages
 
 
-def write_down(path: Path, events: Iterable[LineRef], *, blank: bool) -> None:
+def append_forgotten(path: Path, events: Iterable[LineRef], *, blank: bool) -> None:
     """Append the forgotten lines to a file beside the timeline before it changes, so that a rebuilt timeline knows them."""
     lines = {line_of(event.id): (line_of(event.id), event.provider, event.session, int(blank)) for event in events}
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -163,7 +163,7 @@ _AMENDS = (
 _AT_ONCE = 256
 
 
-def take(database: sqlite3.Connection, read_result: ReadResult, provider: str, now: float) -> int:
+def save_read_result(database: sqlite3.Connection, read_result: ReadResult, provider: str, now: float) -> int:
     """Write one read result inside the caller's transaction, and return the number of new events."""
     cursor = read_result.cursor
     # If the read stopped at its budget, the file has more: after a crash it must not count as read to its end.
@@ -191,7 +191,7 @@ def take(database: sqlite3.Connection, read_result: ReadResult, provider: str, n
     if not changed:
         return 0
     sign(database, events, amended=read_result.amends)
-    cards.wait(database, key)
+    cards.queue_card_rebuild(database, key)
     added = changed
     if read_result.amends:
         (added,) = database.execute("SELECT COUNT(*) FROM events WHERE seq > ?", (newest or 0,)).fetchone()
@@ -357,7 +357,7 @@ class ForgottenEvents:
 
         With ``blank``, their words are also erased from the file, which takes seconds for a large one.
         """
-        write_down(self._gone, events, blank=blank)
+        append_forgotten(self._gone, events, blank=blank)
         if not blank:
             with self._database.writing() as database:
                 forget_events(database, events, blank=False)
@@ -381,7 +381,7 @@ class ForgottenEvents:
             except sqlite3.OperationalError as error:
                 raise not_written(error, file_of(self._database.writer)) from error
 
-    def out_of_step(self) -> list[str]:
+    def mismatches(self) -> list[str]:
         """Return how timeline and file disagree. If either were lost, a forgotten event could come back."""
         lines = {line_of(event) for (event,) in self._database.all("SELECT event FROM let_go")}
         written = {line_of(event) for event, *_ in written_down(self._gone)}

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 from kite_memory.errors import UsageError
 from kite_memory.redaction import drop_private, redact
 from kite_memory.redaction.cutting import beginning
-from kite_memory.text.quoting import mended, written
+from kite_memory.text.quoting import mended, safe_json
 from kite_memory.tools.store import JsonValue
 from kite_memory.vault.links import tame
 from kite_memory.vault.wording import one_line, text_block, without_hidden
@@ -138,7 +138,7 @@ def context(given: object) -> dict[str, JsonValue]:
     if not isinstance(given, dict):
         raise UsageError("context is not an object", hint='as in: {"reason": "asked for in review", "tags": ["deploy"]}')
     kept = value("context", given)
-    if len(written(kept)) > LONGEST_CONTEXT:
+    if len(safe_json(kept)) > LONGEST_CONTEXT:
         raise UsageError(
             "context is too large", hint=f"at most {LONGEST_CONTEXT:,} characters of JSON; the rest belongs into the value"
         )
@@ -324,7 +324,7 @@ def value(name: str, given: object) -> JsonValue:
     checked = looked.at(given, DEEPEST_VALUE)
     together = "\n".join(looked.lines)
     kept = checked if clean(together) == together else _cleaned(checked)
-    if len(written(kept)) > LONGEST_SPELLED:
+    if len(safe_json(kept)) > LONGEST_SPELLED:
         raise UsageError(
             f"{name} is too large to be answered whole: tags, line breaks and invisible characters are spelled out in an answer",
             hint=f"at most {LONGEST_SPELLED:,} characters of JSON so spelled; put it into a file, and remember where it is",

@@ -65,7 +65,7 @@ from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, S
 
 Json = dict[str, Any]
 Perform = Callable[[str, Json, Asker], Json]
-"""`Bridge.perform`, in this process or another. Raises `KiteError`."""
+"""`ToolDispatcher.perform`, in this process or another. Raises `KiteError`."""
 
 _KINDS: dict[str, type[KiteError]] = {
     "not_allowed": NotAllowed,
@@ -184,7 +184,7 @@ _WHOLE = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class ToolSpec:
     """A declared tool.
 
     ``daily`` tools are listed by default, the others on demand. ``loaded`` asks agents that load tools on demand to keep this one
@@ -249,7 +249,7 @@ class Declared:
 
 
 _CONVERSATIONS = (
-    Declared(
+    ToolSpec(
         name="generate_conversation_id",
         aliases=("generate-conversation-id",),
         title="Make a conversation id",
@@ -257,7 +257,7 @@ _CONVERSATIONS = (
         reads=True,
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="get_context",
         aliases=("get-context",),
         title="Get context from earlier work",
@@ -272,7 +272,7 @@ _CONVERSATIONS = (
         loaded=True,
         longest=80_000,
     ),
-    Declared(
+    ToolSpec(
         name="save_conversation",
         aliases=("save-conversation",),
         title="Save what came of a conversation",
@@ -290,7 +290,7 @@ _CONVERSATIONS = (
 )
 
 _MEMORIES = (
-    Declared(
+    ToolSpec(
         name="write_memory",
         title="Write a memory by key",
         description=(
@@ -302,7 +302,7 @@ _MEMORIES = (
         repeatable=True,
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="read_memory",
         title="Read memories by key",
         description=(
@@ -314,14 +314,14 @@ _MEMORIES = (
         daily=True,
         longest=_WHOLE,
     ),
-    Declared(
+    ToolSpec(
         name="list_memories",
         title="List memories",
         description="Which keys there are, newest version and times, and how their values begin; narrowed by pattern or tags.",
         takes=(PATTERN, TAGS, SCOPE, PROJECT, SESSION, VALUES, LONG_LIMIT, CONTEXT_HIDDEN),
         reads=True,
     ),
-    Declared(
+    ToolSpec(
         name="delete_memory",
         title="Delete a memory by key",
         description="Move the memory under exactly this key to the trash of the person's vault.",
@@ -329,7 +329,7 @@ _MEMORIES = (
         destroys=True,
         repeatable=True,
     ),
-    Declared(
+    ToolSpec(
         name="smart_resume",
         title="Resume where work stopped",
         description=(
@@ -344,7 +344,7 @@ _MEMORIES = (
 )
 
 _STATES = (
-    Declared(
+    ToolSpec(
         name="ai_state_save",
         title="Save what you have in hand",
         description=(
@@ -355,7 +355,7 @@ _STATES = (
         repeatable=True,
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="ai_state_get",
         title="Get a saved working state",
         description="Get the state saved last: your own, or another's by ai_id; of this session, or of another by session_id.",
@@ -363,7 +363,7 @@ _STATES = (
         reads=True,
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="ai_state_transfer",
         title="Hand a working state to another session",
         description=(
@@ -373,7 +373,7 @@ _STATES = (
         takes=(AI, FROM_SESSION, TO_SESSION),
         repeatable=True,
     ),
-    Declared(
+    ToolSpec(
         name="ai_state_list",
         title="List saved working states",
         description="Which working states there are, newest first: whose, of which session, when, with how many todos.",
@@ -383,7 +383,7 @@ _STATES = (
 )
 
 _NOTES = (
-    Declared(
+    ToolSpec(
         name="search_notes",
         title="Search notes and conversations",
         description=(
@@ -394,7 +394,7 @@ _NOTES = (
         reads=True,
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="get_note",
         title="Get a note",
         description=(
@@ -404,7 +404,7 @@ _NOTES = (
         reads=True,
         longest=_WHOLE,
     ),
-    Declared(
+    ToolSpec(
         name="show_notes",
         title="Open notes",
         description=(
@@ -416,7 +416,7 @@ _NOTES = (
         daily=True,
         longest=_WHOLE,
     ),
-    Declared(
+    ToolSpec(
         name="timeline",
         title="What happened when",
         description=(
@@ -426,7 +426,7 @@ _NOTES = (
         takes=(A_SESSION, PROJECT, LONG_LIMIT, AFTER),
         reads=True,
     ),
-    Declared(
+    ToolSpec(
         name="resume_brief",
         title="Brief of a session, with citations",
         description=(
@@ -436,7 +436,7 @@ _NOTES = (
         takes=(ANOTHER_SESSION, PROJECT, BRIEF_TOKENS),
         reads=True,
     ),
-    Declared(
+    ToolSpec(
         name="remember",
         title="Remember a fact",
         description=(
@@ -446,7 +446,7 @@ _NOTES = (
         takes=(TEXT, KIND, TITLE, SCOPE, PROJECT, SESSION, TAGS),
         daily=True,
     ),
-    Declared(
+    ToolSpec(
         name="forget",
         title="Forget a note",
         description=(
@@ -459,7 +459,7 @@ _NOTES = (
     ),
 )
 
-RECENT_NOTES = Declared(
+RECENT_NOTES = ToolSpec(
     name="recent_notes",
     title="Recent notes",
     description="The latest notes, for a client's list of resources; not listed for agents.",
@@ -467,10 +467,10 @@ RECENT_NOTES = Declared(
     reads=True,
 )
 
-TOOLS: Mapping[str, Declared] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
+TOOLS: Mapping[str, ToolSpec] = {tool.name: tool for tool in (*_CONVERSATIONS, *_MEMORIES, *_STATES, *_NOTES)}
 _CALLED = {name: tool for tool in TOOLS.values() for name in (tool.name, *tool.aliases)}
 
-MORE_TOOLS = Declared(
+MORE_TOOLS = ToolSpec(
     name="more_tools",
     title="Use rarer tools",
     description=f"Describes and calls the rarer tools: {', '.join(tool.name for tool in TOOLS.values() if not tool.daily)}.",
@@ -480,12 +480,12 @@ MORE_TOOLS = Declared(
 """Calls any tool by name, for clients that can only call what is listed."""
 
 
-def called(name: str) -> Declared | None:
+def called(name: str) -> ToolSpec | None:
     """Return the tool of that name, or of that older name."""
     return _CALLED.get(name)
 
 
-def listed(*, everything: bool) -> tuple[Declared, ...]:
+def listed(*, everything: bool) -> tuple[ToolSpec, ...]:
     """Return the tools to list: those of every day and the one that calls the others, or all."""
     return tuple(TOOLS.values()) if everything else (*(tool for tool in TOOLS.values() if tool.daily), MORE_TOOLS)
 
@@ -494,7 +494,7 @@ Tool = Callable[[Asker, Arguments], Json]
 """Raises `KiteError` for what the caller can correct."""
 
 
-class Bridge:
+class ToolDispatcher:
     """Parses calls by the table of declarations and performs them. Thread-safe."""
 
     def __init__(self, tools: Mapping[str, Tool]) -> None:

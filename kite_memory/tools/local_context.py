@@ -68,30 +68,30 @@ NOWHERE = "\x7f"
 """A value that is neither a project nor a session: `argument_parsing.line` refuses it as input."""
 
 
-def project_named(asker: Asker, near: LocalContext, name: str) -> str:
+def project_named(asker: Asker, local: LocalContext, name: str) -> str:
     """Return a project by name or folder. Only the owner of this machine may name a folder."""
     name = argument_parsing.clean(name)
     if not name:
         return ""
-    return near.known_project(name) if asker.grant.whole and not asker.grant.name else name
+    return local.known_project(name) if asker.grant.whole and not asker.grant.name else name
 
 
-def around(asker: Asker, near: LocalContext, arguments: Arguments) -> tuple[str, str]:
+def around(asker: Asker, local: LocalContext, arguments: Arguments) -> tuple[str, str]:
     """Return the project and session that are named, or else the caller's own."""
-    return project_named(asker, near, arguments[PROJECT]) or asker.project, arguments[SESSION] or asker.session
+    return project_named(asker, local, arguments[PROJECT]) or asker.project, arguments[SESSION] or asker.session
 
 
-def place_of(asker: Asker, near: LocalContext, arguments: Arguments, scope: Scope) -> MemoryPlace:
+def place_of(asker: Asker, local: LocalContext, arguments: Arguments, scope: Scope) -> MemoryPlace:
     """Return the place that the arguments name, as `place_in` does."""
-    return place_in(asker, near, scope, project=arguments[PROJECT], session=arguments[SESSION])
+    return place_in(asker, local, scope, project=arguments[PROJECT], session=arguments[SESSION])
 
 
-def place_in(asker: Asker, near: LocalContext, scope: Scope, *, project: str, session: str = "") -> MemoryPlace:
+def place_in(asker: Asker, local: LocalContext, scope: Scope, *, project: str, session: str = "") -> MemoryPlace:
     """Return the place of a memory; project and session are the caller's own if they are empty.
 
     A global one has neither project nor session; a shared one has a project only if it is named.
     """
-    named = project_named(asker, near, project)
+    named = project_named(asker, local, project)
     project, session = named or asker.project, session or asker.session
     match scope:
         case Scope.GLOBAL:

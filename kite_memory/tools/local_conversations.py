@@ -151,13 +151,13 @@ _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.MU
 
 
 class LocalConversations:
-    """Store of saved conversations. Thread-safe. ``take_up`` indexes the notes at the given paths."""
+    """Store of saved conversations. Thread-safe. ``index_notes`` indexes the notes at the given paths."""
 
-    def __init__(self, *, vault: Vault, folder: Path, take_up: Callable[[Collection[str]], object]) -> None:
+    def __init__(self, *, vault: Vault, folder: Path, index_notes: Callable[[Collection[str]], object]) -> None:
         self._vault = vault
         self._folder = folder
         self._lock = vault.lock
-        self._take_up = take_up
+        self._index_notes = index_notes
 
     def save(self, grant: Grant, conversation: SavedConversation, *, named: Collection[str] = ()) -> Saved:
         """Save a conversation, or amend the one with this uuid that the grant sees."""
@@ -166,7 +166,7 @@ class LocalConversations:
             with self._vault.undisturbed():  # another process's concurrent change would be lost
                 saved, paths = self._saved(grant, conversation, named)
             if paths:
-                self._take_up(paths)
+                self._index_notes(paths)
             return saved
 
     def _saved(self, grant: Grant, conversation: SavedConversation, named: Collection[str]) -> tuple[Saved, set[str]]:
@@ -267,7 +267,7 @@ class LocalConversations:
                 return _path_of(outcome)
         known = self._vault.known.by_id(journal.id)
         linked = self._linked_from(known.path) if known is not None else ()
-        return _path_of(self._vault.edits.restate(journal, addition=related([stem for stem in stems if stem not in linked])))
+        return _path_of(self._vault.edits.rewrite_note(journal, addition=related([stem for stem in stems if stem not in linked])))
 
     def _linked_from(self, path: str) -> tuple[str, ...]:
         note = self._vault.notes.read(path)
@@ -339,7 +339,7 @@ class LocalConversations:
                     continue
                 known = [self._vault.known.by_id(item_id(lessened, item)) for item in lessened.record.items()]
                 stems = dict.fromkeys(PurePosixPath(each.path).stem for each in known if each is not None)
-                outcome = self._vault.edits.restate(journal_of(lessened, list(stems)), addition="")
+                outcome = self._vault.edits.rewrite_note(journal_of(lessened, list(stems)), addition="")
                 try:
                     self._keep(lessened, _RECORD, to_json(lessened))
                 except OSError as error:
@@ -348,7 +348,7 @@ class LocalConversations:
                         hint="free some space; it is tried again",
                     ) from error
                 if isinstance(outcome, Amended):
-                    self._take_up({outcome.path})
+                    self._index_notes({outcome.path})
 
     def _unforgotten(self, conversation: SavedConversation, grant: Grant) -> SavedConversation:
         """Return the conversation without items whose notes were deleted, or whose title is that of a deleted note."""

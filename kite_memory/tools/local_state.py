@@ -92,19 +92,19 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {
-        "ai_state_save": partial(_save, store, near, clock),
-        "ai_state_get": partial(_get, store, near),
-        "ai_state_transfer": partial(_transfer, store, near, clock),
-        "ai_state_list": partial(_list, store, near),
+        "ai_state_save": partial(_save, store, local, clock),
+        "ai_state_get": partial(_get, store, local),
+        "ai_state_transfer": partial(_transfer, store, local, clock),
+        "ai_state_list": partial(_list, store, local),
     }
 
 
-def _save(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _save(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
-    project, session = local_context.around(asker, near, arguments)
+    project, session = local_context.around(asker, local, arguments)
     state = State(
         ai=ai,
         session=session,
@@ -120,15 +120,15 @@ def _save(store: Store, near: LocalContext, clock: Callable[[], datetime], asker
     return {"saved": True, **state_json(store.save_state(asker.grant, state, only=mentioned))}
 
 
-def _get(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _get(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
-    project, session = local_context.around(asker, near, arguments)
-    found = _of(states(store, near, asker, session=session, project="" if session else project), ai)
+    project, session = local_context.around(asker, local, arguments)
+    found = _of(states(store, local, asker, session=session, project="" if session else project), ai)
     return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
 
-def _transfer(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _transfer(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     ai = _ai(asker, arguments)
     source = arguments[FROM_SESSION]
     target = arguments[TO_SESSION]
@@ -137,7 +137,7 @@ def _transfer(store: Store, near: LocalContext, clock: Callable[[], datetime], a
     now = clock()
     moved = store.transfer_state(asker.grant, ai, from_session=source, to_session=target, at=now)
     if moved is None:
-        seen = next(iter(_of(states(store, near, asker, session=source, project=""), ai)), None)
+        seen = next(iter(_of(states(store, local, asker, session=source, project=""), ai)), None)
         if seen is None:
             hint = "nothing was saved by this AI in that session; ai_state_list lists the saved states"
             return {"transferred": False, "ai_id": ai, "from_session": source, "hint": hint}
@@ -146,22 +146,22 @@ def _transfer(store: Store, near: LocalContext, clock: Callable[[], datetime], a
     return {"transferred": True, **state_json(moved)}
 
 
-def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[STATE_LIMIT]
     ai = argument_parsing.clean(arguments[AI])
-    project = local_context.project_named(asker, near, arguments[PROJECT])
+    project = local_context.project_named(asker, local, arguments[PROJECT])
     session = arguments[SESSION]
-    there = states(store, near, asker, session=session, project=project or ("" if session else asker.project))
+    there = states(store, local, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there
     return {"states": [state_brief(state) for state in found[:limit]], "count": len(found[:limit]), "more": len(found) > limit}
 
 
-def states(store: Store, near: LocalContext, asker: Asker, *, session: str, project: str) -> list[State]:
+def states(store: Store, local: LocalContext, asker: Asker, *, session: str, project: str) -> list[State]:
     """Return saved states and those seen in transcripts, newest first."""
     saved = store.states(asker.grant, session=session, project=project, limit=argument_parsing.MOST_RESULTS)
     shown: Sequence[State] = ()
-    if near.working is not None and (session or project):
-        looked_at = near.working(project, session, **within(asker.grant, Scope.SESSION))
+    if local.working is not None and (session or project):
+        looked_at = local.working(project, session, **within(asker.grant, Scope.SESSION))
         shown = [state for state in looked_at if asker.grant.sees(Scope.SESSION, state.project)]
     return joined(saved, shown)
 

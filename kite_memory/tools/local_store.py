@@ -11,7 +11,7 @@ from typing import Protocol
 from kite_memory.errors import KiteError, NoteNotFound
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.note import Note, NoteKind, Origin, Scope
-from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.search import Query
@@ -61,9 +61,9 @@ class Conversations(Protocol):
     def tidy(self) -> None: ...
 
 
-class TakeUp(Protocol):
-    def __call__(self, paths: Collection[str], *, meaning: bool) -> None:
-        """Index the notes at these paths for the next search by words, and with ``meaning`` by embedding too."""
+class IndexNotes(Protocol):
+    def __call__(self, paths: Collection[str], *, embed: bool) -> None:
+        """Index the notes at these paths for the next search by words, and with ``embed`` by embedding too."""
         ...
 
 
@@ -95,7 +95,7 @@ class LocalStore:
         recall: Recall,
         state: LocalState,
         conversations: Conversations,
-        take_up: TakeUp,
+        index_notes: IndexNotes,
         let_go: Callable[[Note], None] = lambda note: None,
         forgotten: Callable[[Note], None] = lambda note: None,
         clock: Callable[[], datetime] = _now,
@@ -110,7 +110,7 @@ class LocalStore:
         self._state = state
         self._conversations = conversations
         self._lock = vault.lock
-        self._take_up = take_up
+        self._index_notes = index_notes
         self._let_go = let_go
         self._after_forgetting = forgotten
         self._clock = clock
@@ -185,7 +185,7 @@ class LocalStore:
                     self._state.made(name(kept.note), by)
             with _beside():
                 self._state.describe(name(kept.note), context or {})
-            self._take_up({kept.note.path}, meaning=False)
+            self._index_notes({kept.note.path}, embed=False)
         return self._memories([kept])[0]
 
     def memories(self, grant: Grant, wanted: MemoryQuery, *, touch: bool = False) -> list[Memory]:
@@ -307,7 +307,7 @@ class LocalStore:
                 since=asked.since,
                 kinds=asked.kinds,
                 limit=asked.limit,
-                sight=_sight(grant),
+                visible=_sight(grant),
             )
         )
         return [FoundNote(note=hit.note, score=hit.score, why=hit.why, snippet=hit.snippet) for hit in hits]
@@ -325,7 +325,7 @@ class LocalStore:
         return list(islice(found, MOST_TITLED))
 
     def recent(self, grant: Grant, project: str, kinds: frozenset[NoteKind], limit: int) -> list[Note]:
-        return self._recall.recent(project=project, kinds=kinds, limit=limit, sight=_sight(grant))
+        return self._recall.recent(project=project, kinds=kinds, limit=limit, visible=_sight(grant))
 
     def remember(
         self,
@@ -354,9 +354,9 @@ class LocalStore:
                     origin=origin,
                 ),
             )
-            self._take_up({note.path}, meaning=True)
+            self._index_notes({note.path}, embed=True)
             if self._vault.relations.relate(note, self._recall.nearest):
-                self._take_up({note.path}, meaning=True)
+                self._index_notes({note.path}, embed=True)
         return note
 
     def forget(self, grant: Grant, name: str) -> bool:
@@ -394,7 +394,7 @@ class LocalStore:
             except NoteNotFound:  # its owner has already deleted it
                 return False
             finally:
-                self._take_up(changed, meaning=False)
+                self._index_notes(changed, embed=False)
         with _beside():
             self._state.forgot(name(note))
         self._conversations.forgot(note)
@@ -437,9 +437,9 @@ def _key_place(key: str, place: MemoryPlace) -> KeyPlace:
     return mended(KeyPlace(key=key, scope=place.scope, project=place.project, session=place.session))
 
 
-def _sight(grant: Grant) -> Sight:
+def _sight(grant: Grant) -> VisibleNotes:
     grant = grant.in_a_vault
-    return Sight(scopes=grant.scopes, projects=grant.projects)
+    return VisibleNotes(scopes=grant.scopes, projects=grant.projects)
 
 
 def _memory(kept: KeptNote, reads: Reads) -> Memory:

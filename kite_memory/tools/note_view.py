@@ -202,7 +202,7 @@ def seen_by(store: Store, grant: Grant) -> Leads:
     """
     known: dict[str, bool] = {}
 
-    def leads(target: str) -> bool:
+    def resolves(target: str) -> bool:
         if grant.whole:
             return True
         if target not in known and len(known) < _LOOKED_UP:
@@ -211,7 +211,7 @@ def seen_by(store: Store, grant: Grant) -> Leads:
             known[target] = any(store.note(grant, path) is not None for path in paths)
         return known.get(target, False)
 
-    return leads
+    return resolves
 
 
 def nowhere(target: str) -> bool:
@@ -219,20 +219,20 @@ def nowhere(target: str) -> bool:
     return False
 
 
-def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
+def as_seen(note: Note, grant: Grant, resolves: Leads = nowhere) -> Note:
     """Return the note itself for a whole grant, else without links to notes outside the grant in its body and properties."""
     if grant.whole:
         return note
     spoken_of = {entity_key(entity) for entity in note.entities}
 
     def shown(link: links.Link) -> str | None:
-        if not link.target or leads(link.target):
+        if not link.target or resolves(link.target):
             return None
         named = PurePosixPath(link.target).name
         return link.label or (named if entity_key(named) in spoken_of else _HIDDEN)
 
     def line(related: re.Match[str]) -> str:
-        kept = [link for link in links.find(related[0]) if link.target and leads(link.target)]
+        kept = [link for link in links.find(related[0]) if link.target and resolves(link.target)]
         return f"**Related:** {', '.join(links.write(link.target, link.label) for link in kept)}" if kept else ""
 
     body = links.replace(_RELATED.sub(line, note.body), shown)
@@ -240,8 +240,8 @@ def as_seen(note: Note, grant: Grant, leads: Leads = nowhere) -> Note:
         note,
         body=body,
         links=links.targets(body),
-        supersedes=tuple(target for target in note.supersedes if leads(target)),
-        superseded_by=note.superseded_by if note.superseded_by and leads(note.superseded_by) else "",
+        supersedes=tuple(target for target in note.supersedes if resolves(target)),
+        superseded_by=note.superseded_by if note.superseded_by and resolves(note.superseded_by) else "",
     )
 
 

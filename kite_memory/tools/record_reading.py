@@ -67,7 +67,7 @@ class ParsedRecord:
 
 def read_record(given: Mapping[str, object]) -> ParsedRecord:
     """Parse the arguments. Raises `UsageError` for what cannot be understood."""
-    return _Reading().record(given)
+    return _RecordParser().record(given)
 
 
 def conversation_uuid(value: object) -> str:
@@ -87,7 +87,7 @@ def _no_uuid() -> str:
     raise UsageError("`claude_conversation_uuid` is missing, or is no UUID", hint="call generate_conversation_id once, and keep it")
 
 
-class _Reading:
+class _RecordParser:
     """Parsing of one record, field by field, with the remarks that result."""
 
     def __init__(self) -> None:

@@ -53,7 +53,7 @@ def find_note(notes: NoteRows, name: str) -> KnownFile:
     if found := notes.by_id(name.upper()) or notes.by_id(name) or by_path:
         return found
     if not name:
-        raise NoteNotFound("no note is meant", hint="give an id, a path or a title")
+        raise NoteNotFound("empty note name", hint="give an id, a path or a title")
     for candidates in (
         notes.ending_with(name.upper()) if is_handle(name) else [],
         notes.all_by_stem(stem) if "/" not in name else [],
@@ -108,7 +108,7 @@ def inside(root: Path, name: str) -> str:
         return ""
 
 
-def restated(text: str, old: Note, new: Note, *, ours: bool, addition: str, leads: Callable[[str], bool]) -> str | None:
+def rewritten_text(text: str, old: Note, new: Note, *, ours: bool, addition: str, resolves: Callable[[str], bool]) -> str | None:
     """Return the file's text with the content of ``new``; ``None`` where its properties cannot be changed safely.
 
     Where the body is not ``ours``, only ``addition`` is added, unless the note has it already. Names and tags are only added: those
@@ -137,14 +137,14 @@ def restated(text: str, old: Note, new: Note, *, ours: bool, addition: str, lead
     if changed is None:
         return None
     if not ours:
-        added = _leading_somewhere(addition, leads)
+        added = _leading_somewhere(addition, resolves)
         return changed if not added or added in old.body else with_addition(changed, added)
-    body = _leading_somewhere(new.body, leads)
+    body = _leading_somewhere(new.body, resolves)
     return changed if body == old.body else changed[: len(changed) - len(body_of(changed))] + body + "\n"
 
 
-def _leading_somewhere(text: str, leads: Callable[[str], bool]) -> str:
-    return text_block(links.unlinked(text, lambda link: bool(link.target) and not leads(link.target)))
+def _leading_somewhere(text: str, resolves: Callable[[str], bool]) -> str:
+    return text_block(links.unlinked(text, lambda link: bool(link.target) and not resolves(link.target)))
 
 
 _STANDING = (NoteStatus.ACCEPTED.value, NoteStatus.PROPOSED.value, NoteStatus.ARCHIVED.value)
@@ -191,7 +191,7 @@ def gather(
             buried_titles.add((title_key(note.title), note.project))
         titled = (*ledger.notes.by_title(note.title), *ledger.notes.named("alias", title_key(note.title)))
         for one in (*titled, *ledger.notes.by_body(body_key(plain_body(draft)))):
-            if one.twin or (one.kind, one.project) != (note.kind.value, note.project) or one.path in alike:
+            if one.duplicate or (one.kind, one.project) != (note.kind.value, note.project) or one.path in alike:
                 continue
             found = read(one.path)
             if found is None and ledger.notes.at(one.path) is not None:
@@ -207,7 +207,7 @@ def gather(
                 if page := _page_of(entity.name, ledger):
                     pages[entity.key] = page
                 else:
-                    speaking[entity.key] = sorted(one.path for one in ledger.notes.named("entity", entity.key) if not one.twin)
+                    speaking[entity.key] = sorted(one.path for one in ledger.notes.named("entity", entity.key) if not one.duplicate)
                     taken |= ledger.notes.stems_like(page_stem(entity.name)[:_PREFIX])
             if not own.issuperset(speaking.get(entity.key, ())):
                 elsewhere.add(entity.key)
@@ -466,7 +466,7 @@ class StoredNotes:
                 yield note
 
     def find(self, name: str) -> Note:
-        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `finding.find`.
+        """Return a note by id, path, file name, title, alias, or a prefix that only one note has; see `known.find_note`.
 
         Raises `NoteNotFound`.
         """
@@ -474,7 +474,7 @@ class StoredNotes:
         note = self.read(known.path)
         if note is None:
             reason = self._reader.why_unread(known.path) or "it is gone"
-            raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="mend it in an editor; we leave it as it is")
+            raise NoteNotFound(f"{known.path} cannot be read: {reason}", hint="repair it in an editor; we leave it as it is")
         return note
 
     def known_as(self, name: str) -> KnownFile:

@@ -54,7 +54,7 @@ class SharedFiles:
         shared: list[SharedFile] = []
         for entry in found.entries:
             one = known.get(entry.path)
-            named = one is not None and not one.twin
+            named = one is not None and not one.duplicate
             shared.append(
                 SharedFile(
                     path=entry.path,

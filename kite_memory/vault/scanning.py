@@ -48,7 +48,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class VaultDiff:
     """A comparison, and what the ledger should record of it."""
 
     comparison: Comparison
@@ -67,7 +67,7 @@ def to_read(known: Sequence[KnownFile], found: Listing) -> list[Entry]:
 
 def missing_too_many(known: Sequence[KnownFile], gone: int, found: Listing) -> str:
     """Return why this looks like an unmounted disk rather than like deleted notes; empty if it does not."""
-    total = sum(not one.twin for one in known)
+    total = sum(not one.duplicate for one in known)
     if gone and gone == total and (found.bare or not found.marked or total > _A_HANDFUL):
         return f"none of the {total} known notes is there" if total > 1 else "the only known note is not there, nor anything else"
     if gone > max(_FEW, _SHARE * total):
@@ -80,14 +80,14 @@ def missing_some(sample: int, gone: int) -> bool:
     return gone > max(_A_HANDFUL, _ENOUGH_TO_LOOK * sample) or (gone == sample and sample > 0)
 
 
-def judge(
+def diff_vault(
     known: Sequence[KnownFile],
     found: Listing,
     read: Mapping[str, tuple[Note | UnreadableNote, Stamp]],
     *,
     buried_ids: Container[str],
     accept: bool = False,
-) -> Judgement:
+) -> VaultDiff:
     """Compare by ids: a known id in a new place is a renamed note, one in two places a copy, one in none a deleted note.
 
     A file that lost its id, or cannot be read any more, keeps the id it had. With ``accept``, any number of notes may be missing.
@@ -106,25 +106,25 @@ def judge(
         if path not in before and (not ids[path] or path in twins)
     }
     for one in absent:
-        new = holders.get(one.id) if one.id and not one.twin else nameless.pop((one.size, one.mtime_ns), None)
+        new = holders.get(one.id) if one.id and not one.duplicate else nameless.pop((one.size, one.mtime_ns), None)
         if new is not None:
             renamed.append((one.path, new))
         else:
             gone.append(one)
 
-    frozen = "" if accept else missing_too_many(known, sum(not one.twin for one in gone), found)
+    frozen = "" if accept else missing_too_many(known, sum(not one.duplicate for one in gone), found)
     if frozen:
-        return Judgement(comparison=Comparison(frozen=frozen), forgotten=(), seen=(), originals=(), buried=(), lifted=())
+        return VaultDiff(comparison=Comparison(frozen=frozen), forgotten=(), seen=(), originals=(), buried=(), lifted=())
 
     moved_to = {new for _, new in renamed}
     seen = tuple(
-        OpenedFile(path=path, stamp=stamp, note=note, id=ids[path], twin=path in twins, known=before.get(path))
+        OpenedFile(path=path, stamp=stamp, note=note, id=ids[path], duplicate=path in twins, known=before.get(path))
         for path, (note, stamp) in read.items()
         if path in listed
     )
-    originals = tuple(path for path in listed if path not in read and before[path].twin and path not in twins)
-    buried = tuple(one for one in gone if one.id and not one.twin)
-    changed_ids = tuple(one for one in known if one.id and not one.twin and one.path in listed and one.id not in holders)
+    originals = tuple(path for path in listed if path not in read and before[path].duplicate and path not in twins)
+    buried = tuple(one for one in gone if one.id and not one.duplicate)
+    changed_ids = tuple(one for one in known if one.id and not one.duplicate and one.path in listed and one.id not in holders)
     lifted = tuple(id for id in holders if id in buried_ids)
     comparison = Comparison(
         added=tuple(path for path in read if path in listed and path not in before and path not in moved_to),
@@ -143,7 +143,7 @@ def judge(
             ),
         ),
     )
-    return Judgement(
+    return VaultDiff(
         comparison=comparison,
         forgotten=(*(one.path for one in absent), *(one.path for one in seen)),
         seen=seen,
@@ -169,13 +169,13 @@ def _identities(
         ids[path] = note.id if isinstance(note, Note) else known.id if known and note is None else ""
         if ids[path]:
             firm.setdefault(ids[path], []).append(path)
-        elif known and known.id and not known.twin:
+        elif known and known.id and not known.duplicate:
             kept[path] = known.id
     for path, id in kept.items():
         if id not in firm:
             ids[path] = id
             firm[id] = [path]
-    home = {one.id: one.path for one in before.values() if one.id and not one.twin}
+    home = {one.id: one.path for one in before.values() if one.id and not one.duplicate}
     twins: set[str] = set()
     for id, paths in firm.items():
         if len(paths) == 1 and home.get(id) in (None, paths[0]):
@@ -229,9 +229,9 @@ class NoteReader:
         if isinstance(note, UnreadableNote):
             return None
         known = self._notes.at(path)
-        if known is not None and known.twin and note.id == known.id:
+        if known is not None and known.duplicate and note.id == known.id:
             note = replace(note, id="")
-        elif not note.id and known is not None and not known.twin:
+        elif not note.id and known is not None and not known.duplicate:
             note = replace(note, id=known.id)
         if note.anchors and (since := self._notes.drift(path)) is not None:
             note = replace(note, drifted=since)
@@ -314,7 +314,7 @@ class Scanner:
         return self._ledger.setting("frozen")
 
     @property
-    def unmended(self) -> bool:
+    def links_outdated(self) -> bool:
         """Whether notes were deleted, put back or renamed since `mend_links`, as noticed by any process."""
         return bool(self._ledger.setting("unmended"))
 
@@ -357,7 +357,7 @@ class Scanner:
             found.sets_apart(copied, COPY_REASON)
             known = [one for one in known if one.path not in copied]
             read = {entry.path: read[entry.path] for entry in to_read(known, found) if entry.path in read}
-        judgement = judge(known, found, read, buried_ids=frozenset(self._ledger.tombstones.ids()), accept=accept)
+        judgement = diff_vault(known, found, read, buried_ids=frozenset(self._ledger.tombstones.ids()), accept=accept)
         if judgement.comparison.frozen:
             return self._freeze(judgement.comparison.frozen)
         rescued: tuple[str, ...] = ()
@@ -388,7 +388,11 @@ class Scanner:
         moved = self._moved()
         for old, new in renamed:
             moved = {key: new if path == old else path for key, path in moved.items()}
-            if link_key(old) != link_key(new) and not self.leads(link_key(old)) and self._ledger.notes.named("link", link_key(old)):
+            if (
+                link_key(old) != link_key(new)
+                and not self.link_resolves(link_key(old))
+                and self._ledger.notes.named("link", link_key(old))
+            ):
                 moved[link_key(old)] = new
         if moved != self._moved():
             self._ledger.set("moved", json.dumps(moved))
@@ -472,7 +476,7 @@ class Scanner:
                 self._writer.recover()
             yield self._writer
 
-    def follow(self, id: str) -> None:
+    def refresh_path(self, id: str) -> None:
         """Compare the vault where a note is no longer at its path."""
         if (known := self._ledger.notes.by_id(id)) is not None:
             self.follow_path(known.path)
@@ -482,7 +486,7 @@ class Scanner:
             if not self._files.exists(path) and (frozen := self._compare(accept=False).frozen):
                 raise self.missing(frozen)
 
-    def leads(self, target: str) -> bool:
+    def link_resolves(self, target: str) -> bool:
         """Return whether a link leads to a note."""
         if "/" in target:
             return self._ledger.notes.at(target if target.endswith(".md") else f"{target}.md") is not None

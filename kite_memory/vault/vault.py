@@ -29,7 +29,7 @@ from kite_memory.vault.drafting import Draft, Memo, remembered
 from kite_memory.vault.files import CannotRead, Files
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.keyed_notes import KeyedNotes
-from kite_memory.vault.known import KnownNotes, StoredNotes, around_each, around_written, gather, restated
+from kite_memory.vault.known import KnownNotes, StoredNotes, around_each, around_written, gather, rewritten_text
 from kite_memory.vault.ledger import KnownFile, Ledger, link_key
 from kite_memory.vault.lifecycle import Rulings
 from kite_memory.vault.made_pages import MadePages, SharedFiles, init_vault
@@ -105,10 +105,10 @@ class Planner:
                     case Create(note=note):
                         outcomes.append(writer.create(note))
                     case Amend(id=id):
-                        self._scanner.follow(id)
+                        self._scanner.refresh_path(id)
                         outcomes.append(writer.amend(action))
                     case Supersede(old_id=id):
-                        self._scanner.follow(id)
+                        self._scanner.refresh_path(id)
                         outcomes.append(writer.supersede(action))
                     case Skip(title=title, because=because):
                         outcomes.append(Skipped(title=title, because=because))
@@ -154,7 +154,7 @@ class NoteEdits:
                 outcome = writer.remember_again(known, asked)
                 if isinstance(outcome, LeftAlone):
                     raise KiteError(
-                        f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again"
+                        f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again"
                     )
                 path = known.path
             else:
@@ -179,15 +179,17 @@ class NoteEdits:
                     return self._ledger.notes.at(note.path)
         return None
 
-    def restate(self, note: Note, *, addition: str) -> Outcome:
+    def rewrite_note(self, note: Note, *, addition: str) -> Outcome:
         """Rewrite the note with the id of ``note`` to hold its text. Where its owner has edited it, only ``addition`` is added."""
 
         with self._scanner.writing() as writer:
-            self._scanner.follow(note.id)
+            self._scanner.refresh_path(note.id)
             known = self._ledger.notes.by_id(note.id)
 
             def again(text: str, old: Note) -> str | None:
-                return restated(text, old, note, ours=writer.is_ours(note.id, text), addition=addition, leads=self._scanner.leads)
+                return rewritten_text(
+                    text, old, note, ours=writer.is_ours(note.id, text), addition=addition, resolves=self._scanner.link_resolves
+                )
 
             if known is None:
                 return Skipped(title=note.title, because="you deleted it" if self._known.is_buried(note.id) else "it is not there")
@@ -231,7 +233,7 @@ class NoteEdits:
             known = self._notes.known_as(name)
             outcome = writer.set_properties(known, {"status": status.value})
         if isinstance(outcome, LeftAlone):
-            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="mend it in an editor, and try again")
+            raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
         return self._notes.get(known.path)
 
     def rewrite(self, path: str, before: str, after: str) -> bool:
@@ -249,7 +251,7 @@ class NoteEdits:
     def annotate(self, id: str, changes: Mapping[str, object]) -> bool:
         """Set properties of a note, and nothing else of it; an empty text removes one. Returns whether anything has changed."""
         with self._scanner.writing() as writer:
-            self._scanner.follow(id)
+            self._scanner.refresh_path(id)
             known = self._ledger.notes.by_id(id)
             return known is not None and isinstance(writer.set_properties(known, changes), Amended)
 
@@ -309,8 +311,8 @@ class NoteRelations:
     def settle(self, newer: str, older: str, ruling: Ruling) -> list[str]:
         """Apply a person's ruling on what the newer of two notes, given by id, does to the older. Returns the notes changed."""
         with self._scanner.writing() as writer:
-            self._scanner.follow(newer)
-            self._scanner.follow(older)
+            self._scanner.refresh_path(newer)
+            self._scanner.refresh_path(older)
             if ruling == "conflicts":
                 return []
             if ruling == "neither":
@@ -319,7 +321,7 @@ class NoteRelations:
             self._ledger.relations.rule(newer, older, "replacing")
             outcome = writer.replace_by(newer, older)
             if isinstance(outcome, LeftAlone):
-                raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="mend it, and try again")
+                raise KiteError(f"{outcome.path or older} cannot be changed: {outcome.because}", hint="repair it, and try again")
             there = (self._ledger.notes.by_id(newer), self._ledger.notes.by_id(older))
             return sorted({*changed, *(known.path for known in there if known is not None)})
 

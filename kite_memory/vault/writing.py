@@ -356,7 +356,9 @@ class Writer:
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
                 with self._ledger.changing(lasting=False):  # if it is lost, a comparison reads the file again
-                    self._ledger.notes.see(_parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, twin=known.twin, by=by)
+                    self._ledger.notes.see(
+                        _parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, duplicate=known.duplicate, by=by
+                    )
                 return Amended(id=known.id, path=known.path)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
 
@@ -370,11 +372,11 @@ class Writer:
         Links are removed from our own notes only. A copy of a note is moved alone: the note stays, and may be written to.
         """
         intent = Intent(
-            id=known.id if known.id and not known.twin else f"path:{known.path}",
+            id=known.id if known.id and not known.duplicate else f"path:{known.path}",
             doing="forget",
             path=known.path,
             temporary="",
-            title="" if known.twin else known.title,
+            title="" if known.duplicate else known.title,
             project=known.project,
         )
         unmended = self._ledger.setting("unmended")
@@ -501,7 +503,7 @@ def _absent(intent: Intent) -> KnownFile:
     return KnownFile(
         path=intent.path,
         id=intent.id,
-        twin=False,
+        duplicate=False,
         kind="",
         title=intent.title,
         project=intent.project,

@@ -74,7 +74,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             compare_seconds=config.daemon.compare_seconds,
             still_ours=lambda: lock.still_holds(config.state),
             warm=partial(_warm, services.embedder),
-            embed_bundles=lambda: services.timeline.cards.make() or services.timeline.vectors.embed(services.meaning),
+            embed_bundles=lambda: services.timeline.cards.rebuild() or services.timeline.vectors.embed(services.meaning),
             review=lambda: services.operations.perform("review_page", {}),
             maintain=partial(_maintain, services.consolidating, services.anchors),
         )

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     )
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.outbox import Outbox
-    from kite_memory.distill.saving import Saving
+    from kite_memory.distill.saving import SaveChecker
     from kite_memory.distill.scheduler import Allowance
     from kite_memory.model.event import Event
     from kite_memory.model.hit import Judge
     from kite_memory.model.note import Chunk
     from kite_memory.team.search import TeamRecall
-    from kite_memory.timeline.conversations import Meaning
+    from kite_memory.timeline.conversations import ConversationEmbedder
     from kite_memory.wiring.services import Services
 
 
@@ -131,7 +131,7 @@ class RedactingEmbedder:
 
 def extractor_of(config: Config, kept: Keys) -> "Extractor":
     """Return the configured extractor. Vendor packages are only imported at its first call."""
-    from kite_memory.distill.extractor import Keyless, load_prompt
+    from kite_memory.distill.extractor import NoKeyExtractor, load_prompt
 
     if config.extractor.name not in EXTRACTORS:
         from kite_memory.extensions import installed
@@ -141,7 +141,7 @@ def extractor_of(config: Config, kept: Keys) -> "Extractor":
     backend = backend_of(config, kept)
     if backend is None:
         if hint := _WITHOUT_KEY.get(config.extractor.name):
-            return Keyless(name=config.extractor.name, hint=hint)
+            return NoKeyExtractor(name=config.extractor.name, hint=hint)
         return OfflineRules()
     from kite_memory.distill.model_extractor import ModelExtractor
 
@@ -246,15 +246,15 @@ def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | Non
     )
 
 
-def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "Saving":
+def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "SaveChecker":
     """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
-    from kite_memory.distill.saving import Saving
+    from kite_memory.distill.saving import SaveChecker
     from kite_memory.distill.scheduler import Allowance
 
     if extractor.name == "offline":
-        return Saving(rules=OfflineRules())
+        return SaveChecker(rules=OfflineRules())
     allowance = Allowance(outbox=outbox, budget=budget_of(config), share=1.0, clock=time.time, purpose="save")
-    return Saving(rules=OfflineRules(), model=extractor, allowance=allowance)
+    return SaveChecker(rules=OfflineRules(), model=extractor, allowance=allowance)
 
 
 def team_recall_of(config: Config, kept: Keys) -> "TeamRecall | None":
@@ -276,12 +276,12 @@ def first_embedders(config: Config) -> tuple[Embedder, Embedder]:
     return MultilingualEmbedder(), LocalEmbedder()
 
 
-def meaning_of(embedder: Embedder) -> "Meaning":
+def meaning_of(embedder: Embedder) -> "ConversationEmbedder":
     """Return the embedder for conversations. A question is embedded as for notes, so that a prompt is embedded once for both."""
     from kite_memory.recall.lexical import essence
-    from kite_memory.timeline.conversations import Meaning
+    from kite_memory.timeline.conversations import ConversationEmbedder
 
-    return Meaning(
+    return ConversationEmbedder(
         space=embedder.space.tag,
         of_texts=lambda texts: embedder.embed(texts, "document"),
         of_question=lambda text: embedder.embed([essence(text)], "query")[0],

@@ -20,7 +20,7 @@ from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import (
     ExtractorState,
     NoteChanges,
-    Operations,
+    OperationRegistry,
     PromptAnswers,
     StatusReport,
     bridge_operations,
@@ -29,7 +29,7 @@ from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
-from kite_memory.app.searching import ConversationVoices, Searching, known_project
+from kite_memory.app.searching import Searching, TimelineConversations, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
@@ -37,7 +37,7 @@ from kite_memory.app.usage_report import ShownNotes
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.config import Config
 from kite_memory.daemon.protocol import absent
-from kite_memory.distill.extractor import Extractor, Keyless, Sharing
+from kite_memory.distill.extractor import Extractor, NoKeyExtractor, Sharing
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler, Steps
 from kite_memory.keys import Keys, keys_beside
@@ -55,15 +55,15 @@ from kite_memory.redaction.literals import protect
 from kite_memory.sources.common.source import Source
 from kite_memory.system.sqlite import seal
 from kite_memory.text.ages import age
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools.asking import tools_of
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore
-from kite_memory.tools.resuming import left_to_do
+from kite_memory.tools.memory_tools import left_to_do
+from kite_memory.tools.note_tools import all_tools
 from kite_memory.vault import Vault
 from kite_memory.vault.upkeep import NoteUse
 from kite_memory.wiring import sources_of
@@ -104,13 +104,13 @@ class Services:
     recall: Recall
     indexer: NoteIndexer
     embedder: Embedder
-    meaning: Meaning
+    meaning: ConversationEmbedder
     extractor: Extractor
     costs: bool
     pipeline: Pipeline
-    operations: Operations
+    operations: OperationRegistry
     status: StatusReport
-    bridge: Bridge
+    bridge: ToolDispatcher
     hooks: HookHandler
     consolidating: Consolidation
     anchors: CodeAnchors
@@ -206,7 +206,7 @@ def _open_stores(config: Config, closing: ExitStack, clock: Callable[[], datetim
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recalling:
     embedder: Embedder
-    meaning: Meaning
+    meaning: ConversationEmbedder
     judge: Judge | None
     recall: Recall
     indexer: NoteIndexer
@@ -220,12 +220,12 @@ def _open_recall(stores: _Stores, closing: ExitStack) -> _Recalling:
     recall = Recall(
         index=Index(config.state / "index", embedder=embedder, beside=second_embedder(config, stores.keys), former=former),
         memory=SessionMemory(config.state / "index" / "shown.sqlite"),
-        bar=Requirement(dial=config.recall.dial, threshold=config.recall.threshold, judged=judge is not None),
+        requirement=Requirement(dial=config.recall.dial, threshold=config.recall.threshold, judged=judge is not None),
         notes_per_prompt=config.recall.notes_per_prompt,
         tokens_per_prompt=config.recall.tokens_per_prompt,
         fixes=timeline.fixes,
         commands=partial(commands_run, timeline),
-        cards=ConversationVoices(cards=timeline.cards, meaning=meaning),
+        cards=TimelineConversations(cards=timeline.cards, meaning=meaning),
         clock=stores.clock,
     )
     closing.callback(recall.close)
@@ -317,8 +317,8 @@ def _local_store(
 ) -> LocalStore:
     state = stores.config.state
 
-    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recalling.indexer.refresh(paths, meaning=meaning or not in_background)
+    def index_notes(paths: Collection[str], *, embed: bool = True) -> None:
+        recalling.indexer.refresh(paths, embed=embed or not in_background)
 
     def forget_events(note: Note) -> None:
         forgetting.forget_events(forgetting.grounds([note]), blank=False)
@@ -327,8 +327,8 @@ def _local_store(
         vault=stores.vault,
         recall=recalling.recall,
         state=LocalState(state / "bridge.sqlite"),
-        conversations=LocalConversations(vault=stores.vault, folder=state / "conversations", take_up=take_up),
-        take_up=take_up,
+        conversations=LocalConversations(vault=stores.vault, folder=state / "conversations", index_notes=index_notes),
+        index_notes=index_notes,
         let_go=forget_events,
         forgotten=lambda note: _remarked(pages.remove_notes([note], wording=False)),
     )
@@ -337,8 +337,8 @@ def _local_store(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tools:
     history: QuestionAnswering
-    near: LocalContext
-    bridge: Bridge
+    local: LocalContext
+    bridge: ToolDispatcher
 
 
 def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling, upkeep: _Upkeep) -> _Tools:
@@ -351,19 +351,19 @@ def _open_tools(stores: _Stores, recalling: _Recalling, distilling: _Distilling,
         clock=stores.clock,
         meaning=recalling.meaning,
     )
-    near = LocalContext(
+    local = LocalContext(
         project_of=project_of,
         known_project=partial(known_project, stores.vault.known),
         timeline=history.timeline,
         resume=history.resume,
-        passages=_searching(stores, recalling, NoteView(vault=stores.vault, clock=stores.clock)).beside,
+        passages=_searching(stores, recalling, NoteView(vault=stores.vault, clock=stores.clock)).search_passages,
         conversation=partial(conversation, stores.timeline),
         working=partial(working, stores.timeline),
         heard=partial(heard, stores.timeline),
         known_of=stores.timeline.provenance,
     )
     saving = saving_of(stores.config, distilling.extractor, stores.outbox)
-    return _Tools(history=history, near=near, bridge=Bridge(tools_of(upkeep.store, near, saving=saving, age=age)))
+    return _Tools(history=history, local=local, bridge=ToolDispatcher(all_tools(upkeep.store, local, saving=saving, age=age)))
 
 
 def _searching(stores: _Stores, recalling: _Recalling, note_view: NoteView) -> Searching:
@@ -393,7 +393,7 @@ def _status(
         recall=recalling.recall,
         extractor=ExtractorState(
             name=extractor.name,
-            lack=extractor.lack if isinstance(extractor, Keyless) else None,
+            missing_key=extractor.missing_key if isinstance(extractor, NoKeyExtractor) else None,
             budget_dollars=stores.config.extractor.dollars_per_day if distilling.costs else 0.0,
             idle=idle,
         ),
@@ -402,7 +402,7 @@ def _status(
     )
 
 
-def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport) -> Operations:
+def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport) -> OperationRegistry:
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
@@ -410,14 +410,14 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
     shown = ShownNotes(
         timeline=timeline, known=vault.known, memory=recall.memory, note_view=note_view, saved=store.evidence, clock=clock
     )
-    changes = NoteChanges(vault=vault, recall=recall, indexer=indexer, note_view=note_view, keep=store.keep, clock=clock)
+    changes = NoteChanges(vault=vault, recall=recall, indexer=indexer, note_view=note_view, keep_memory=store.keep, clock=clock)
     forgetting = NoteForgetting(
         forgetting=upkeep.forgetting,
         timeline=timeline,
         vault=vault,
         note_view=note_view,
         pages=upkeep.pages,
-        forgot=store.forgot,
+        after_forgetting=store.forgot,
         erase=upkeep.erase,
         clock=clock,
     )
@@ -430,7 +430,7 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
         used=_uses(stores, recalling),
         clock=clock,
     )
-    return Operations(
+    return OperationRegistry(
         _searching(stores, recalling, note_view).operations(),
         answers.operations(),
         shown.operations(),
@@ -478,7 +478,7 @@ def _open_hooks(
         timeline=stores.timeline,
         judging=Judging(judge=recalling.judge, mode=stores.config.judge) if recalling.judge is not None else None,
         report=report_error,
-        left_to_do=partial(left_to_do, upkeep.store, tools.near),
+        left_to_do=partial(left_to_do, upkeep.store, tools.local),
         capture=capture.capture,
         clock=stores.clock,
         team=team_recall_of(stores.config, stores.keys) if in_background else None,

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kite_memory.config import Config
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.ages import age
 from kite_memory.tools import declarations
-from kite_memory.tools.asking import tools_of
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 
@@ -52,7 +52,7 @@ def team_bridge(config: Config, store_url: str) -> TeamBridge:
     store = team_store(config, store_url)
     keeping = postgres.Housekeeping(store)
     trail: AuditTrail = postgres.AuditTrail(store.audit.record)
-    bridge = Bridge(tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age))
+    bridge = ToolDispatcher(all_tools(store, LocalContext(), saving=SaveChecker(rules=OfflineRules()), age=age))
 
     def close() -> None:
         keeping.close()

@@ -22,9 +22,9 @@ from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import ROOMY
 from tests.fakes.opencode_store import OpenCodeStore, a_morning, call
 from tests.fakes.repositories import FakeRepository, environment
+from tests.fakes.services import ROOMY
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.note import Chunk, Fact, NoteStatus, Record, Topic
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.sources.transcript import SESSION, Transcript
 
 
@@ -30,12 +30,12 @@ def path_in(home: Path) -> Path:
 
 def test_a_later_chunk_comes_with_what_was_before_it_and_with_how_much_was_noted(tmp_path: Path) -> None:
     listener, written = Listener(), Transcript(SESSION)
-    with fake_house(tmp_path, listener) as house:
+    with fake_services(tmp_path, listener) as services:
         for said in ("We graft the old pear on quince stock.", "We graft the young plum on its own root, far from the wall."):
             written.user(said)
             written.assistant(f"Understood: {said} The orchard floods in spring, so that is what its roots can bear.")
             path_in(tmp_path).write_bytes(written.bytes)
-            house.walk()
+            services.run_until_idle()
 
     first, second = listener.chunks
     assert (first.before, first.noted) == ((), 0)
@@ -58,13 +58,13 @@ def test_an_item_in_doubt_becomes_a_proposed_note(tmp_path: Path) -> None:
     written = Transcript(SESSION)
     written.user("What do the roots of our trees bear, when the orchard floods in spring?")
     written.assistant("Pear roots drown in spring; what plum roots can bear, nobody has tried in this orchard so far.")
-    with fake_house(tmp_path, ScriptedExtractor([doubting])) as house:
+    with fake_services(tmp_path, ScriptedExtractor([doubting])) as services:
         path_in(tmp_path).write_bytes(written.bytes)
-        house.walk()
+        services.run_until_idle()
         made = {
             note.title: note.status
-            for entry in house.vault.notes.entries()
-            if (note := house.vault.notes.read(entry.path)) is not None
+            for entry in services.vault.notes.entries()
+            if (note := services.vault.notes.read(entry.path)) is not None
         }
 
     assert made["Pears drown"] is NoteStatus.ACCEPTED

@@ -8,8 +8,8 @@ from kite_memory.distill.condense import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import Note
 from kite_memory.sources.aider.source import Aider
-from tests.fakes.house import fake_house
 from tests.fakes.repositories import FakeRepository
+from tests.fakes.services import fake_services
 from tests.sources.aider_log import Log
 
 WISH = "Remember that in all my projects packages come from http://press.example/simple, never from the usual index."
@@ -22,11 +22,13 @@ def notes_of(home: Path, *, own: bool, tracked: bool) -> list[Note]:
     if tracked:
         repository.commit("grow")
     source = Aider(lambda: [str(folder)], own=[folder] if own else (), own_state=home / "state")
-    with fake_house(home, OfflineExtractor(), source=source, policy=FREE) as house:
-        house.walk()
-        assert house.timeline.files.counts()[0].events > 0
+    with fake_services(home, OfflineExtractor(), source=source, policy=FREE) as services:
+        services.run_until_idle()
+        assert services.timeline.files.counts()[0].events > 0
         return [
-            note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None and note.id
+            note
+            for entry in services.vault.notes.entries()
+            if (note := services.vault.notes.read(entry.path)) is not None and note.id
         ]
 
 

@@ -35,21 +35,21 @@ OTHER = "The pump wants oil every third week"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
-    with opened(tmp_path) as house:
-        yield house
+def services(tmp_path: Path) -> Iterator[Services]:
+    with opened(tmp_path) as services:
+        yield services
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Services]:
     """Two notes: one rests on a line of its own and on one that both share."""
-    with open_services(config_in(folder)) as house:
-        house.init_vault()
-        house.timeline.commit([worked().look()], SESSION.provider)
-        write(house, "facts", "gate", GATE, cited(GATE), cited(SHARED))
-        write(house, "facts", "quinces", SHARED, cited(SHARED))
-        house.pipeline.compare_vault()
-        yield house
+    with open_services(config_in(folder)) as services:
+        services.init_vault()
+        services.timeline.commit([worked().look()], SESSION.provider)
+        write(services, "facts", "gate", GATE, cited(GATE), cited(SHARED))
+        write(services, "facts", "quinces", SHARED, cited(SHARED))
+        services.pipeline.compare_vault()
+        yield services
 
 
 def worked() -> Work:
@@ -66,7 +66,7 @@ def cited(text: str) -> str:
     return evidence_reference(SESSION.provider, SESSION.id, event(text).id)
 
 
-def write(house: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
+def write(services: Services, folder: str, name: str, body: str, *evidence: str, kind: str = "fact") -> None:
     listed = [
         "---",
         f"id: {name}",
@@ -76,176 +76,176 @@ def write(house: Services, folder: str, name: str, body: str, *evidence: str, ki
         "created: 2026-03-01T10:00:00Z",
     ]
     listed += ["evidence:", *(f'  - "{each}"' for each in evidence), "---", body, ""]
-    (house.vault.root / "projects").mkdir(exist_ok=True)
-    (house.vault.root / "projects" / f"{name}.md").write_text("\n".join(listed))
+    (services.vault.root / "projects").mkdir(exist_ok=True)
+    (services.vault.root / "projects" / f"{name}.md").write_text("\n".join(listed))
 
 
-def holding(house: Services, words: bytes) -> set[str]:
-    return {path.name for path in house.config.state.rglob("*") if path.is_file() and words in path.read_bytes()}
+def holding(services: Services, words: bytes) -> set[str]:
+    return {path.name for path in services.config.state.rglob("*") if path.is_file() and words in path.read_bytes()}
 
 
-def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+def perform(services: Services, op: str, **arguments: Any) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(json.dumps(services.operations.perform(op, arguments)))
     return content
 
 
-def found(house: Services, query: str) -> list[str]:
-    return [event["snippet"] for event in perform(house, "search", query=query)["events"]]
+def found(services: Services, query: str) -> list[str]:
+    return [event["snippet"] for event in perform(services, "search", query=query)["events"]]
 
 
-def texts(house: Services) -> list[str]:
-    return [event["text"] for event in perform(house, "timeline", session=SESSION.id)["events"]]
+def texts(services: Services) -> list[str]:
+    return [event["text"] for event in perform(services, "timeline", session=SESSION.id)["events"]]
 
 
 class TestForgetting:
-    def test_nothing_offers_what_only_it_rested_on(self, house: Services) -> None:
-        before = perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+    def test_nothing_offers_what_only_it_rested_on(self, services: Services) -> None:
+        before = perform(services, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
 
-        perform(house, "forget", note="gate")
+        perform(services, "forget", note="gate")
 
         assert "zanzibar" in before
-        assert "zanzibar" not in perform(house, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
-        assert found(house, "zanzibar pepper") == []
-        assert found(house, f"session:{SESSION.id[:8]} zanzibar") == []
-        assert "zanzibar" not in perform(house, "resume", session=SESSION.id, tokens=4_000)["text"]
+        assert "zanzibar" not in perform(services, "ask", question="what opens the gate of the orchard?", offline=True)["answer"]
+        assert found(services, "zanzibar pepper") == []
+        assert found(services, f"session:{SESSION.id[:8]} zanzibar") == []
+        assert "zanzibar" not in perform(services, "resume", session=SESSION.id, tokens=4_000)["text"]
         started = {"hook_event_name": "SessionStart", "source": "startup", "session_id": "new", "cwd": HOME}
-        assert "zanzibar" not in house.hooks.answer(json.dumps(started).encode())
+        assert "zanzibar" not in services.hooks.answer(json.dumps(started).encode())
 
-    def test_an_agents_word_over_mcp_does_the_same(self, house: Services) -> None:
-        assert house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
+    def test_an_agents_word_over_mcp_does_the_same(self, services: Services) -> None:
+        assert services.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))["forgotten"]
 
-        assert found(house, "zanzibar pepper") == []
+        assert found(services, "zanzibar pepper") == []
 
-    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, house: Services) -> None:
-        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
-        house.pipeline.compare_vault()
-        perform(house, "synthesize")
-        before = house.vault.pages.read("MEMORY.md")
+    def test_an_agents_word_takes_it_off_the_page_of_contents_too(self, services: Services) -> None:
+        write(services, "facts", "gate", GATE, cited(GATE), kind="decision")
+        services.pipeline.compare_vault()
+        perform(services, "synthesize")
+        before = services.vault.pages.read("MEMORY.md")
 
-        house.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
+        services.bridge.perform("forget", {"note": "gate"}, Asker(grant=OWNER))
 
         assert "zanzib" in before
-        assert "zanzib" not in house.vault.pages.read("MEMORY.md")
+        assert "zanzib" not in services.vault.pages.read("MEMORY.md")
 
-    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, house: Services) -> None:
-        uuid = house.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
+    def test_what_was_kept_of_a_conversation_goes_with_a_journal_that_was_deleted_by_hand(self, services: Services) -> None:
+        uuid = services.bridge.perform("generate-conversation-id", {}, Asker(grant=OWNER))["claude_conversation_uuid"]
         record = {
             "claude_conversation_uuid": uuid,
             "topic": "late frost",
             "summary": "Frost came late.",
             "full_transcript": "A: frost.",
         }
-        house.bridge.perform("save-conversation", record, Asker(grant=OWNER, project="orchard"))
-        kept = house.config.state / "conversations"
+        services.bridge.perform("save-conversation", record, Asker(grant=OWNER, project="orchard"))
+        kept = services.config.state / "conversations"
         before = [path for path in kept.rglob("*") if path.is_file()]
 
-        for journal in (house.vault.root / "journals").glob("*.md"):
+        for journal in (services.vault.root / "journals").glob("*.md"):
             journal.unlink()
-        house.pipeline.compare_vault()
+        services.pipeline.compare_vault()
 
         assert before
         assert [path for path in kept.rglob("*") if path.is_file()] == []
 
-    def test_what_happened_is_still_shown_as_it_happened(self, house: Services) -> None:
-        perform(house, "forget", note="gate")
+    def test_what_happened_is_still_shown_as_it_happened(self, services: Services) -> None:
+        perform(services, "forget", note="gate")
 
-        assert GATE in texts(house)
+        assert GATE in texts(services)
 
-    def test_what_another_note_rests_on_is_still_offered(self, house: Services) -> None:
-        answer = perform(house, "forget", note="gate")
+    def test_what_another_note_rests_on_is_still_offered(self, services: Services) -> None:
+        answer = perform(services, "forget", note="gate")
 
         assert [(line["lets_go"], line["others"]) for line in answer["evidence"]] == [(True, []), (False, ["projects/quinces.md"])]
-        assert [hit.event.text for hit in house.timeline.search.find(EventQuery(text="Xylander catalogue"))] == [SHARED]
+        assert [hit.event.text for hit in services.timeline.search.find(EventQuery(text="Xylander catalogue"))] == [SHARED]
 
-    def test_a_rehearsal_changes_nothing(self, house: Services) -> None:
-        answer = perform(house, "forget", note="gate", with_evidence=True, dry_run=True)
+    def test_a_rehearsal_changes_nothing(self, services: Services) -> None:
+        answer = perform(services, "forget", note="gate", with_evidence=True, dry_run=True)
 
         assert [(line["text"], line["blank"]) for line in answer["evidence"]] == [(GATE, True), (SHARED, True)]
-        assert GATE in texts(house)
-        assert [note["id"] for note in perform(house, "search", query="zanzibar pepper")["hits"]] == ["gate"]
+        assert GATE in texts(services)
+        assert [note["id"] for note in perform(services, "search", query="zanzibar pepper")["hits"]] == ["gate"]
 
-    def test_a_citation_lets_a_line_go_without_a_note(self, house: Services) -> None:
-        answer = perform(house, "forget", note=cited(OTHER))
+    def test_a_citation_lets_a_line_go_without_a_note(self, services: Services) -> None:
+        answer = perform(services, "forget", note=cited(OTHER))
 
         assert answer["notes"] == []
-        assert found(house, "pump oil") == []
+        assert found(services, "pump oil") == []
 
-    def test_no_note_is_made_of_it_later(self, house: Services) -> None:
-        perform(house, "forget", note="gate")
+    def test_no_note_is_made_of_it_later(self, services: Services) -> None:
+        perform(services, "forget", note="gate")
 
-        chunk = house.pipeline._chunk("c", SESSION.provider, SESSION.id, 1, 99)
+        chunk = services.pipeline._chunk("c", SESSION.provider, SESSION.id, 1, 99)
 
         assert chunk is not None
         assert [each.text for each in chunk.events if "zanzibar" in each.text] == []
 
 
 class TestErasing:
-    def erased(self, house: Services) -> dict[str, Any]:
-        return perform(house, "forget", note="gate", with_evidence=True)
+    def erased(self, services: Services) -> dict[str, Any]:
+        return perform(services, "forget", note="gate", with_evidence=True)
 
     def test_no_file_of_ours_holds_its_words_once_we_are_done(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as house:
+        with opened(tmp_path) as services:
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION.id, "cwd": HOME, "prompt": GATE}
-            house.hooks.answer(json.dumps(prompt).encode())
-            while house.timeline.vectors.embed(house.meaning):
+            services.hooks.answer(json.dumps(prompt).encode())
+            while services.timeline.vectors.embed(services.meaning):
                 pass
-            before = holding(house, b"zanzib")
-            self.erased(house)
-            at_once = holding(house, b"zanzib")
+            before = holding(services, b"zanzib")
+            self.erased(services)
+            at_once = holding(services, b"zanzib")
 
         assert {"timeline.sqlite-wal", "shown.sqlite-wal"} <= before
         assert not {name for name in at_once if name.startswith("timeline")}
-        assert holding(house, b"zanzib") == set()
+        assert holding(services, b"zanzib") == set()
 
     def test_nor_do_the_page_of_contents_and_what_undo_would_need(self, tmp_path: Path) -> None:
-        with opened(tmp_path) as house:
-            write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
-            house.pipeline.compare_vault()
-            perform(house, "synthesize")
-            page = house.vault.pages.read("MEMORY.md")
-            (house.config.state / "consolidated.json").write_text(page)
-            before = holding(house, b"zanzib")
-            erased = self.erased(house)
-            at_once = holding(house, b"zanzib")
+        with opened(tmp_path) as services:
+            write(services, "facts", "gate", GATE, cited(GATE), kind="decision")
+            services.pipeline.compare_vault()
+            perform(services, "synthesize")
+            page = services.vault.pages.read("MEMORY.md")
+            (services.config.state / "consolidated.json").write_text(page)
+            before = holding(services, b"zanzib")
+            erased = self.erased(services)
+            at_once = holding(services, b"zanzib")
 
         assert {"vault.sqlite-wal", "consolidated.json"} <= before
-        assert "zanzib" in page and "zanzib" not in house.vault.pages.read("MEMORY.md")
+        assert "zanzib" in page and "zanzib" not in services.vault.pages.read("MEMORY.md")
         assert erased["problems"] == []
         assert at_once == set()
 
-    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, house: Services) -> None:
-        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
-        house.pipeline.compare_vault()
-        perform(house, "synthesize")
-        page = house.vault.root / "MEMORY.md"
+    def test_a_page_that_a_person_wrote_into_is_said_to_tell_of_it_still(self, services: Services) -> None:
+        write(services, "facts", "gate", GATE, cited(GATE), kind="decision")
+        services.pipeline.compare_vault()
+        perform(services, "synthesize")
+        page = services.vault.root / "MEMORY.md"
         page.write_text(page.read_text().replace("zanzib", "Zanzib"))
 
-        (remark,) = perform(house, "forget", note="gate")["problems"]
+        (remark,) = perform(services, "forget", note="gate")["problems"]
 
         assert "MEMORY.md may still tell of it" in remark
 
-    def test_a_page_that_a_person_took_away_stays_away(self, house: Services) -> None:
-        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
-        house.pipeline.compare_vault()
-        perform(house, "synthesize")
-        (house.vault.root / "MEMORY.md").unlink()
+    def test_a_page_that_a_person_took_away_stays_away(self, services: Services) -> None:
+        write(services, "facts", "gate", GATE, cited(GATE), kind="decision")
+        services.pipeline.compare_vault()
+        perform(services, "synthesize")
+        (services.vault.root / "MEMORY.md").unlink()
 
-        erased = self.erased(house)
+        erased = self.erased(services)
 
         assert erased["problems"] == []
-        assert not (house.vault.root / "MEMORY.md").exists()
-        assert holding(house, b"zanzib") == set()
+        assert not (services.vault.root / "MEMORY.md").exists()
+        assert holding(services, b"zanzib") == set()
 
-    def test_no_one_waits_for_the_vault_while_the_page_is_made(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-        write(house, "facts", "gate", GATE, cited(GATE), kind="decision")
-        house.pipeline.compare_vault()
-        perform(house, "synthesize")
+    def test_no_one_waits_for_the_vault_while_the_page_is_made(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(services, "facts", "gate", GATE, cited(GATE), kind="decision")
+        services.pipeline.compare_vault()
+        perform(services, "synthesize")
         free: list[bool] = []
 
         def tried() -> None:
-            free.append(house.vault.lock.acquire(blocking=False))
+            free.append(services.vault.lock.acquire(blocking=False))
             if free[-1]:
-                house.vault.lock.release()
+                services.vault.lock.release()
 
         def page(*arguments: Any, **more: Any) -> str:
             beside = threading.Thread(target=tried)
@@ -256,44 +256,44 @@ class TestErasing:
         made = memory_page.page
         monkeypatch.setattr(memory_page, "page", page)
 
-        self.erased(house)
+        self.erased(services)
 
         assert free == [True]
 
-    def test_no_vector_of_it_is_kept(self, house: Services) -> None:
+    def test_no_vector_of_it_is_kept(self, services: Services) -> None:
         for row in ("one", "two", "three", "four", "five", "six"):
-            write(house, "facts", row, f"Row {row} of the pears is pruned by Ada")
-        house.pipeline.compare_vault()
-        rows = house.recall.index.status().rows
-        vectors = sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy"))
+            write(services, "facts", row, f"Row {row} of the pears is pruned by Ada")
+        services.pipeline.compare_vault()
+        rows = services.recall.index.status().rows
+        vectors = sum(path.stat().st_size for path in services.config.state.glob("index/local-*/vectors-*.npy"))
 
-        self.erased(house)
+        self.erased(services)
 
-        assert house.recall.index.status().rows < rows
-        assert sum(path.stat().st_size for path in house.config.state.glob("index/local-*/vectors-*.npy")) < vectors
+        assert services.recall.index.status().rows < rows
+        assert sum(path.stat().st_size for path in services.config.state.glob("index/local-*/vectors-*.npy")) < vectors
 
-    def test_the_order_of_what_happened_stays(self, house: Services) -> None:
-        before = texts(house)
+    def test_the_order_of_what_happened_stays(self, services: Services) -> None:
+        before = texts(services)
 
-        self.erased(house)
+        self.erased(services)
 
-        after = texts(house)
+        after = texts(services)
         assert after == [writing.BLANK if text in (GATE, SHARED) else text for text in before]
 
-    def test_the_sessions_title_goes_too_and_stays_away(self, house: Services) -> None:
-        self.erased(house)
-        house.timeline.commit([worked().look()], SESSION.provider)
+    def test_the_sessions_title_goes_too_and_stays_away(self, services: Services) -> None:
+        self.erased(services)
+        services.timeline.commit([worked().look()], SESSION.provider)
 
-        assert perform(house, "timeline")["sessions"][0]["title"] == ""
+        assert perform(services, "timeline")["sessions"][0]["title"] == ""
 
     @pytest.mark.parametrize("amends", [False, True])
-    def test_a_transcript_read_again_brings_nothing_back(self, house: Services, amends: bool) -> None:
-        self.erased(house)
+    def test_a_transcript_read_again_brings_nothing_back(self, services: Services, amends: bool) -> None:
+        self.erased(services)
 
-        house.timeline.commit([replace(worked().look(), amends=amends)], SESSION.provider)
+        services.timeline.commit([replace(worked().look(), amends=amends)], SESSION.provider)
 
-        assert GATE not in texts(house)
-        assert found(house, "zanzibar pepper") == []
+        assert GATE not in texts(services)
+        assert found(services, "zanzibar pepper") == []
 
     @pytest.mark.parametrize("crashed", [b"", b'["half a li', b"[1]\n{}\n\xff\n"])
     def test_nor_does_a_timeline_that_is_made_anew(self, tmp_path: Path, crashed: bytes) -> None:
@@ -316,21 +316,21 @@ class TestErasing:
         assert SHARED in texts and SHARED not in offered
         assert (tmp_path / "timeline.let-go").stat().st_mode & 0o077 == 0
 
-    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, house: Services) -> None:
-        self.erased(house)
+    def test_a_note_that_rested_on_it_too_stays_and_says_so(self, services: Services) -> None:
+        self.erased(services)
 
-        (piece,) = perform(house, "why", note="quinces")["evidence"]
+        (piece,) = perform(services, "why", note="quinces")["evidence"]
 
         assert [each["text"] for each in piece["events"]] == [writing.BLANK]
-        assert [note["id"] for note in perform(house, "search", query="quinces roots")["hits"]] == ["quinces"]
+        assert [note["id"] for note in perform(services, "search", query="quinces roots")["hits"]] == ["quinces"]
 
-    def test_it_can_be_repeated(self, house: Services) -> None:
-        perform(house, "forget", note=cited(GATE))
-        perform(house, "forget", note=cited(GATE), with_evidence=True)
+    def test_it_can_be_repeated(self, services: Services) -> None:
+        perform(services, "forget", note=cited(GATE))
+        perform(services, "forget", note=cited(GATE), with_evidence=True)
 
-        erased = self.erased(house)
+        erased = self.erased(services)
 
-        assert GATE not in texts(house)
+        assert GATE not in texts(services)
         assert [note["id"] for note in erased["notes"]] == ["gate"]
 
     def test_the_failure_that_it_was_is_forgotten_by_its_signature(self, tmp_path: Path) -> None:
@@ -378,48 +378,48 @@ class TestLines:
 
 
 class TestLeavingNothing:
-    """While the house is open: the write-ahead logs are there, and are searched like every other file."""
+    """While the services are open: the write-ahead logs are there, and are searched like every other file."""
 
-    def filled(self, house: Services) -> None:
+    def filled(self, services: Services) -> None:
         """Every database has held the words, and some no longer do."""
         for session in (SESSION.id, "goes-on-from-it"):
             prompt = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": HOME, "prompt": GATE}
-            house.hooks.answer(json.dumps(prompt).encode())
-        house.outbox.formed.add([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
-        house.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
+            services.hooks.answer(json.dumps(prompt).encode())
+        services.outbox.formed.add([Span(id="c1", provider=SESSION.provider, session=SESSION.id, first=1, last=99, weight=9)])
+        services.outbox.reserve("c1", Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
         item = Fact(title="The gate", body=GATE, evidence=(event(GATE).id,), importance=2, origin="user")
         record = Record(topics=(Topic(name="the gate", summary=GATE, items=(item,)),))
-        house.outbox.answer("c1", record, Usage(), extractor="x")
+        services.outbox.answer("c1", record, Usage(), extractor="x")
 
-    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, house: Services) -> None:
-        self.filled(house)
-        before = holding(house, b"zanzib")
+    def test_no_file_holds_a_word_of_it_while_the_databases_are_open(self, services: Services) -> None:
+        self.filled(services)
+        before = holding(services, b"zanzib")
 
-        answer = perform(house, "forget", note="gate", with_evidence=True)
+        answer = perform(services, "forget", note="gate", with_evidence=True)
 
         assert {"outbox.sqlite-wal", "shown.sqlite-wal", "timeline.sqlite-wal"} <= before
-        assert holding(house, b"zanzib") == set()
+        assert holding(services, b"zanzib") == set()
         assert answer["problems"] == []
 
-    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, house: Services) -> None:
-        self.filled(house)
-        house.outbox.written("c1")
+    def test_what_an_answer_said_is_overwritten_once_it_is_written_down(self, services: Services) -> None:
+        self.filled(services)
+        services.outbox.written("c1")
 
-        perform(house, "forget", note="gate", with_evidence=True)
+        perform(services, "forget", note="gate", with_evidence=True)
 
-        assert holding(house, b"zanzib") == set()
+        assert holding(services, b"zanzib") == set()
 
-    def test_what_another_process_still_reads_is_named(self, house: Services) -> None:
-        self.filled(house)
-        with closing(sqlite3.connect(house.config.state / "index" / "shown.sqlite", isolation_level=None)) as reader:
+    def test_what_another_process_still_reads_is_named(self, services: Services) -> None:
+        self.filled(services)
+        with closing(sqlite3.connect(services.config.state / "index" / "shown.sqlite", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM occasion").fetchall()
 
-            answer = perform(house, "forget", note="gate", with_evidence=True)
+            answer = perform(services, "forget", note="gate", with_evidence=True)
 
         assert [remark.partition(":")[0] for remark in answer["problems"]] == ["index may still hold it"]
 
-    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, house: Services, monkeypatch: Any) -> None:
+    def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, services: Services, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
         connect = sqlite.connect
 
@@ -429,7 +429,7 @@ class TestLeavingNothing:
             return connection
 
         monkeypatch.setattr(sqlite, "connect", seen)
-        with opened(house.config.state.parent / "another") as another:
+        with opened(services.config.state.parent / "another") as another:
             kept = [path for path in another.config.state.rglob("*") if path.is_file()]
             files = {path.name for path in kept if path.read_bytes().startswith(b"SQLite format 3")}
 
@@ -438,28 +438,28 @@ class TestLeavingNothing:
 
 
 class TestIds:
-    def test_every_id_that_a_search_prints_can_be_forgotten(self, house: Services) -> None:
+    def test_every_id_that_a_search_prints_can_be_forgotten(self, services: Services) -> None:
         for query in ("zanzibar pepper", "pump oil", "type:file_action quince"):
-            answer = perform(house, "search", query=query)
+            answer = perform(services, "search", query=query)
             ids = [each["id"] for each in (*answer["hits"], *answer["events"])]
             ids += [each[name] for each in answer["events"] for name in ("session", "reference")]
 
             for id in ids:
-                rehearsed = perform(house, "forget", note=id, dry_run=True)
+                rehearsed = perform(services, "forget", note=id, dry_run=True)
                 assert rehearsed["notes"] or rehearsed["evidence"], id
 
-    def test_an_events_id_lets_its_line_go(self, house: Services) -> None:
-        answer = perform(house, "forget", note=event(OTHER).id)
+    def test_an_events_id_lets_its_line_go(self, services: Services) -> None:
+        answer = perform(services, "forget", note=event(OTHER).id)
 
         assert [line["text"] for line in answer["evidence"]] == [OTHER]
-        assert found(house, "pump oil") == []
+        assert found(services, "pump oil") == []
 
-    def test_a_sessions_id_is_the_sweep_of_it(self, house: Services) -> None:
-        answer = perform(house, "forget", note=SESSION.id, dry_run=True)
+    def test_a_sessions_id_is_the_sweep_of_it(self, services: Services) -> None:
+        answer = perform(services, "forget", note=SESSION.id, dry_run=True)
 
         assert {each["id"] for each in answer["notes"]} == {"gate", "quinces"}
         assert answer["session"] == SESSION.id
 
-    def test_what_is_no_id_is_not_found(self, house: Services) -> None:
+    def test_what_is_no_id_is_not_found(self, services: Services) -> None:
         with pytest.raises(NoteNotFound):
-            perform(house, "forget", note="5e55-nothing-of-ours")
+            perform(services, "forget", note="5e55-nothing-of-ours")

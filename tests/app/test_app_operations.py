@@ -1,4 +1,4 @@
-"""What can be asked, asked of real rooms in a folder of their own."""
+"""What can be asked, asked of real services in a folder of their own."""
 
 import dataclasses
 import json
@@ -42,8 +42,8 @@ def config_in(folder: Path) -> Config:
 
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[Services]:
-    with open_services(config_in(tmp_path)) as house:
-        yield house
+    with open_services(config_in(tmp_path)) as services:
+        yield services
 
 
 @pytest.fixture(scope="module")
@@ -51,141 +51,145 @@ def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("worked-in")
     (folder / "mycelia" / ".git").mkdir(parents=True)
     leave_transcripts(folder / "claude", folder / "mycelia")
-    with open_services(config_in(folder)) as house:
-        house.init_vault()
-        distil_everything(house)
+    with open_services(config_in(folder)) as services:
+        services.init_vault()
+        distil_everything(services)
     return folder
 
 
 @pytest.fixture
-def house(worked_in: Path, tmp_path: Path) -> Iterator[Services]:
+def services(worked_in: Path, tmp_path: Path) -> Iterator[Services]:
     """With the notes of two sessions."""
     shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
-    with open_services(config_in(tmp_path)) as house:
-        yield house
+    with open_services(config_in(tmp_path)) as services:
+        yield services
 
 
-def distil_everything(house: Services) -> None:
-    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-    house.pipeline.open_sessions()
-    house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), ChunkHandled):
+def distil_everything(services: Services) -> None:
+    services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+    services.pipeline.open_sessions()
+    services.pipeline.form_chunks()
+    while isinstance(services.pipeline.distil(), ChunkHandled):
         pass
 
 
-def hook(house: Services, event: str = "UserPromptSubmit", **fields: Any) -> str:
-    result = {"hook_event_name": event, "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia"), **fields}
-    return house.hooks.answer(json.dumps(result).encode())
+def hook(services: Services, event: str = "UserPromptSubmit", **fields: Any) -> str:
+    result = {"hook_event_name": event, "session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia"), **fields}
+    return services.hooks.answer(json.dumps(result).encode())
 
 
-def prompts(house: Services) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = house.operations.perform("why", {"silent": True})["prompts"]
+def prompts(services: Services) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = services.operations.perform("why", {"silent": True})["prompts"]
     return kept
 
 
-def everything_kept(house: Services) -> bytes:
-    return b"".join(path.read_bytes() for path in house.config.state.rglob("*") if path.is_file())
+def everything_kept(services: Services) -> bytes:
+    return b"".join(path.read_bytes() for path in services.config.state.rglob("*") if path.is_file())
 
 
 class TestHook:
-    def test_a_prompt_is_given_its_note_once_a_session(self, house: Services) -> None:
-        first, again, elsewhere = hook(house, prompt=ASKS), hook(house, prompt=ASKS), hook(house, prompt=ASKS, session_id="other")
+    def test_a_prompt_is_given_its_note_once_a_session(self, services: Services) -> None:
+        first, again, elsewhere = (
+            hook(services, prompt=ASKS),
+            hook(services, prompt=ASKS),
+            hook(services, prompt=ASKS, session_id="other"),
+        )
 
         assert "<vault-context>" in first and "decisions/postgresql" in first
         assert again == ""
         assert elsewhere == first
 
-    def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, house: Services) -> None:
+    def test_a_note_that_never_arrived_is_said_again_and_one_that_is_on_its_way_is_not(self, services: Services) -> None:
         fields = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": ASKS}
         asked, asked_meanwhile, asked_again, asked_later = (
             json.dumps({**fields, "prompt_id": number}).encode() for number in range(4)
         )
 
-        first, lost = house.hooks.prepare(asked)
-        while_on_its_way, silent = house.hooks.prepare(asked_meanwhile)
+        first, lost = services.hooks.prepare(asked)
+        while_on_its_way, silent = services.hooks.prepare(asked_meanwhile)
         silent.arrived()
         lost.lost()
-        again, arrived = house.hooks.prepare(asked_again)
+        again, arrived = services.hooks.prepare(asked_again)
         arrived.arrived()
 
         assert "decisions/postgresql" in first
         assert again == first
-        assert while_on_its_way == house.hooks.answer(asked_later) == ""
-        assert [bool(each["notes"]) for each in prompts(house)] == [False, True, False]
+        assert while_on_its_way == services.hooks.answer(asked_later) == ""
+        assert [bool(each["notes"]) for each in prompts(services)] == [False, True, False]
 
-    def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, house: Services) -> None:
-        body = {"session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+    def test_a_brief_that_never_arrived_comes_with_the_next_prompt_and_once(self, services: Services) -> None:
+        body = {"session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia")}
         started = json.dumps({**body, "hook_event_name": "SessionStart"}).encode()
         asked = json.dumps({**body, "hook_event_name": "UserPromptSubmit", "prompt": "good morning"}).encode()
 
-        first, lost = house.hooks.prepare(started)
+        first, lost = services.hooks.prepare(started)
         lost.lost()
-        with_prompt, lost_again = house.hooks.prepare(asked)
+        with_prompt, lost_again = services.hooks.prepare(asked)
         lost_again.lost()
 
         assert "<vault-context>" in first
-        assert with_prompt == house.hooks.answer(asked) == first
-        assert house.hooks.answer(asked) == ""
+        assert with_prompt == services.hooks.answer(asked) == first
+        assert services.hooks.answer(asked) == ""
 
-    def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, house: Services) -> None:
-        started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(house.config.vault.parent / "mycelia")}
+    def test_a_brief_that_never_arrived_leaves_its_notes_to_be_said(self, services: Services) -> None:
+        started = {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(services.config.vault.parent / "mycelia")}
 
-        first, lost = house.hooks.prepare(json.dumps(started).encode())
+        first, lost = services.hooks.prepare(json.dumps(started).encode())
         lost.lost()
 
         assert "<vault-context>" in first
-        assert prompts(house) == []
-        assert house.hooks.answer(json.dumps(started).encode()) == first
+        assert prompts(services) == []
+        assert services.hooks.answer(json.dumps(started).encode()) == first
 
     @pytest.mark.parametrize("source", ["compact", "clear"])
-    def test_what_left_the_agents_context_may_be_shown_again(self, house: Services, source: str) -> None:
-        first = hook(house, prompt=ASKS, prompt_id=1)
+    def test_what_left_the_agents_context_may_be_shown_again(self, services: Services, source: str) -> None:
+        first = hook(services, prompt=ASKS, prompt_id=1)
 
-        brief = hook(house, "SessionStart", source=source)
+        brief = hook(services, "SessionStart", source=source)
 
         assert "decisions/postgresql" in first
-        assert (brief + hook(house, prompt=ASKS, prompt_id=2)).count("decisions/postgresql") == 1
+        assert (brief + hook(services, prompt=ASKS, prompt_id=2)).count("decisions/postgresql") == 1
 
     @pytest.mark.parametrize("source", ["startup", "resume", "", "newly-invented"])
-    def test_what_is_still_in_the_context_is_not_shown_again(self, house: Services, source: str) -> None:
-        hook(house, prompt=ASKS)
+    def test_what_is_still_in_the_context_is_not_shown_again(self, services: Services, source: str) -> None:
+        hook(services, prompt=ASKS)
 
-        assert "decisions/postgresql" not in hook(house, "SessionStart", source=source)
-        assert hook(house, prompt=ASKS) == ""
+        assert "decisions/postgresql" not in hook(services, "SessionStart", source=source)
+        assert hook(services, prompt=ASKS) == ""
 
-    def test_a_compaction_elsewhere_changes_nothing_here(self, house: Services) -> None:
-        hook(house, prompt=ASKS)
+    def test_a_compaction_elsewhere_changes_nothing_here(self, services: Services) -> None:
+        hook(services, prompt=ASKS)
 
-        hook(house, "SessionStart", source="compact", session_id="other")
+        hook(services, "SessionStart", source="compact", session_id="other")
 
-        assert hook(house, prompt=ASKS) == ""
+        assert hook(services, prompt=ASKS) == ""
 
     @pytest.mark.parametrize("event", ["Stop", "PreToolUse", "SubagentStart", "userpromptsubmit", "", "SessionEnd"])
-    def test_other_events_are_given_nothing_and_not_remembered(self, house: Services, event: str) -> None:
-        assert hook(house, event, prompt=ASKS) == ""
-        assert prompts(house) == []
+    def test_other_events_are_given_nothing_and_not_remembered(self, services: Services, event: str) -> None:
+        assert hook(services, event, prompt=ASKS) == ""
+        assert prompts(services) == []
 
-    def test_sub_agents_are_given_nothing(self, house: Services) -> None:
-        assert hook(house, prompt=ASKS, agent_id="a1", agent_type="Explore") == ""
-        assert prompts(house) == []
+    def test_sub_agents_are_given_nothing(self, services: Services) -> None:
+        assert hook(services, prompt=ASKS, agent_id="a1", agent_type="Explore") == ""
+        assert prompts(services) == []
 
     @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b'{"prompt": "' + ASKS.encode() + b'"}'])
-    def test_what_is_not_understood_is_given_nothing(self, house: Services, body: bytes) -> None:
-        assert house.hooks.answer(body) == ""
+    def test_what_is_not_understood_is_given_nothing(self, services: Services, body: bytes) -> None:
+        assert services.hooks.answer(body) == ""
 
-    def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, house: Services) -> None:
+    def test_a_prompt_without_session_or_folder_is_answered_all_the_same(self, services: Services) -> None:
         body = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": ASKS}).encode()
 
-        assert "<vault-context>" in house.hooks.answer(body)
+        assert "<vault-context>" in services.hooks.answer(body)
 
     @pytest.mark.parametrize("cwd", ["relative", "/gone", "\x00", "/" + "deep/" * 2_000, "C:\\Users\\ada", "//server/share"])
-    def test_an_odd_folder_costs_nothing(self, house: Services, cwd: str) -> None:
-        hook(house, prompt=ASKS, cwd=cwd)
+    def test_an_odd_folder_costs_nothing(self, services: Services, cwd: str) -> None:
+        hook(services, prompt=ASKS, cwd=cwd)
 
-        assert [kept["prompt"] for kept in prompts(house)] == [ASKS]
+        assert [kept["prompt"] for kept in prompts(services)] == [ASKS]
 
-    def test_a_megabyte_of_prompt_is_answered(self, house: Services) -> None:
-        assert "<vault-context>" in hook(house, prompt=ASKS + "\n" * 10 + "x = 1\n" * 160_000)
+    def test_a_megabyte_of_prompt_is_answered(self, services: Services) -> None:
+        assert "<vault-context>" in hook(services, prompt=ASKS + "\n" * 10 + "x = 1\n" * 160_000)
 
     @pytest.mark.parametrize("vault", ["folder gone", "never there"])
     def test_without_a_vault_nothing_is_raised(self, bare: Services, vault: str) -> None:
@@ -200,21 +204,21 @@ class TestHook:
 
 
 class TestPromptLog:
-    def test_it_shows_what_was_given_and_why_the_latest_first(self, house: Services) -> None:
-        hook(house, prompt=ASKS)
-        hook(house, prompt="write a haiku about the sea")
+    def test_it_shows_what_was_given_and_why_the_latest_first(self, services: Services) -> None:
+        hook(services, prompt=ASKS)
+        hook(services, prompt="write a haiku about the sea")
 
-        silent, given = prompts(house)
+        silent, given = prompts(services)
 
         assert silent["notes"] == [] and silent["reason"].startswith("below threshold")
         assert given["prompt"] == ASKS and given["session"] == SESSION and given["project"] == "mycelia"
         assert [note["path"].split("/")[0] for note in given["notes"]] == ["decisions"]
 
-    def test_it_says_so_where_a_note_was_forgotten_since(self, house: Services) -> None:
-        hook(house, prompt=ASKS)
-        house.operations.perform("forget", {"note": "postgresql"})
+    def test_it_says_so_where_a_note_was_forgotten_since(self, services: Services) -> None:
+        hook(services, prompt=ASKS)
+        services.operations.perform("forget", {"note": "postgresql"})
 
-        (given,) = prompts(house)
+        (given,) = prompts(services)
 
         assert [(note["title"], note["path"], note["id"]) for note in given["notes"]] == [("(forgotten since)", "", "")]
 
@@ -231,23 +235,23 @@ class TestPromptLog:
             ASKS + " " * 1_540 + TOKEN,
         ],
     )
-    def test_no_secret_reaches_the_disk_nor_half_of_one(self, house: Services, prompt: str) -> None:
-        hook(house, prompt=prompt)
+    def test_no_secret_reaches_the_disk_nor_half_of_one(self, services: Services, prompt: str) -> None:
+        hook(services, prompt=prompt)
 
-        assert len(prompts(house)) == 1
-        assert TOKEN[:10].encode() not in everything_kept(house)
+        assert len(prompts(services)) == 1
+        assert TOKEN[:10].encode() not in everything_kept(services)
 
-    def test_it_keeps_the_beginning_only(self, house: Services) -> None:
-        hook(house, prompt=f"{ASKS} {'and so on ' * 1_000}")
+    def test_it_keeps_the_beginning_only(self, services: Services) -> None:
+        hook(services, prompt=f"{ASKS} {'and so on ' * 1_000}")
 
-        (kept,) = prompts(house)
+        (kept,) = prompts(services)
         assert len(kept["prompt"]) <= 200
         assert kept["prompt"].startswith(ASKS)
 
-    def test_what_a_terminal_would_act_upon_is_gone(self, house: Services) -> None:
-        hook(house, prompt=f"\x1b[31m{ASKS}\x1b[0m\x07\u202e\r\nnext line")
+    def test_what_a_terminal_would_act_upon_is_gone(self, services: Services) -> None:
+        hook(services, prompt=f"\x1b[31m{ASKS}\x1b[0m\x07\u202e\r\nnext line")
 
-        (kept,) = prompts(house)
+        (kept,) = prompts(services)
         assert kept["prompt"] == f"{ASKS} next line"
 
     @given(st.text(max_size=3_000))
@@ -304,87 +308,89 @@ class TestPerform:
         ),
     )
     def test_whatever_is_asked_it_is_answered_or_refused_in_our_words(
-        self, house: Services, op: str, arguments: dict[str, Any]
+        self, services: Services, op: str, arguments: dict[str, Any]
     ) -> None:
         try:
-            answer = house.operations.perform(op, arguments)
+            answer = services.operations.perform(op, arguments)
         except KiteError as refused:
             assert str(refused)
         else:
             json.dumps(answer)
 
     @pytest.mark.parametrize("limit", [-5, 0, 1, 10**9])
-    def test_limits_are_kept_within_reason(self, house: Services, limit: int) -> None:
-        hits = house.operations.perform("search", {"query": "job queue linter pool", "limit": limit})["hits"]
+    def test_limits_are_kept_within_reason(self, services: Services, limit: int) -> None:
+        hits = services.operations.perform("search", {"query": "job queue linter pool", "limit": limit})["hits"]
 
         assert 1 <= len(hits) <= 3
 
 
 class TestSearch:
-    def test_a_prefix_keeps_to_one_kind_and_is_no_word(self, house: Services) -> None:
-        everything = house.operations.perform("search", {"query": "linter workers pool"})["hits"]
-        insights = house.operations.perform("search", {"query": "insight: linter workers pool"})["hits"]
+    def test_a_prefix_keeps_to_one_kind_and_is_no_word(self, services: Services) -> None:
+        everything = services.operations.perform("search", {"query": "linter workers pool"})["hits"]
+        insights = services.operations.perform("search", {"query": "insight: linter workers pool"})["hits"]
 
         assert {hit["kind"] for hit in everything} > {"insight"}
         assert {hit["kind"] for hit in insights} == {"insight"}
 
-    def test_a_project_that_no_one_knows_is_reported_as_such(self, house: Services) -> None:
-        unknown = house.operations.perform("search", {"query": "job queue", "project": "nope"})
-        known = house.operations.perform("search", {"query": "job queue", "project": "mycelia"})
+    def test_a_project_that_no_one_knows_is_reported_as_such(self, services: Services) -> None:
+        unknown = services.operations.perform("search", {"query": "job queue", "project": "nope"})
+        known = services.operations.perform("search", {"query": "job queue", "project": "mycelia"})
 
         assert unknown["problems"] == ["no project called nope is known"]
         assert known["problems"] == []
         assert unknown["hits"] == []
 
-    def test_what_scores_next_to_nothing_is_not_listed(self, house: Services) -> None:
+    def test_what_scores_next_to_nothing_is_not_listed(self, services: Services) -> None:
         for query in ("decision: linter", "decision: error: folder", "queue size", "linter"):
             assert all(
-                hit["score"] >= 0.02 for hit in house.operations.perform("search", {"query": query, "cwd": "/elsewhere"})["hits"]
+                hit["score"] >= 0.02 for hit in services.operations.perform("search", {"query": query, "cwd": "/elsewhere"})["hits"]
             )
-        assert house.operations.perform("search", {"query": "decision: zebra crossing"})["hits"] == []
+        assert services.operations.perform("search", {"query": "decision: zebra crossing"})["hits"] == []
 
-    def test_a_kind_alone_lists_its_newest_notes(self, house: Services) -> None:
-        found = house.operations.perform("search", {"query": "decision:"})
-        later = house.operations.perform("search", {"query": "insight:", "since": "2026-03-04"})
+    def test_a_kind_alone_lists_its_newest_notes(self, services: Services) -> None:
+        found = services.operations.perform("search", {"query": "decision:"})
+        later = services.operations.perform("search", {"query": "insight:", "since": "2026-03-04"})
 
         assert [hit["kind"] for hit in found["hits"]] == ["decision"]
         assert {event["type"] for event in found["events"]} <= {"decision"}
         assert later["hits"] == []
 
-    def test_notes_are_not_searched_by_session_and_that_is_said(self, house: Services) -> None:
-        found = house.operations.perform("search", {"query": "insight: session:d3300000 pool"})
+    def test_notes_are_not_searched_by_session_and_that_is_said(self, services: Services) -> None:
+        found = services.operations.perform("search", {"query": "insight: session:d3300000 pool"})
 
         assert (found["hits"], found["events"]) == ([], [])
         assert found["problems"] == ["no note is of a tool, a file or a session: leave one of the prefixes out"]
 
-    def test_several_prefixes_add_up(self, house: Services) -> None:
-        hits = house.operations.perform("search", {"query": "insight: decision:linter workers pool queue"})["hits"]
+    def test_several_prefixes_add_up(self, services: Services) -> None:
+        hits = services.operations.perform("search", {"query": "insight: decision:linter workers pool queue"})["hits"]
 
         assert {hit["kind"] for hit in hits} == {"insight", "decision"}
 
-    def test_a_project_goes_by_its_name_or_its_folder(self, house: Services) -> None:
-        by_name = house.operations.perform("search", {"query": "job queue", "project": "mycelia"})["hits"]
+    def test_a_project_goes_by_its_name_or_its_folder(self, services: Services) -> None:
+        by_name = services.operations.perform("search", {"query": "job queue", "project": "mycelia"})["hits"]
 
         assert by_name
-        assert house.operations.perform("search", {"query": "job queue", "project": "Mycelia"})["hits"] == by_name
+        assert services.operations.perform("search", {"query": "job queue", "project": "Mycelia"})["hits"] == by_name
         assert (
-            house.operations.perform("search", {"query": "job queue", "project": str(house.config.vault.parent / "mycelia")})[
+            services.operations.perform("search", {"query": "job queue", "project": str(services.config.vault.parent / "mycelia")})[
                 "hits"
             ]
             == by_name
         )
-        assert house.operations.perform("search", {"query": "job queue", "project": "orchard"})["hits"] == []
+        assert services.operations.perform("search", {"query": "job queue", "project": "orchard"})["hits"] == []
 
-    def test_a_project_that_only_a_person_wrote_is_known_by_their_word(self, house: Services) -> None:
-        (house.config.vault / "own.md").write_text("---\nproject: My Big Project\n---\nThe walnut tree is older than the house.\n")
-        house.pipeline.compare_vault()
+    def test_a_project_that_only_a_person_wrote_is_known_by_their_word(self, services: Services) -> None:
+        (services.config.vault / "own.md").write_text(
+            "---\nproject: My Big Project\n---\nThe walnut tree is older than the house.\n"
+        )
+        services.pipeline.compare_vault()
 
-        hits = house.operations.perform("search", {"query": "walnut tree", "project": "My Big Project"})["hits"]
+        hits = services.operations.perform("search", {"query": "walnut tree", "project": "My Big Project"})["hits"]
 
         assert [hit["path"] for hit in hits] == ["own.md"]
 
-    def test_an_event_is_reported_with_its_evidence(self, house: Services) -> None:
-        found = house.operations.perform("search", {"query": "session:d3300000 find out why"})
+    def test_an_event_is_reported_with_its_evidence(self, services: Services) -> None:
+        found = services.operations.perform("search", {"query": "session:d3300000 find out why"})
 
         (asked, *_) = found["events"]
         assert (asked["type"], asked["provider"], asked["project"]) == ("user_message", "claude-code", "mycelia")
@@ -394,47 +400,47 @@ class TestSearch:
         assert "The worker tests hang in CI." in Path(file).read_bytes()[start:end].decode()
         assert asked["reference"].endswith(f"{asked['session']}#{asked['id'][:8]}")
 
-    def test_what_a_note_says_already_is_not_reported_again_as_its_event(self, house: Services) -> None:
-        found = house.operations.perform("search", {"query": "connection pool size"})
+    def test_what_a_note_says_already_is_not_reported_again_as_its_event(self, services: Services) -> None:
+        found = services.operations.perform("search", {"query": "connection pool size"})
 
         rests_on = {reference for hit in found["hits"] for reference in hit["evidence"]}
         assert rests_on
         assert rests_on.isdisjoint(event["reference"] for event in found["events"])
 
-    def test_a_prefix_of_events_finds_events_alone(self, house: Services) -> None:
-        found = house.operations.perform("search", {"query": "session:d3300000 pool"})
+    def test_a_prefix_of_events_finds_events_alone(self, services: Services) -> None:
+        found = services.operations.perform("search", {"query": "session:d3300000 pool"})
 
         assert found["hits"] == []
         assert {event["session"] for event in found["events"]} == {"d3300000-0000-4000-8000-000000000002"}
 
     @pytest.mark.parametrize("query", ["insight: pool", "error: pool", "session:beef pool"])
-    def test_no_event_is_reported_that_was_not_asked_for(self, house: Services, query: str) -> None:
-        assert house.operations.perform("search", {"query": query})["events"] == []
+    def test_no_event_is_reported_that_was_not_asked_for(self, services: Services, query: str) -> None:
+        assert services.operations.perform("search", {"query": query})["events"] == []
 
-    def test_events_are_those_of_the_project_and_the_time_asked_for(self, house: Services) -> None:
-        assert house.operations.perform(
+    def test_events_are_those_of_the_project_and_the_time_asked_for(self, services: Services) -> None:
+        assert services.operations.perform(
             "search", {"query": "session:d33 hanging tests", "project": "mycelia", "since": "2026-03-03"}
         )["events"]
-        assert house.operations.perform("search", {"query": "session:d33 hanging tests", "project": "orchard"})["events"] == []
-        assert house.operations.perform("search", {"query": "session:d33 hanging tests", "since": "2026-03-04"})["events"] == []
+        assert services.operations.perform("search", {"query": "session:d33 hanging tests", "project": "orchard"})["events"] == []
+        assert services.operations.perform("search", {"query": "session:d33 hanging tests", "since": "2026-03-04"})["events"] == []
 
-    def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, house: Services) -> None:
-        assert house.operations.perform("search", {"query": "hanging tests", "mode": "semantic"})["events"] == []
+    def test_by_meaning_alone_no_event_is_found_that_has_no_vector(self, services: Services) -> None:
+        assert services.operations.perform("search", {"query": "hanging tests", "mode": "semantic"})["events"] == []
 
     @pytest.mark.parametrize("limit", [1, 3])
-    def test_no_more_events_than_asked_for(self, house: Services, limit: int) -> None:
-        assert len(house.operations.perform("search", {"query": "session:d33", "limit": limit})["events"]) == limit
+    def test_no_more_events_than_asked_for(self, services: Services, limit: int) -> None:
+        assert len(services.operations.perform("search", {"query": "session:d33", "limit": limit})["events"]) == limit
 
 
 class TestRecall:
-    def test_it_is_what_the_hook_gives(self, house: Services) -> None:
-        answer = house.operations.perform("recall", {"prompt": ASKS, "cwd": str(house.config.vault.parent / "mycelia")})
+    def test_it_is_what_the_hook_gives(self, services: Services) -> None:
+        answer = services.operations.perform("recall", {"prompt": ASKS, "cwd": str(services.config.vault.parent / "mycelia")})
 
-        assert answer["block"] == hook(house, prompt=ASKS)
+        assert answer["block"] == hook(services, prompt=ASKS)
         assert answer["for_the_judge"] == 0
 
-    def test_it_is_explained_part_by_part(self, house: Services) -> None:
-        answer = house.operations.perform("recall", {"prompt": ASKS, "explain": True})
+    def test_it_is_explained_part_by_part(self, services: Services) -> None:
+        answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})
 
         explained = answer["explained"]["candidates"]
         assert [each["id"] for each in explained] == [each["id"] for each in answer["candidates"]]
@@ -443,15 +449,15 @@ class TestRecall:
             assert each["figures"]["margin"] <= explained[0]["figures"]["margin"]
         assert answer["explained"]["query"]["prompt"] == ASKS
 
-    def test_a_session_is_what_the_timeline_has_of_it(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions.named("")
+    def test_a_session_is_what_the_timeline_has_of_it(self, services: Services) -> None:
+        (session, *_) = services.timeline.sessions.named("")
         last = [
             event
-            for event in house.timeline.events.of_session(session.provider, session.id)
+            for event in services.timeline.events.of_session(session.provider, session.id)
             if event.type is EventType.USER_MESSAGE
         ][-1]
 
-        answer = house.operations.perform(
+        answer = services.operations.perform(
             "recall", {"prompt": "and which of them is faster?", "session": session.id, "explain": True}
         )
 
@@ -461,43 +467,44 @@ class TestRecall:
         assert surroundings["position"] >= 1
 
     @pytest.mark.parametrize("session", ["", "never-seen", "\ud800", "\x00", "%", "d" * 100_000, "d"])
-    def test_a_session_never_seen_or_not_distinguished_from_another_says_nothing(self, house: Services, session: str) -> None:
-        answer = house.operations.perform("recall", {"prompt": ASKS, "session": session, "explain": True})
+    def test_a_session_never_seen_or_not_distinguished_from_another_says_nothing(self, services: Services, session: str) -> None:
+        answer = services.operations.perform("recall", {"prompt": ASKS, "session": session, "explain": True})
 
         assert not answer["silent"]
         assert answer["explained"]["query"]["surroundings"]["position"] == 0
 
-    def test_what_the_session_was_shown_is_left_out(self, house: Services) -> None:
-        (session, *_) = house.timeline.sessions.named("")
-        hook(house, prompt=ASKS, session_id=session.id)
+    def test_what_the_session_was_shown_is_left_out(self, services: Services) -> None:
+        (session, *_) = services.timeline.sessions.named("")
+        hook(services, prompt=ASKS, session_id=session.id)
 
         assert (
-            house.operations.perform("recall", {"prompt": ASKS, "session": session.id})["reason"] == "already shown in this session"
+            services.operations.perform("recall", {"prompt": ASKS, "session": session.id})["reason"]
+            == "already shown in this session"
         )
-        assert not house.operations.perform("recall", {"prompt": ASKS})["silent"]
+        assert not services.operations.perform("recall", {"prompt": ASKS})["silent"]
 
-    def test_nothing_of_the_asking_is_kept(self, house: Services) -> None:
-        house.operations.perform("recall", {"prompt": ASKS, "session": "never-seen", "explain": True})
+    def test_nothing_of_the_asking_is_kept(self, services: Services) -> None:
+        services.operations.perform("recall", {"prompt": ASKS, "session": "never-seen", "explain": True})
 
-        assert prompts(house) == []
+        assert prompts(services) == []
 
     @pytest.mark.parametrize(("dial", "least"), [("quiet", 0.3), ("eager", 0.05)])
     def test_the_dial_is_the_persons(self, worked_in: Path, tmp_path: Path, dial: Dial, least: float) -> None:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
         config = dataclasses.replace(config_in(tmp_path), recall=RecallConfig(dial=dial))
-        with open_services(config) as house:
-            answer = house.operations.perform("recall", {"prompt": ASKS, "explain": True})
+        with open_services(config) as services:
+            answer = services.operations.perform("recall", {"prompt": ASKS, "explain": True})
 
         assert answer["threshold"] == pytest.approx(shipped().thresholds[dial])
         assert answer["threshold"] > least
 
 
 class TestKeys:
-    def test_a_key_is_kept_as_agents_keep_theirs(self, house: Services) -> None:
+    def test_a_key_is_kept_as_agents_keep_theirs(self, services: Services) -> None:
         for text in ("Port 80", "Port 443"):
-            answer = house.operations.perform("remember", {"text": text, "key": "deploy.port", "project": "mycelia"})
+            answer = services.operations.perform("remember", {"text": text, "key": "deploy.port", "project": "mycelia"})
 
-        shown = house.operations.perform("show", {"note": answer["id"], "history": True})
+        shown = services.operations.perform("show", {"note": answer["id"], "history": True})
 
         assert [(each["version"], each["text"], each["by"]) for each in shown["versions"]] == [
             (2, "Port 443", "you"),
@@ -508,87 +515,89 @@ class TestKeys:
             "arguments": {"key": "deploy.port"},
             "asker": {"project": "mycelia", "session": "", "ai": ""},
         }
-        assert house.operations.perform("bridge", asked)["result"]["value"] == "Port 443"
-        assert house.operations.perform("status", {})["notes"]["keyed"] == 1
+        assert services.operations.perform("bridge", asked)["result"]["value"] == "Port 443"
+        assert services.operations.perform("status", {})["notes"]["keyed"] == 1
 
     @pytest.mark.parametrize("ttl", ["0s", "0d"])
     @pytest.mark.parametrize("key", ["", "deploy.port"])
-    def test_what_would_last_no_time_is_refused(self, house: Services, key: str, ttl: str) -> None:
+    def test_what_would_last_no_time_is_refused(self, services: Services, key: str, ttl: str) -> None:
         with pytest.raises(UsageError):
-            house.operations.perform("remember", {"text": "Port 80", "key": key, "ttl": ttl})
+            services.operations.perform("remember", {"text": "Port 80", "key": key, "ttl": ttl})
 
-        assert not any("80" in hit["title"] for hit in house.operations.perform("search", {"query": "port 80"})["hits"])
+        assert not any("80" in hit["title"] for hit in services.operations.perform("search", {"query": "port 80"})["hits"])
 
-    def test_a_note_without_a_key_has_no_versions(self, house: Services) -> None:
-        answer = house.operations.perform("remember", {"text": "The walnut tree is old"})
+    def test_a_note_without_a_key_has_no_versions(self, services: Services) -> None:
+        answer = services.operations.perform("remember", {"text": "The walnut tree is old"})
 
-        assert house.operations.perform("show", {"note": answer["id"], "history": True})["versions"] == []
+        assert services.operations.perform("show", {"note": answer["id"], "history": True})["versions"] == []
 
-    def test_forgotten_it_is_gone_for_agents_too(self, house: Services) -> None:
-        answer = house.operations.perform("remember", {"text": "Port 80", "key": "deploy.port", "project": "mycelia"})
+    def test_forgotten_it_is_gone_for_agents_too(self, services: Services) -> None:
+        answer = services.operations.perform("remember", {"text": "Port 80", "key": "deploy.port", "project": "mycelia"})
 
-        house.operations.perform("forget", {"note": answer["id"]})
+        services.operations.perform("forget", {"note": answer["id"]})
 
-        assert house.vault.keys.count() == 0
-        assert house.vault.keys.called("deploy.port") == []
+        assert services.vault.keys.count() == 0
+        assert services.vault.keys.called("deploy.port") == []
 
     @pytest.mark.parametrize("key", ["/etc/passwd", "a*", "a/../b", "x" * 300])
-    def test_a_key_that_agents_could_not_write_is_refused(self, house: Services, key: str) -> None:
+    def test_a_key_that_agents_could_not_write_is_refused(self, services: Services, key: str) -> None:
         with pytest.raises(UsageError) as refused:
-            house.operations.perform("remember", {"text": "Port 80", "key": key})
+            services.operations.perform("remember", {"text": "Port 80", "key": key})
         assert refused.value.hint
 
 
 class TestExpiry:
-    def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, house: Services) -> None:
-        answer = house.operations.perform("remember", {"text": "The walnut tree sleeps", "ttl": "1s", "project": "mycelia"})
-        file = house.config.vault / answer["path"]
+    def test_what_has_expired_is_shown_by_nothing_but_stays_its_owners_to_edit(self, services: Services) -> None:
+        answer = services.operations.perform("remember", {"text": "The walnut tree sleeps", "ttl": "1s", "project": "mycelia"})
+        file = services.config.vault / answer["path"]
         lines = [
             line if not line.startswith("expires:") else "expires: 2026-01-01T00:00:00Z" for line in file.read_text().splitlines()
         ]
         file.write_text("\n".join(lines) + "\n")
-        house.pipeline.compare_vault()
+        services.pipeline.compare_vault()
 
         for op, arguments in (("show", {"note": answer["id"]}), ("why", {"note": answer["id"]})):
             with pytest.raises(NoteNotFound) as refused:
-                house.operations.perform(op, arguments)
+                services.operations.perform(op, arguments)
             assert "expired" in str(refused.value) and refused.value.hint
-        assert house.operations.perform("search", {"query": "walnut"})["hits"] == []
-        assert answer["id"] not in [each["id"] for each in house.operations.perform("status", {})["last_notes"]]
-        assert house.operations.perform("show", {"note": answer["id"], "expired": True})["file"] == str(file)
-        assert house.operations.perform("forget", {"note": answer["id"]})["notes"]
+        assert services.operations.perform("search", {"query": "walnut"})["hits"] == []
+        assert answer["id"] not in [each["id"] for each in services.operations.perform("status", {})["last_notes"]]
+        assert services.operations.perform("show", {"note": answer["id"], "expired": True})["file"] == str(file)
+        assert services.operations.perform("forget", {"note": answer["id"]})["notes"]
 
 
 class TestRemember:
-    def test_it_is_found_when_the_call_returns(self, house: Services) -> None:
-        house.operations.perform(
+    def test_it_is_found_when_the_call_returns(self, services: Services) -> None:
+        services.operations.perform(
             "remember", {"text": "The walnut tree is older than the house", "tags": ["garden"], "key": "walnut"}
         )
 
-        assert [hit["title"] for hit in house.operations.perform("search", {"query": "older house"})["hits"]] == ["walnut"]
+        assert [hit["title"] for hit in services.operations.perform("search", {"query": "older house"})["hits"]] == ["walnut"]
 
-    def test_nothing_secret_is_written(self, house: Services) -> None:
-        house.operations.perform(
+    def test_nothing_secret_is_written(self, services: Services) -> None:
+        services.operations.perform(
             "remember",
             {"text": f"The token is {TOKEN} <private>and {TOKEN}</private>", "key": TOKEN, "tags": [TOKEN], "project": TOKEN},
         )
 
-        written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
-        assert TOKEN.encode() not in written + everything_kept(house)
+        written = b"".join(path.read_bytes() for path in services.config.vault.rglob("*") if path.is_file())
+        assert TOKEN.encode() not in written + everything_kept(services)
         assert b"[redacted:" in written
 
-    def test_a_password_in_a_sentence_is_not_written(self, house: Services) -> None:
-        house.operations.perform("remember", {"text": "password hunter2Xy!99z on host db1"})
+    def test_a_password_in_a_sentence_is_not_written(self, services: Services) -> None:
+        services.operations.perform("remember", {"text": "password hunter2Xy!99z on host db1"})
 
-        written = b"".join(path.read_bytes() for path in house.config.vault.rglob("*") if path.is_file())
+        written = b"".join(path.read_bytes() for path in services.config.vault.rglob("*") if path.is_file())
         assert b"on host db1" in written
-        assert b"hunter2" not in written + everything_kept(house)
+        assert b"hunter2" not in written + everything_kept(services)
 
-    def test_the_folder_says_which_project(self, house: Services) -> None:
-        project = house.config.vault.parent / "orchard"
+    def test_the_folder_says_which_project(self, services: Services) -> None:
+        project = services.config.vault.parent / "orchard"
 
-        here = house.operations.perform("remember", {"text": "The walnut tree is old", "cwd": str(project)})
-        everywhere = house.operations.perform("remember", {"text": "The ash tree is old", "cwd": str(project), "everywhere": True})
+        here = services.operations.perform("remember", {"text": "The walnut tree is old", "cwd": str(project)})
+        everywhere = services.operations.perform(
+            "remember", {"text": "The ash tree is old", "cwd": str(project), "everywhere": True}
+        )
 
         assert (here["project"], everywhere["project"]) == ("orchard", "")
 
@@ -598,26 +607,26 @@ class TestRemember:
 
 
 class TestForget:
-    def test_a_dry_run_moves_nothing(self, house: Services) -> None:
-        before = len(list(house.vault.notes.entries()))
+    def test_a_dry_run_moves_nothing(self, services: Services) -> None:
+        before = len(list(services.vault.notes.entries()))
 
-        notes = house.operations.perform("forget", {"matching": "linter", "dry_run": True})["notes"]
+        notes = services.operations.perform("forget", {"matching": "linter", "dry_run": True})["notes"]
 
         assert [note["path"].split("/")[0] for note in notes] == ["people"]
-        assert len(list(house.vault.notes.entries())) == before
+        assert len(list(services.vault.notes.entries())) == before
 
-    def test_a_session_is_swept_with_all_that_rests_on_it(self, house: Services) -> None:
-        gone = house.operations.perform("forget", {"session": "d3300000-0000-4000-8000-000000000001"})["notes"]
+    def test_a_session_is_swept_with_all_that_rests_on_it(self, services: Services) -> None:
+        gone = services.operations.perform("forget", {"session": "d3300000-0000-4000-8000-000000000001"})["notes"]
 
         assert {note["path"].split("/")[0] for note in gone} == {"decisions", "people"}
         assert all(Path(note["trash"]).is_file() for note in gone)
-        assert house.operations.perform("search", {"query": "linter from src"})["hits"] == []
+        assert services.operations.perform("search", {"query": "linter from src"})["hits"] == []
 
-    def test_what_was_forgotten_is_not_written_again(self, house: Services) -> None:
-        house.operations.perform("forget", {"matching": "linter"})
-        elsewhere = dataclasses.replace(house.config, state=house.config.state.with_name("elsewhere"))
+    def test_what_was_forgotten_is_not_written_again(self, services: Services) -> None:
+        services.operations.perform("forget", {"matching": "linter"})
+        elsewhere = dataclasses.replace(services.config, state=services.config.state.with_name("elsewhere"))
         elsewhere.state.mkdir()
-        for path in house.config.state.glob("vault.sqlite*"):
+        for path in services.config.state.glob("vault.sqlite*"):
             shutil.copy(path, elsewhere.state)
 
         with open_services(elsewhere) as again:  # which reads and distils everything anew, but knows what was thrown away
@@ -626,8 +635,8 @@ class TestForget:
             assert again.timeline.files.counts()[0].events == 6
             assert again.operations.perform("search", {"query": "linter from src"})["hits"] == []
 
-    def test_sweeps_narrow_each_other(self, house: Services) -> None:
-        both = house.operations.perform(
+    def test_sweeps_narrow_each_other(self, services: Services) -> None:
+        both = services.operations.perform(
             "forget", {"session": "d3300000-0000-4000-8000-000000000001", "matching": "linter", "dry_run": True}
         )["notes"]
 
@@ -635,8 +644,8 @@ class TestForget:
 
 
 class TestWhy:
-    def test_evidence_is_the_very_line(self, house: Services) -> None:
-        report = house.operations.perform("why", {"note": "postgresql"})
+    def test_evidence_is_the_very_line(self, services: Services) -> None:
+        report = services.operations.perform("why", {"note": "postgresql"})
 
         (piece, *_) = report["evidence"]
         (event, *_) = piece["events"]
@@ -646,7 +655,7 @@ class TestWhy:
         assert line["uuid"].startswith(piece["reference"].rpartition("#")[2])
         assert event["text"] in json.dumps(line)
 
-    def test_of_a_saved_conversation_the_record_and_its_turns_are_evidence(self, house: Services) -> None:
+    def test_of_a_saved_conversation_the_record_and_its_turns_are_evidence(self, services: Services) -> None:
         uuid = "0b9a9c1e-2f3d-4c55-9a6b-7d8e9f001122"
         record = {
             "claude_conversation_uuid": uuid,
@@ -656,25 +665,25 @@ class TestWhy:
         said = "User: we decided to prune the quinces in February, because their buds open early in this valley."
         mine: dict[str, Any] = {"project": "orchard", "session": "", "ai": "codex"}
         result, turns = (
-            house.operations.perform("bridge", {"tool": "save-conversation", "arguments": each, "asker": mine})["result"]
+            services.operations.perform("bridge", {"tool": "save-conversation", "arguments": each, "asker": mine})["result"]
             for each in (record, {"claude_conversation_uuid": uuid.replace("0", "1"), "full_transcript": said})
         )
 
         for id in (result["journal"], *result["notes"]):
-            (piece,) = house.operations.perform("why", {"note": id})["evidence"]
+            (piece,) = services.operations.perform("why", {"note": id})["evidence"]
             (event,) = piece["events"]
             file, _, span = event["where"].rpartition(":")
             assert piece["reference"].endswith("#record") and "sap runs late" in event["text"]
             assert uuid in Path(file).read_text() and span == f"0-{Path(file).stat().st_size}"
-        (piece,) = house.operations.perform("why", {"note": turns["notes"][0]})["evidence"]
+        (piece,) = services.operations.perform("why", {"note": turns["notes"][0]})["evidence"]
         assert [event["text"] for event in piece["events"]] == [said.removeprefix("User: ")]
 
-    def test_a_reference_that_a_person_mangled_leads_nowhere_quietly(self, house: Services) -> None:
-        (house.config.vault / "own.md").write_text(
+    def test_a_reference_that_a_person_mangled_leads_nowhere_quietly(self, services: Services) -> None:
+        (services.config.vault / "own.md").write_text(
             '---\nevidence: ["nonsense", "claude-code:x#", "a:b#c"]\n---\nThe walnut tree is old.\n'
         )
 
-        report = house.operations.perform("why", {"note": "own"})
+        report = services.operations.perform("why", {"note": "own"})
 
         assert [piece["events"] for piece in report["evidence"]] == [[], [], []]
 
@@ -682,13 +691,13 @@ class TestWhy:
 class TestSources:
     def test_status_shows_for_each_provider_what_was_found_and_read(self, tmp_path: Path) -> None:
         config = dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())
-        with open_services(config) as house:
+        with open_services(config) as services:
             path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
             path.parent.mkdir(parents=True)
             path.write_bytes(copilot_session.a_day().bytes)
-            before = {source["provider"]: source for source in house.operations.perform("status", {})["sources"]}
-            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-            after = {source["provider"]: source for source in house.operations.perform("status", {})["sources"]}
+            before = {source["provider"]: source for source in services.operations.perform("status", {})["sources"]}
+            services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+            after = {source["provider"]: source for source in services.operations.perform("status", {})["sources"]}
 
         assert list(before) == ["aider", "claude-code", "copilot-cli"]
         assert [before[name]["there"] for name in before] == [False, False, True]
@@ -698,44 +707,44 @@ class TestSources:
     def test_aider_is_looked_for_where_other_agents_have_worked(self, tmp_path: Path) -> None:
         project = aider_log.Project(tmp_path)
         project.path.write_bytes(aider_log.a_day().bytes)
-        with open_services(dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())) as house:
+        with open_services(dataclasses.replace(config_in(tmp_path), copilot_root=tmp_path / "copilot", aider_roots=())) as services:
             path = tmp_path / "copilot" / "session-state" / f"{SESSION}.jsonl"
             path.parent.mkdir(parents=True)
             path.write_bytes(copilot_session.Session(cwd=str(project.folder)).bytes + b"{}\n")
-            first = [path for _, path, _ in house.pipeline.unread()]
-            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+            first = [path for _, path, _ in services.pipeline.unread()]
+            services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
 
-            then = [path for _, path, _ in house.pipeline.unread()]
+            then = [path for _, path, _ in services.pipeline.unread()]
 
         assert (first, then) == ([path], [project.path])
 
 
 class TestVault:
-    def test_status_shows_for_the_vault_as_it_is_now(self, house: Services) -> None:
-        away = house.config.vault.with_name("elsewhere")
-        house.config.vault.rename(away)
-        house.operations.perform("status", {})
+    def test_status_shows_for_the_vault_as_it_is_now(self, services: Services) -> None:
+        away = services.config.vault.with_name("elsewhere")
+        services.config.vault.rename(away)
+        services.operations.perform("status", {})
 
-        frozen = house.vault.scanner.frozen
-        away.rename(house.config.vault)
-        (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
-        report = house.operations.perform("status", {})
+        frozen = services.vault.scanner.frozen
+        away.rename(services.config.vault)
+        (services.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+        report = services.operations.perform("status", {})
 
-        assert str(house.config.vault) in frozen
-        assert (house.vault.scanner.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
+        assert str(services.config.vault) in frozen
+        assert (services.vault.scanner.frozen, report["problems"], report["notes"]["total"]) == ("", [], 4)
 
     def test_where_a_daemon_follows_the_vault_status_only_looks_for_one_that_is_away(self, worked_in: Path, tmp_path: Path) -> None:
         shutil.copytree(worked_in, tmp_path, dirs_exist_ok=True)
-        with open_services(config_in(tmp_path), running=lambda: {"running": True}) as house:
-            (house.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
-            before = house.operations.perform("status", {})["notes"]["total"]
-            house.config.vault.rename(house.config.vault.with_name("elsewhere"))
-            house.operations.perform("status", {})
+        with open_services(config_in(tmp_path), running=lambda: {"running": True}) as services:
+            (services.config.vault / "own.md").write_text("The walnut tree is older than the house.\n")
+            before = services.operations.perform("status", {})["notes"]["total"]
+            services.config.vault.rename(services.config.vault.with_name("elsewhere"))
+            services.operations.perform("status", {})
 
-            assert (before, bool(house.vault.scanner.frozen)) == (3, True)
+            assert (before, bool(services.vault.scanner.frozen)) == (3, True)
 
-    def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, house: Services) -> None:
-        created = [note["created"] for note in house.operations.perform("status", {})["last_notes"]]
+    def test_of_the_notes_written_last_the_latest_session_s_stands_first(self, services: Services) -> None:
+        created = [note["created"] for note in services.operations.perform("status", {})["last_notes"]]
 
         assert len(created) == 3
         assert created == sorted(created, reverse=True)
@@ -747,22 +756,22 @@ class TestVault:
         assert bare.operations.perform("status", {})["problems"] == []
         assert bare.operations.perform("search", {"query": "anything"})["problems"] == [f"there is no vault at {bare.config.vault}"]
 
-    def test_a_vault_that_is_away_is_distinguished_from_a_note_that_is_not_there(self, house: Services) -> None:
+    def test_a_vault_that_is_away_is_distinguished_from_a_note_that_is_not_there(self, services: Services) -> None:
         with pytest.raises(NoteNotFound):
-            house.operations.perform("show", {"note": "walnut"})
-        house.config.vault.rename(house.config.vault.with_name("elsewhere"))
+            services.operations.perform("show", {"note": "walnut"})
+        services.config.vault.rename(services.config.vault.with_name("elsewhere"))
 
         with pytest.raises(VaultMissing):
-            house.operations.perform("show", {"note": "postgresql"})
-        (problem,) = house.operations.perform("status", {})["problems"]
-        assert str(house.config.vault) in problem["reason"]
+            services.operations.perform("show", {"note": "postgresql"})
+        (problem,) = services.operations.perform("status", {})["problems"]
+        assert str(services.config.vault) in problem["reason"]
 
-    def test_what_is_shown_cannot_steer_a_terminal(self, house: Services) -> None:
-        (house.config.vault / "odd.md").write_text("The walnut \x1b[31mtree\x07 \x9b2J\u202e is old.\n", encoding="utf-8")
-        house.pipeline.compare_vault()
+    def test_what_is_shown_cannot_steer_a_terminal(self, services: Services) -> None:
+        (services.config.vault / "odd.md").write_text("The walnut \x1b[31mtree\x07 \x9b2J\u202e is old.\n", encoding="utf-8")
+        services.pipeline.compare_vault()
 
-        (hit,) = house.operations.perform("search", {"query": "walnut"})["hits"]
-        shown = house.operations.perform("show", {"note": hit["id"]})
+        (hit,) = services.operations.perform("search", {"query": "walnut"})["hits"]
+        shown = services.operations.perform("show", {"note": hit["id"]})
 
         for text in (hit["title"], hit["snippet"], shown["text"].replace("\n", "")):
             assert text.isprintable()

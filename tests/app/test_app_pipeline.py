@@ -1,4 +1,4 @@
-"""The walk from transcript to note and back: everything once, in order, and nothing that should not be there."""
+"""The way from transcript to note and back: everything once, in order, and nothing that should not be there."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor, plain_answer
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import SESSION, Transcript
 
 SAID = "We graft the old pear on quince stock, because the orchard floods every spring and pear roots drown there."
@@ -37,8 +37,8 @@ def extractor() -> ScriptedExtractor:
 
 
 @pytest.fixture
-def house(home: Path, extractor: ScriptedExtractor) -> Iterator[FakeHouse]:
-    with fake_house(home, extractor) as opened:
+def services(home: Path, extractor: ScriptedExtractor) -> Iterator[FakeServices]:
+    with fake_services(home, extractor) as opened:
         yield opened
 
 
@@ -56,35 +56,35 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def notes(house: FakeHouse) -> list[str]:
-    return [entry.path for entry in house.vault.notes.entries()]
+def notes(services: FakeServices) -> list[str]:
+    return [entry.path for entry in services.vault.notes.entries()]
 
 
-def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, house: FakeHouse) -> None:
+def test_what_was_said_becomes_a_note_that_the_next_prompt_is_given(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
 
-    house.walk()
+    services.run_until_idle()
 
-    (path,) = notes(house)
-    note = house.vault.notes.read(path)
+    (path,) = notes(services)
+    note = services.vault.notes.read(path)
     assert note is not None
     assert note.project == "orchard"
     assert note.evidence == (f"claude-code:{SESSION}#00000001",)
     asked = Prompt(text=f"{note.title}: {note.body}", session="next", project="orchard")
-    assert [hit.note.id for hit in house.recall.answer(asked).hits] == [note.id]
+    assert [hit.note.id for hit in services.recall.answer(asked).hits] == [note.id]
 
 
-def test_a_long_transcript_keeps_no_one_from_stopping(home: Path, house: FakeHouse) -> None:
+def test_a_long_transcript_keeps_no_one_from_stopping(home: Path, services: FakeServices) -> None:
     file = transcript(home, *(f"{number} {'pears and plums ' * 4_000}" for number in range(50)))
 
-    count = house.pipeline.ingest(house.source, file, stop=lambda: True)
-    unread = [path for _, path, _ in house.pipeline.unread()]
-    more = house.pipeline.ingest(house.source, file)
+    count = services.pipeline.ingest(services.source, file, stop=lambda: True)
+    unread = [path for _, path, _ in services.pipeline.unread()]
+    more = services.pipeline.ingest(services.source, file)
 
     assert unread == [file]
-    assert count + more == house.timeline.files.counts()[0].events
+    assert count + more == services.timeline.files.counts()[0].events
     assert more > 0
-    assert house.pipeline.unread() == []
+    assert services.pipeline.unread() == []
 
 
 def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> None:
@@ -100,96 +100,100 @@ def test_what_is_erased_while_a_model_reads_it_is_not_written(home: Path) -> Non
         return plain_answer(chunk, "Mulch in March")
 
     transcript(home, SAID, "We mulch the young plums in March, when the ground has thawed and before it is dry.")
-    with fake_house(home, ScriptedExtractor([erased_meanwhile, again])) as house:
+    with fake_services(home, ScriptedExtractor([erased_meanwhile, again])) as services:
         forgetting = Forgetting(
-            timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
+            timeline=services.timeline,
+            outbox=services.outbox,
+            vault=services.vault,
+            recall=services.recall,
+            indexer=services.indexer,
         )
-        house.walk()
-        titles = [note.title for path in notes(house) if (note := house.vault.notes.read(path))]
+        services.run_until_idle()
+        titles = [note.title for path in notes(services) if (note := services.vault.notes.read(path))]
 
     assert titles == ["Mulch in March"]
     assert [SAID in event.text for chunk in read_again for event in chunk.events if event.text] == [False] * 2
 
 
-def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, house: FakeHouse) -> None:
+def test_a_file_dated_past_what_can_be_kept_is_read_once(home: Path, services: FakeServices) -> None:
     file = transcript(home, SAID)
     os.utime(file, (2**34, 2**34))  # the year 2514
 
-    house.walk()
+    services.run_until_idle()
 
-    assert house.timeline.files.counts()[0].events > 0
-    assert house.pipeline.unread() == []
+    assert services.timeline.files.counts()[0].events > 0
+    assert services.pipeline.unread() == []
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of unix")
-def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at(home: Path, house: FakeHouse) -> None:
+def test_a_file_that_cannot_be_read_is_one_problem_however_often_it_is_looked_at(home: Path, services: FakeServices) -> None:
     once_readable = transcript(home, SAID)
-    house.walk()
+    services.run_until_idle()
     once_readable.unlink()
     for pipe in (once_readable, once_readable.with_name("f1f0f1f0-0000-4000-8000-000000000003.jsonl")):
         os.mkfifo(pipe)
 
     counts = []
     for _ in range(3):
-        house.walk()
-        counts.append(house.timeline.files.counts()[0].problems)
+        services.run_until_idle()
+        counts.append(services.timeline.files.counts()[0].problems)
 
     assert counts == [2, 2, 2]
 
 
-def test_a_second_walk_adds_nothing_and_asks_no_one(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+def test_a_second_walk_adds_nothing_and_asks_no_one(home: Path, services: FakeServices, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
-    house.walk()
+    services.run_until_idle()
     before, asked = bytes_of(home / "vault"), list(extractor.asked)
 
-    house.walk()
+    services.run_until_idle()
 
     assert bytes_of(home / "vault") == before
     assert extractor.asked == asked
-    assert house.pipeline.unread() == []
+    assert services.pipeline.unread() == []
 
 
 def test_reading_everything_anew_from_a_lost_timeline_asks_no_one(home: Path, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
-    with fake_house(home, extractor) as first:
-        first.walk()
+    with fake_services(home, extractor) as first:
+        first.run_until_idle()
     before, asked = bytes_of(home / "vault"), list(extractor.asked)
     for path in (home / "state").glob("timeline.sqlite*"):
         path.unlink()
 
-    with fake_house(home, extractor) as second:
-        second.walk()
+    with fake_services(home, extractor) as second:
+        second.run_until_idle()
 
         assert second.timeline.files.counts()[0].events == 2
     assert bytes_of(home / "vault") == before
     assert extractor.asked == asked
 
 
-def test_a_fork_is_not_distilled_a_second_time(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+def test_a_fork_is_not_distilled_a_second_time(home: Path, services: FakeServices, extractor: ScriptedExtractor) -> None:
     original = transcript(home, SAID)
-    house.walk()
+    services.run_until_idle()
     fork = original.with_name("f0f0f0f0-0000-4000-8000-000000000002.jsonl")
     fork.write_bytes(original.read_bytes().replace(SESSION.encode(), fork.stem.encode()))
 
-    house.walk()
+    services.run_until_idle()
 
     assert len(extractor.asked) == 1
-    assert len(notes(house)) == 1
+    assert len(notes(services)) == 1
 
 
-def test_no_secret_passes_the_door(home: Path, house: FakeHouse) -> None:
+def test_no_secret_passes_the_door(home: Path, services: FakeServices) -> None:
     secret = "ghp_" + "Zx9" * 12
     transcript(home, f"Use the token {secret} to fetch the orchard's weather, and never write it anywhere else, please.")
 
-    house.walk()
+    services.run_until_idle()
 
     assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
     assert not [name for name, content in bytes_of(home / "vault").items() if secret.encode() in content]
-    (event, *_) = house.timeline.events.of_session("claude-code", SESSION)
+    (event, *_) = services.timeline.events.of_session("claude-code", SESSION)
     assert "[redacted:" in event.text
 
 
-def test_no_secret_in_an_id_is_kept(home: Path, house: FakeHouse) -> None:
+def test_no_secret_in_an_id_is_kept(home: Path, services: FakeServices) -> None:
     secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
     written = Transcript()
     name = written.user("Fetch the weather of the orchard for me, would you?")
@@ -198,36 +202,36 @@ def test_no_secret_in_an_id_is_kept(home: Path, house: FakeHouse) -> None:
     file = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
     file.write_bytes(written.bytes.replace(name.encode(), f"{name}-{secret}".encode()))
 
-    house.walk()
+    services.run_until_idle()
 
-    calls = {event.call for event in house.timeline.events.of_session("claude-code", SESSION) if event.call}
+    calls = {event.call for event in services.timeline.events.of_session("claude-code", SESSION) if event.call}
     assert len(calls) == 1
     assert [name for name, content in bytes_of(home / "state").items() if secret.encode() in content] == []
 
 
-def test_no_secret_of_a_call_still_open_is_kept(home: Path, house: FakeHouse) -> None:
+def test_no_secret_of_a_call_still_open_is_kept(home: Path, services: FakeServices) -> None:
     secret = "ghp_" + "Zx9" * 12
     written = Transcript()
     written.user("Fetch the weather of the orchard for me, would you?")
     written.call("Bash", "toolu_1", command=f"curl -H 'Authorization: Bearer {secret}' weather.example")
     (home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").write_bytes(written.bytes)
 
-    house.walk()
+    services.run_until_idle()
 
     assert not [name for name, content in bytes_of(home / "state").items() if secret.encode() in content]
 
 
 def test_a_lost_timeline_does_not_cost_an_answer_its_notes(home: Path) -> None:
     transcript(home, SAID)
-    with fake_house(home, ScriptedExtractor()) as first:
+    with fake_services(home, ScriptedExtractor()) as first:
         first.pipeline.ingest_many([(source, path) for source, path, _ in first.pipeline.unread()])
         first.pipeline.open_sessions()
         first.pipeline.form_chunks()
     for path in (home / "state").glob("timeline.sqlite*"):
         path.unlink()
 
-    with fake_house(home, ScriptedExtractor()) as second:
-        second.walk()
+    with fake_services(home, ScriptedExtractor()) as second:
+        second.run_until_idle()
 
         assert second.outbox.states() == {"written": 1}
         assert len(notes(second)) == 1
@@ -246,28 +250,28 @@ def test_one_wrong_folder_of_the_vault_stops_no_note_of_another_kind(home: Path,
         return replace(answer, record=Record(topics=(Topic(name="t", summary="", items=(decision, fact)),)))
 
     clock = [time.time() + 3_600.0]
-    with fake_house(home, ScriptedExtractor([both] * 2), clock=lambda: clock[0]) as house:
+    with fake_services(home, ScriptedExtractor([both] * 2), clock=lambda: clock[0]) as services:
         decisions = home / "vault" / "decisions"
         shutil.rmtree(decisions)
         if link:
             decisions.symlink_to(home, target_is_directory=True)
         else:
             decisions.write_text("Not a folder.")
-        house.walk()
+        services.run_until_idle()
 
-        waits = house.pipeline.distil()
-        assert [path.partition("/")[0] for path in notes(house)] == ["projects", "projects"]
-        assert house.outbox.states() == {"answered": 2}
-        assert house.vault.notes.wrong_folders() == ["decisions"]
+        waits = services.pipeline.distil()
+        assert [path.partition("/")[0] for path in notes(services)] == ["projects", "projects"]
+        assert services.outbox.states() == {"answered": 2}
+        assert services.vault.notes.wrong_folders() == ["decisions"]
         assert isinstance(waits, Idle)
         assert waits.until == clock[0] + 60.0
 
         decisions.unlink()
         clock[0] += 61.0
-        house.walk()
+        services.run_until_idle()
 
-        assert house.outbox.states() == {"written": 2}
-        assert len(notes(house)) == 4
+        assert services.outbox.states() == {"written": 2}
+        assert len(notes(services)) == 4
 
 
 BEES = "The bees winter behind the south wall from this year on, out of the wind."
@@ -277,26 +281,26 @@ OLD_TURNS = [SAID, *(f"Row {number} of the orchard is pruned in the last week of
 @pytest.mark.parametrize("old", [False, True])
 def test_a_timeline_read_anew_does_not_leave_a_live_session_deaf(home: Path, extractor: ScriptedExtractor, old: bool) -> None:
     path = transcript(home, *OLD_TURNS)
-    with fake_house(home, extractor) as first:
-        first.walk()
+    with fake_services(home, extractor) as first:
+        first.run_until_idle()
         later = Transcript(first=100)
         later.user(BEES)
         later.assistant("Understood: the bees stand behind the south wall.")
         path.write_bytes(later.bytes)  # as a compaction rewrites it: from now on its events have higher ordinals
-        first.walk()
+        first.run_until_idle()
         asked = list(extractor.asked)
     if old:
         forget_event_ids(home / "state" / "outbox.sqlite")
     for file in (home / "state").glob("timeline.sqlite*"):
         file.unlink()
 
-    with fake_house(home, extractor) as second:
-        second.walk()
+    with fake_services(home, extractor) as second:
+        second.run_until_idle()
         assert extractor.asked == asked
         later.user("The cider press moves to the south barn in October, next to the well.")
         later.assistant("Understood: it moves to the south barn.")
         path.write_bytes(later.bytes)
-        second.walk()
+        second.run_until_idle()
 
     assert len(extractor.asked) == len(asked) + 1
 
@@ -315,63 +319,65 @@ def test_a_chunk_that_waits_follows_its_events_to_their_new_places(home: Path, e
         heard.extend(event.text for event in chunk.events if event.role == "user")
         return plain_answer(chunk, "The bees")
 
-    with fake_house(home, ScriptedExtractor([listening] * 2)) as house:
-        house.walk()
+    with fake_services(home, ScriptedExtractor([listening] * 2)) as services:
+        services.run_until_idle()
         later = Transcript(first=100)
         later.user(BEES)
         later.assistant("Understood: the bees stand behind the south wall.")
         path.write_bytes(later.bytes)
-        house.pipeline.ingest_many([(source, file) for source, file, _ in house.pipeline.unread()])
-        house.pipeline.open_sessions()
-        house.pipeline.form_chunks()
+        services.pipeline.ingest_many([(source, file) for source, file, _ in services.pipeline.unread()])
+        services.pipeline.open_sessions()
+        services.pipeline.form_chunks()
     for file in (home / "state").glob("timeline.sqlite*"):
         file.unlink()
     heard.clear()
 
-    with fake_house(home, ScriptedExtractor([listening])) as second:
-        second.walk()
+    with fake_services(home, ScriptedExtractor([listening])) as second:
+        second.run_until_idle()
 
     assert heard == [BEES]
 
 
-def test_what_a_rewritten_transcript_says_anew_is_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+def test_what_a_rewritten_transcript_says_anew_is_distilled(
+    home: Path, services: FakeServices, extractor: ScriptedExtractor
+) -> None:
     path = transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
-    house.walk()
+    services.run_until_idle()
     later = Transcript(first=100)
     later.user("The bees winter behind the south wall from this year on, out of the wind.")
     later.assistant("Understood: the bees stand behind the south wall.")
     path.write_bytes(later.bytes)
 
-    house.walk()
+    services.run_until_idle()
 
     assert len(extractor.asked) == 2
 
 
-def test_an_answer_that_cannot_be_read_stops_nothing(home: Path, house: FakeHouse) -> None:
+def test_an_answer_that_cannot_be_read_stops_nothing(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
-    house.walk()
-    house.outbox._database.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
+    services.run_until_idle()
+    services.outbox._database.execute("UPDATE chunks SET state = 'answered', record = '{\"topics\": [{}]}'")
 
-    house.walk()
+    services.run_until_idle()
 
-    assert house.outbox.states() == {"refused": 1}
+    assert services.outbox.states() == {"refused": 1}
 
 
-def test_private_words_are_not_kept(home: Path, house: FakeHouse) -> None:
+def test_private_words_are_not_kept(home: Path, services: FakeServices) -> None:
     transcript(home, f"{SAID} <private>The neighbour pays for the quinces.</private>")
 
-    house.walk()
+    services.run_until_idle()
 
     assert not [name for name, content in bytes_of(home / "state").items() if b"neighbour pays" in content]
 
 
 def test_a_growing_session_is_cut_only_when_it_falls_silent(home: Path, extractor: ScriptedExtractor) -> None:
     transcript(home, SAID)
-    with fake_house(home, extractor, policy=ChunkPolicy(idle=1e12)) as house:
-        house.walk()
+    with fake_services(home, extractor, policy=ChunkPolicy(idle=1e12)) as services:
+        services.run_until_idle()
 
         assert extractor.asked == []
-        assert notes(house) == []
+        assert notes(services) == []
 
 
 def test_an_answer_brings_the_next_look_forward(home: Path, extractor: ScriptedExtractor) -> None:
@@ -379,53 +385,53 @@ def test_an_answer_brings_the_next_look_forward(home: Path, extractor: ScriptedE
     question.user(SAID)
     path = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
     path.write_bytes(question.bytes)
-    with fake_house(home, extractor, policy=ChunkPolicy(idle=0.0, stalled=1e12)) as house:
-        house.walk()
-        waiting = house.pipeline.form_chunks()
+    with fake_services(home, extractor, policy=ChunkPolicy(idle=0.0, stalled=1e12)) as services:
+        services.run_until_idle()
+        waiting = services.pipeline.form_chunks()
         question.assistant("Understood: the pear goes on quince.")
         path.write_bytes(question.bytes)
 
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        soon = house.pipeline.form_chunks()
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+        soon = services.pipeline.form_chunks()
 
         assert waiting is not None and waiting > 1e11
         assert soon is not None and soon < 1e11
 
 
-def test_an_unmounted_vault_waits_and_is_written_to_when_it_is_back(home: Path, house: FakeHouse) -> None:
+def test_an_unmounted_vault_waits_and_is_written_to_when_it_is_back(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
-    house.walk()
-    house.pipeline.compare_vault()
+    services.run_until_idle()
+    services.pipeline.compare_vault()
     (home / "vault").rename(home / "unplugged")
     (home / "vault").mkdir()
     transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
 
-    house.walk()
-    step = house.pipeline.distil()
+    services.run_until_idle()
+    step = services.pipeline.distil()
     assert isinstance(step, Idle)
     assert "not complete" in step.reason
     assert list((home / "vault").iterdir()) == []
     (home / "vault").rmdir()
     (home / "unplugged").rename(home / "vault")
-    house.pipeline.compare_vault()
-    house.walk()
+    services.pipeline.compare_vault()
+    services.run_until_idle()
 
-    assert len(notes(house)) == 2
+    assert len(notes(services)) == 2
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="a mode that keeps us out: not for root")
-def test_a_read_only_vault_waits(home: Path, house: FakeHouse) -> None:
+def test_a_read_only_vault_waits(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
     folder = home / "vault" / "decisions"
     folder.chmod(0o500)
 
-    house.walk()
-    blocked = house.pipeline.distil()
+    services.run_until_idle()
+    blocked = services.pipeline.distil()
     folder.chmod(0o700)
-    house.walk()
+    services.run_until_idle()
 
     assert isinstance(blocked, Idle)
-    assert len(notes(house)) == 1
+    assert len(notes(services)) == 1
 
 
 def test_a_full_disk_waits_and_asks_no_one_meanwhile(home: Path, extractor: ScriptedExtractor) -> None:
@@ -436,106 +442,108 @@ def test_a_full_disk_waits_and_asks_no_one_meanwhile(home: Path, extractor: Scri
             raise OSError(28, "No space left on device")
 
     transcript(home, SAID)
-    with fake_house(home, extractor) as house:
-        house.walk()
+    with fake_services(home, extractor) as services:
+        services.run_until_idle()
     transcript(home, SAID, "The cider press stands in the north barn, next to the old cart.")
-    with fake_house(home, extractor, step=step) as house:
-        house.walk()
+    with fake_services(home, extractor, step=step) as services:
+        services.run_until_idle()
         asked = len(extractor.asked)
-        blocked = house.pipeline.distil()
+        blocked = services.pipeline.distil()
         full = False
-        house.walk()
+        services.run_until_idle()
 
         assert isinstance(blocked, Idle)
         assert "no space left" in blocked.reason.lower()
         assert len(extractor.asked) == asked == 2
-        assert len(notes(house)) == 2
+        assert len(notes(services)) == 2
 
 
 def test_a_chunk_answered_with_nothing_leaves_the_vault_alone(home: Path) -> None:
     transcript(home, SAID)
-    with fake_house(home, ScriptedExtractor([Answer(record=Record(topics=()), usage=Usage())])) as house:
+    with fake_services(home, ScriptedExtractor([Answer(record=Record(topics=()), usage=Usage())])) as services:
         before = bytes_of(home / "vault")
 
-        house.walk()
+        services.run_until_idle()
 
         assert bytes_of(home / "vault") == before
-        assert house.outbox.states() == {"nothing": 1}
+        assert services.outbox.states() == {"nothing": 1}
 
 
-def test_sessions_from_before_a_date_are_read_but_not_distilled(home: Path, house: FakeHouse, extractor: ScriptedExtractor) -> None:
+def test_sessions_from_before_a_date_are_read_but_not_distilled(
+    home: Path, services: FakeServices, extractor: ScriptedExtractor
+) -> None:
     transcript(home, SAID)
-    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+    services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
 
-    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
-    house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), ChunkHandled):
+    services.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    services.pipeline.form_chunks()
+    while isinstance(services.pipeline.distil(), ChunkHandled):
         pass
 
     assert extractor.asked == []
-    assert house.timeline.files.counts()[0].events == 2
+    assert services.timeline.files.counts()[0].events == 2
 
 
-def read_all(house: FakeHouse) -> None:
-    house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+def read_all(services: FakeServices) -> None:
+    services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
 
 
-def distil_all(house: FakeHouse) -> None:
-    house.pipeline.form_chunks()
-    while isinstance(house.pipeline.distil(), ChunkHandled):
+def distil_all(services: FakeServices) -> None:
+    services.pipeline.form_chunks()
+    while isinstance(services.pipeline.distil(), ChunkHandled):
         pass
 
 
 def test_what_was_passed_over_gets_its_notes_when_it_is_asked_for_and_only_once(
-    home: Path, house: FakeHouse, extractor: ScriptedExtractor
+    home: Path, services: FakeServices, extractor: ScriptedExtractor
 ) -> None:
     transcript(home, SAID)
-    read_all(house)
-    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
-    distil_all(house)
-    passed_over = house.pipeline.passed_over()
+    read_all(services)
+    services.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    distil_all(services)
+    passed_over = services.pipeline.passed_over()
 
-    house.pipeline.take_up(passed_over)
-    house.pipeline.take_up(house.pipeline.passed_over())
-    house.walk()
+    services.pipeline.queue_skipped(passed_over)
+    services.pipeline.queue_skipped(services.pipeline.passed_over())
+    services.run_until_idle()
 
     assert len(passed_over) == 1
-    assert len(extractor.asked) == len(notes(house)) == 1
-    assert house.pipeline.passed_over() == []
+    assert len(extractor.asked) == len(notes(services)) == 1
+    assert services.pipeline.passed_over() == []
 
 
 def test_a_session_that_went_on_after_it_was_passed_over_is_taken_up_by_what_was_left(
-    home: Path, house: FakeHouse, extractor: ScriptedExtractor
+    home: Path, services: FakeServices, extractor: ScriptedExtractor
 ) -> None:
     transcript(home, SAID)
-    read_all(house)
-    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
+    read_all(services)
+    services.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC))
     transcript(home, SAID, "The quinces flower late, so the frost of April does not reach the blossoms of the pears on them.")
-    house.walk()
-    before = [note.evidence for path in notes(house) if (note := house.vault.notes.read(path))]
+    services.run_until_idle()
+    before = [note.evidence for path in notes(services) if (note := services.vault.notes.read(path))]
 
-    house.pipeline.take_up(house.pipeline.passed_over())
-    house.walk()
+    services.pipeline.queue_skipped(services.pipeline.passed_over())
+    services.run_until_idle()
 
-    after = {note.evidence for path in notes(house) if (note := house.vault.notes.read(path))}
+    after = {note.evidence for path in notes(services) if (note := services.vault.notes.read(path))}
     assert before == [(f"claude-code:{SESSION}#00000003",)]
     assert after == {*before, (f"claude-code:{SESSION}#00000001",)}
     assert len(extractor.asked) == 2
-    assert house.pipeline.passed_over() == []
+    assert services.pipeline.passed_over() == []
 
 
-def test_only_what_went_on_since_then_and_of_the_agent_named_is_reported_as_passed_over(home: Path, house: FakeHouse) -> None:
+def test_only_what_went_on_since_then_and_of_the_agent_named_is_reported_as_passed_over(home: Path, services: FakeServices) -> None:
     transcript(home, SAID)
-    read_all(house)
-    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="codex")
-    untouched = house.pipeline.open_count(), house.pipeline.passed_over()
-    house.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="claude-code")
+    read_all(services)
+    services.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="codex")
+    untouched = services.pipeline.open_count(), services.pipeline.passed_over()
+    services.pipeline.open_sessions(skip_before=datetime(2026, 6, 1, tzinfo=UTC), provider="claude-code")
 
     assert untouched == (1, [])
-    assert house.pipeline.open_count() == 0
-    assert len(house.pipeline.passed_over(since=datetime(2020, 1, 1, tzinfo=UTC), provider="claude-code")) == 1
-    assert house.pipeline.passed_over(since=datetime(2026, 6, 1, tzinfo=UTC)) == []
-    assert house.pipeline.passed_over(provider="codex") == []
+    assert services.pipeline.open_count() == 0
+    assert len(services.pipeline.passed_over(since=datetime(2020, 1, 1, tzinfo=UTC), provider="claude-code")) == 1
+    assert services.pipeline.passed_over(since=datetime(2026, 6, 1, tzinfo=UTC)) == []
+    assert services.pipeline.passed_over(provider="codex") == []
 
 
 def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
@@ -544,15 +552,15 @@ def test_a_title_full_of_tricks_stays_inside_the_vault(home: Path) -> None:
         transcript(home, f"{SAID} Number {number}.", session=f"{number:08d}-0000-4000-8000-000000000000", first=number * 10 + 1)
     outcomes = [lambda chunk, title=title: plain_answer(chunk, title, body=chunk.events[0].text) for title in titles]
 
-    with fake_house(home, ScriptedExtractor(outcomes)) as house:
-        house.walk()
+    with fake_services(home, ScriptedExtractor(outcomes)) as services:
+        services.run_until_idle()
 
-        assert len(notes(house)) == len(titles)
+        assert len(notes(services)) == len(titles)
         assert {path.name for path in home.iterdir()} == {"claude", "state", "vault"}
-        assert all(len(path) < 120 and ".." not in path for path in notes(house))
+        assert all(len(path) < 120 and ".." not in path for path in notes(services))
 
 
-def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, house: FakeHouse) -> None:
+def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, services: FakeServices) -> None:
     dated = Transcript("5e551011-0000-4000-8000-00000000000a", first=100)
     dated.user(SAID)
     dated.user(SAID, timestamp="9999-12-31T23:59:59Z")
@@ -561,19 +569,19 @@ def test_a_line_of_the_year_9999_does_not_make_the_last_session(home: Path, hous
     later.user(SAID, timestamp="2026-03-03T09:00:00Z")
     (home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").write_bytes(later.bytes)
 
-    house.walk()
+    services.run_until_idle()
 
-    last = house.timeline.sessions.last("orchard")
+    last = services.timeline.sessions.last("orchard")
     assert last is not None
     assert last.id == SESSION
-    assert [(problem.reason, problem.count) for problem in house.timeline.files.problems()] == [("impossible time", 1)]
+    assert [(problem.reason, problem.count) for problem in services.timeline.files.problems()] == [("impossible time", 1)]
 
 
-def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, house: FakeHouse) -> None:
+def test_a_transcript_that_is_a_link_out_of_its_folder_is_named_as_a_problem(home: Path, services: FakeServices) -> None:
     path = transcript(home, SAID)
     elsewhere = path.rename(home / "elsewhere.jsonl")
     path.symlink_to(elsewhere)
 
-    house.walk()
+    services.run_until_idle()
 
-    assert [(each.file, each.reason) for each in house.timeline.files.problems()] == [(str(path), "outside its root")]
+    assert [(each.file, each.reason) for each in services.timeline.files.problems()] == [(str(path), "outside its root")]

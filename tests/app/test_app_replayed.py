@@ -10,7 +10,7 @@ import pytest
 from kite_memory.distill.condense import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.scheduler import Idle
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import SESSION, Transcript
 
 BEGIN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -50,15 +50,17 @@ class Clock:
         return self.now
 
 
-def distil(house: FakeHouse) -> None:
-    house.pipeline.form_chunks()
-    while not isinstance(house.pipeline.distil(), Idle):
+def distil(services: FakeServices) -> None:
+    services.pipeline.form_chunks()
+    while not isinstance(services.pipeline.distil(), Idle):
         pass
 
 
-def notes(house: FakeHouse) -> dict[str, str]:
+def notes(services: FakeServices) -> dict[str, str]:
     return {
-        entry.path: note.body for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None
+        entry.path: note.body
+        for entry in services.vault.notes.entries()
+        if (note := services.vault.notes.read(entry.path)) is not None
     }
 
 
@@ -70,31 +72,31 @@ def file_of(home: Path) -> Path:
 
 def at_once(home: Path, transcript: Transcript) -> dict[str, str]:
     clock = Clock()
-    with fake_house(home, OfflineExtractor(), policy=FREE, clock=clock) as house:
+    with fake_services(home, OfflineExtractor(), policy=FREE, clock=clock) as services:
         path = file_of(home)
         path.write_bytes(transcript.bytes)
         clock.now += LONG_AFTER
-        house.pipeline.ingest(house.source, path)
+        services.pipeline.ingest(services.source, path)
         clock.now += LONG_AFTER
-        distil(house)
-        return notes(house)
+        distil(services)
+        return notes(services)
 
 
 def line_by_line(home: Path, transcript: Transcript, looks_at: tuple[float, ...]) -> dict[str, str]:
     clock = Clock()
     times = [datetime.fromisoformat(row["timestamp"]).timestamp() for row in transcript.rows]
-    with fake_house(home, OfflineExtractor(), policy=FREE, clock=clock) as house:
+    with fake_services(home, OfflineExtractor(), policy=FREE, clock=clock) as services:
         path = file_of(home)
         for row, at, following in zip(transcript.rows, times, [*times[1:], times[-1] + LONG_AFTER], strict=True):
             clock.now = at
             with path.open("ab") as file:
                 file.write(json.dumps(row).encode() + b"\n")
-            house.pipeline.ingest(house.source, path)
+            services.pipeline.ingest(services.source, path)
             for pause in looks_at:
                 if at + pause < following:
                     clock.now = at + pause
-                    distil(house)
-        return notes(house)
+                    distil(services)
+        return notes(services)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from kite_memory.vault.drafting import Draft, Memo, draft
 from kite_memory.vault.upkeep import MOST_WAITING, NoteUse
 from kite_memory.vault.writing import Written
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.vault.building import SESSION, START, chunk, decision, event, fact, record
 
 DOUBTFUL = "The staging server has 8 GB of memory, as the tool says."
@@ -34,49 +34,49 @@ OF_STAGING = ("Redis", "the nightly backup", "Kafka", "an old crawler", "Grafana
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[FakeHouse]:
+def services(tmp_path: Path) -> Iterator[FakeServices]:
     (tmp_path / "claude").mkdir()
-    with fake_house(tmp_path, ScriptedExtractor()) as opened:
+    with fake_services(tmp_path, ScriptedExtractor()) as opened:
         yield opened
 
 
 @pytest.fixture
-def reviewing(house: FakeHouse) -> Review:
-    return reviewing_of(house, house.recall)
+def reviewing(services: FakeServices) -> Review:
+    return reviewing_of(services, services.recall)
 
 
-def reviewing_of(house: FakeHouse, recall: Recall) -> Review:
-    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=recall)
+def reviewing_of(services: FakeServices, recall: Recall) -> Review:
+    indexer = NoteIndexer(notes=services.vault.notes, events=services.timeline.events, recall=recall)
     consolidating = Consolidation(
-        vault=house.vault,
+        vault=services.vault,
         refresh=indexer.refresh,
-        pages=VaultPages(vault=house.vault, clock=lambda: START),
-        folder=house.vault.root.parent / "state",
+        pages=VaultPages(vault=services.vault, clock=lambda: START),
+        folder=services.vault.root.parent / "state",
         clock=lambda: START,
     )
-    return Review(vault=house.vault, recall=recall, indexer=indexer, events=house.timeline.events, dividing=consolidating)
+    return Review(vault=services.vault, recall=recall, indexer=indexer, events=services.timeline.events, dividing=consolidating)
 
 
-def test_triage_begins_with_what_was_never_shown_and_names_little(house: FakeHouse) -> None:
+def test_triage_begins_with_what_was_never_shown_and_names_little(services: FakeServices) -> None:
     rich, poor, shown = (
-        remember(house, text)
+        remember(services, text)
         for text in (
             "The press runs at 40 bar because the belt is worn",
             "The cellar is cold in winter",
             "The barn is dry in summer",
         )
     )
-    house.vault.edits.annotate(rich.id, {"entities": ["Ada", "Ben"]})
-    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
+    services.vault.edits.annotate(rich.id, {"entities": ["Ada", "Ben"]})
+    indexer = NoteIndexer(notes=services.vault.notes, events=services.timeline.events, recall=services.recall)
 
     def use(note: Note) -> NoteUse:
         return NoteUse(shown=START) if note.id == shown.id else NoteUse()
 
     triage = Review(
-        vault=house.vault,
-        recall=house.recall,
+        vault=services.vault,
+        recall=services.recall,
         indexer=indexer,
-        events=house.timeline.events,
+        events=services.timeline.events,
         dividing=NeverDivided(),
         used=lambda: use,
     ).triage()
@@ -93,100 +93,100 @@ class NeverDivided:
         raise AssertionError(note.path)
 
 
-def test_what_lapses_to_make_room_is_found_as_archived(house: FakeHouse, reviewing: Review) -> None:
-    first = propose(house, replace(fact("Perhaps the hedge is too high", "A tool said so of the hedge."), importance=1))[0]
+def test_what_lapses_to_make_room_is_found_as_archived(services: FakeServices, reviewing: Review) -> None:
+    first = propose(services, replace(fact("Perhaps the hedge is too high", "A tool said so of the hedge."), importance=1))[0]
     more = [fact(f"Perhaps row {number} is dry", f"Nothing grew in row {number} of the field.") for number in range(MOST_WAITING)]
-    indexer = NoteIndexer(notes=house.vault.notes, events=house.timeline.events, recall=house.recall)
+    indexer = NoteIndexer(notes=services.vault.notes, events=services.timeline.events, recall=services.recall)
 
-    outcomes = house.vault.planner.carry_out(house.vault.planner.plan(proposals(*more, name="chunk-2")))
+    outcomes = services.vault.planner.carry_out(services.vault.planner.plan(proposals(*more, name="chunk-2")))
     indexer.refresh({outcome.path for outcome in outcomes if isinstance(outcome, Written)})
 
     assert reviewing.review()["waiting"] == MOST_WAITING
-    (hit,) = [hit for hit in house.recall.search(Query(text="hedge", mode="keyword")) if hit.note.id == first.id]
+    (hit,) = [hit for hit in services.recall.search(Query(text="hedge", mode="keyword")) if hit.note.id == first.id]
     assert hit.note.status is NoteStatus.ARCHIVED
 
 
-def propose(house: FakeHouse, *items: Any, name: str = "chunk-1") -> list[Note]:
-    house.vault.planner.carry_out(house.vault.planner.plan(proposals(*items, name=name)))
-    house.pipeline.compare_vault()
-    return [note for note in notes(house) if note.status is NoteStatus.PROPOSED]
+def propose(services: FakeServices, *items: Any, name: str = "chunk-1") -> list[Note]:
+    services.vault.planner.carry_out(services.vault.planner.plan(proposals(*items, name=name)))
+    services.pipeline.compare_vault()
+    return [note for note in notes(services) if note.status is NoteStatus.PROPOSED]
 
 
-def propose_of_staging(house: FakeHouse) -> list[Note]:
+def propose_of_staging(services: FakeServices) -> list[Note]:
     """Notes that have little to do with each other, and each of them something with what is standing."""
     facts = (fact(f"Memory of {name}", f"On the staging server {name} takes memory in GB.") for name in OF_STAGING)
-    return propose(house, *facts)
+    return propose(services, *facts)
 
 
 def proposals(*items: Any, name: str = "chunk-1") -> list[Draft]:
     return draft(record(*(replace(item, origin="tool") for item in items)), chunk(name))
 
 
-def remember(house: FakeHouse, text: str) -> Note:
-    note = house.vault.edits.remember(Memo(text=text, project="orchard"))
-    house.pipeline.compare_vault()
+def remember(services: FakeServices, text: str) -> Note:
+    note = services.vault.edits.remember(Memo(text=text, project="orchard"))
+    services.pipeline.compare_vault()
     return note
 
 
-def notes(house: FakeHouse) -> list[Note]:
-    return [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
+def notes(services: FakeServices) -> list[Note]:
+    return [note for entry in services.vault.notes.entries() if (note := services.vault.notes.read(entry.path)) is not None]
 
 
-def page(house: FakeHouse) -> Path:
-    return house.vault.root / "Review.md"
+def page(services: FakeServices) -> Path:
+    return services.vault.root / "Review.md"
 
 
-def tick(house: FakeHouse, words: str, *, of: str = "") -> None:
+def tick(services: FakeServices, words: str, *, of: str = "") -> None:
     """The first such box, or the first below the name of a note."""
-    text = page(house).read_text(encoding="utf-8")
+    text = page(services).read_text(encoding="utf-8")
     above, found, below = text.partition(of) if of else ("", "", text)
     assert f"- [ ] {words}" in below
-    page(house).write_text(above + found + below.replace(f"- [ ] {words}", f"- [x] {words}", 1), encoding="utf-8")
+    page(services).write_text(above + found + below.replace(f"- [ ] {words}", f"- [x] {words}", 1), encoding="utf-8")
 
 
-def look(house: FakeHouse, reviewing: Review) -> list[dict[str, Any]]:
+def look(services: FakeServices, reviewing: Review) -> list[dict[str, Any]]:
     """As the daemon does after a change to the vault."""
-    house.pipeline.compare_vault()
+    services.pipeline.compare_vault()
     done: list[dict[str, Any]] = reviewing.keep_page()["done"]
     return done
 
 
-def status(house: FakeHouse, note: Note) -> NoteStatus:
-    found = house.vault.notes.read(note.path)
+def status(services: FakeServices, note: Note) -> NoteStatus:
+    found = services.vault.notes.read(note.path)
     assert found is not None
     return found.status
 
 
-def found(house: FakeHouse, words: str) -> list[str]:
-    return [hit.note.id for hit in house.recall.search(Query(text=words, mode="keyword"))]
+def found(services: FakeServices, words: str) -> list[str]:
+    return [hit.note.id for hit in services.recall.search(Query(text=words, mode="keyword"))]
 
 
-def test_without_anything_to_review_there_is_no_page(house: FakeHouse, reviewing: Review) -> None:
-    remember(house, STANDING)
+def test_without_anything_to_review_there_is_no_page(services: FakeServices, reviewing: Review) -> None:
+    remember(services, STANDING)
 
     assert reviewing.keep_page() == {"done": [], "changed": False}
-    assert not page(house).exists()
+    assert not page(services).exists()
 
 
-def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_what_waits_is_on_the_page_and_an_unchanged_vault_leaves_it_alone(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
 
     assert reviewing.keep_page()["changed"]
-    before, stamp = page(house).read_bytes(), page(house).stat().st_mtime_ns
-    again = reviewing_of(house, house.recall)
+    before, stamp = page(services).read_bytes(), page(services).stat().st_mtime_ns
+    again = reviewing_of(services, services.recall)
 
     assert [reviewing.keep_page()["changed"], again.keep_page()["changed"]] == [False, False]
-    assert (page(house).read_bytes(), page(house).stat().st_mtime_ns) == (before, stamp)
+    assert (page(services).read_bytes(), page(services).stat().st_mtime_ns) == (before, stamp)
     assert note.id in before.decode()
 
 
 def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
-    house: FakeHouse, reviewing: Review, monkeypatch: pytest.MonkeyPatch
+    services: FakeServices, reviewing: Review, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    standing = remember(house, STANDING)
-    waiting = propose_of_staging(house)
+    standing = remember(services, STANDING)
+    waiting = propose_of_staging(services)
     reviewing.keep_page()
-    read, searched = house.vault.notes.read, house.recall.search
+    read, searched = services.vault.notes.read, services.recall.search
     reads: list[str] = []
     searches: list[Query] = []
 
@@ -198,149 +198,151 @@ def test_one_more_that_waits_is_no_reason_to_read_all_the_others_again(
         searches.append(query)
         return searched(query)
 
-    monkeypatch.setattr(house.vault.notes, "read", counted_read)
-    monkeypatch.setattr(house.recall, "search", counted_search)
+    monkeypatch.setattr(services.vault.notes, "read", counted_read)
+    monkeypatch.setattr(services.recall, "search", counted_search)
 
-    house.vault.planner.carry_out(
-        house.vault.planner.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2"))
+    services.vault.planner.carry_out(
+        services.vault.planner.plan(proposals(fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2"))
     )
-    look(house, reviewing)
+    look(services, reviewing)
 
     assert len(waiting) == len(OF_STAGING)
     assert len(searches) <= 1 + reviewing_module._LOOKED_FOR_AGAIN
     assert len([path for path in reads if path != standing.path]) <= 1 + 2 * len(searches) * 8
-    assert "Frost" in page(house).read_text(encoding="utf-8")
+    assert "Frost" in page(services).read_text(encoding="utf-8")
 
 
-def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(house: FakeHouse, reviewing: Review) -> None:
-    propose_of_staging(house)
+def test_a_nearer_note_is_noticed_after_some_looks_however_many_wait(services: FakeServices, reviewing: Review) -> None:
+    propose_of_staging(services)
     reviewing.keep_page()
-    assert "merge into" not in page(house).read_text(encoding="utf-8")
-    remember(house, STANDING)
+    assert "merge into" not in page(services).read_text(encoding="utf-8")
+    remember(services, STANDING)
 
     for number in range(3):
-        propose(house, fact(f"Frost {number}", f"The frost of April {number} took the plum blossoms."), name=f"chunk-{number + 2}")
+        propose(
+            services, fact(f"Frost {number}", f"The frost of April {number} took the plum blossoms."), name=f"chunk-{number + 2}"
+        )
         reviewing.keep_page()
 
-    assert page(house).read_text(encoding="utf-8").count("merge into") == len(OF_STAGING)
+    assert page(services).read_text(encoding="utf-8").count("merge into") == len(OF_STAGING)
 
 
-def test_words_that_were_let_go_are_not_quoted_at_the_next_look(house: FakeHouse, reviewing: Review) -> None:
+def test_words_that_were_let_go_are_not_quoted_at_the_next_look(services: FakeServices, reviewing: Review) -> None:
     said = replace(event(1), text="There are forty plum trees.")
     seen = ReadResult(
         path="transcript.jsonl", session=SESSION, events=(said,), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
-    house.timeline.commit([RedactedResult(seen)], SESSION.provider)
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+    services.timeline.commit([RedactedResult(seen)], SESSION.provider)
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    assert "forty plum trees" in page(house).read_text(encoding="utf-8")
+    assert "forty plum trees" in page(services).read_text(encoding="utf-8")
     reference = EvidenceReference.parse(note.evidence[0])
     assert reference is not None
 
-    house.timeline.forgotten.add(house.timeline.events.evidence(reference), blank=True)
-    propose(house, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
+    services.timeline.forgotten.add(services.timeline.events.evidence(reference), blank=True)
+    propose(services, fact("Frost", "The frost of April took the plum blossoms."), name="chunk-2")
     reviewing.keep_page()
 
-    assert "forty plum trees" not in page(house).read_text(encoding="utf-8")
+    assert "forty plum trees" not in page(services).read_text(encoding="utf-8")
 
 
-def test_a_ticked_accept_is_obeyed_once(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_ticked_accept_is_obeyed_once(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    tick(house, "accept")
+    tick(services, "accept")
 
-    done = look(house, reviewing)
+    done = look(services, reviewing)
 
     assert [(each["id"], each["verdict"]) for each in done] == [(note.id, "accept")]
-    assert status(house, note) is NoteStatus.ACCEPTED
-    assert look(house, reviewing) == []
-    assert "Nothing waits." in page(house).read_text(encoding="utf-8")
+    assert status(services, note) is NoteStatus.ACCEPTED
+    assert look(services, reviewing) == []
+    assert "Nothing waits." in page(services).read_text(encoding="utf-8")
 
 
-def test_what_was_rejected_is_not_found_and_never_proposed_again(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_what_was_rejected_is_not_found_and_never_proposed_again(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    tick(house, "reject")
+    tick(services, "reject")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    assert status(house, note) is NoteStatus.REJECTED
-    assert found(house, "staging memory") == []
+    assert status(services, note) is NoteStatus.REJECTED
+    assert found(services, "staging memory") == []
     again = proposals(fact("Staging memory", "Another thing altogether, that a tool said of the cellar."), name="chunk-2")
-    assert house.vault.planner.plan(again) == [Skip(title="Staging memory", because="you rejected it")]
+    assert services.vault.planner.plan(again) == [Skip(title="Staging memory", because="you rejected it")]
 
 
-def test_a_merge_adds_what_is_new_and_leads_on(house: FakeHouse, reviewing: Review) -> None:
-    standing = remember(house, STANDING)
+def test_a_merge_adds_what_is_new_and_leads_on(services: FakeServices, reviewing: Review) -> None:
+    standing = remember(services, STANDING)
     (note,) = propose(
-        house, fact("Staging server memory", f"{DOUBTFUL} Its swap lies on a spinning disk named Vesta, bought second-hand.")
+        services, fact("Staging server memory", f"{DOUBTFUL} Its swap lies on a spinning disk named Vesta, bought second-hand.")
     )
     reviewing.keep_page()
-    tick(house, "merge into")
+    tick(services, "merge into")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    grown = house.vault.notes.read(standing.path)
+    grown = services.vault.notes.read(standing.path)
     assert grown is not None
     assert grown.body.startswith(STANDING)
     assert "Vesta" in grown.body
     assert set(note.evidence) <= set(grown.evidence)
-    assert status(house, note) is NoteStatus.SUPERSEDED
-    assert house.vault.notes.unresolved_links() == []
-    again = house.vault.planner.plan(proposals(fact("Staging server memory", DOUBTFUL), name="chunk-2"))
+    assert status(services, note) is NoteStatus.SUPERSEDED
+    assert services.vault.notes.unresolved_links() == []
+    again = services.vault.planner.plan(proposals(fact("Staging server memory", DOUBTFUL), name="chunk-2"))
     assert not any(isinstance(action, Create) for action in again)
 
 
-def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(house: FakeHouse, reviewing: Review) -> None:
-    standing = remember(house, STANDING)
-    propose(house, fact("Staging server memory", f"{STANDING.removesuffix('.')} Vesta."))
+def test_a_merge_that_a_person_asks_for_loses_not_even_one_word(services: FakeServices, reviewing: Review) -> None:
+    standing = remember(services, STANDING)
+    propose(services, fact("Staging server memory", f"{STANDING.removesuffix('.')} Vesta."))
     reviewing.keep_page()
-    tick(house, "merge into")
+    tick(services, "merge into")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    grown = house.vault.notes.read(standing.path)
+    grown = services.vault.notes.read(standing.path)
     assert grown is not None
     assert grown.body.startswith(STANDING)
     assert "Vesta" in grown.body
 
 
-def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_box_of_a_note_that_has_changed_since_is_not_obeyed_but_drawn_anew(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    file = house.vault.root / note.path
+    file = services.vault.root / note.path
     file.write_text(file.read_text(encoding="utf-8").replace("8 GB", "16 GB"), encoding="utf-8")
-    tick(house, "accept")
+    tick(services, "accept")
 
-    assert look(house, reviewing) == []
+    assert look(services, reviewing) == []
 
-    assert status(house, note) is NoteStatus.PROPOSED
-    text = page(house).read_text(encoding="utf-8")
+    assert status(services, note) is NoteStatus.PROPOSED
+    text = page(services).read_text(encoding="utf-8")
     assert "16 GB" in text
     assert "[x]" not in text
-    tick(house, "accept")
-    look(house, reviewing)
-    assert status(house, note) is NoteStatus.ACCEPTED
+    tick(services, "accept")
+    look(services, reviewing)
+    assert status(services, note) is NoteStatus.ACCEPTED
 
 
-def test_what_a_person_writes_on_the_page_stays(house: FakeHouse, reviewing: Review) -> None:
-    propose(house, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
+def test_what_a_person_writes_on_the_page_stays(services: FakeServices, reviewing: Review) -> None:
+    propose(services, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
     reviewing.keep_page()
-    text = page(house).read_text(encoding="utf-8")
-    page(house).write_text(text.replace("> Pears", "ask Bob\n> Pears") + "\nmine\n", encoding="utf-8")
-    tick(house, "accept")
+    text = page(services).read_text(encoding="utf-8")
+    page(services).write_text(text.replace("> Pears", "ask Bob\n> Pears") + "\nmine\n", encoding="utf-8")
+    tick(services, "accept")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    after = page(house).read_text(encoding="utf-8")
+    after = page(services).read_text(encoding="utf-8")
     assert after.count("ask Bob") == after.count("\nmine\n") == 1
 
 
-def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(house: FakeHouse, reviewing: Review) -> None:
-    note, other = propose(house, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
+def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(services: FakeServices, reviewing: Review) -> None:
+    note, other = propose(services, fact("Staging memory", DOUBTFUL), fact("Pears", "Pears stand in the north field."))
     reviewing.keep_page()
-    tick(house, "reject")
-    late = [lambda: tick(house, "accept", of="staging-memory")]
+    tick(services, "reject")
+    late = [lambda: tick(services, "accept", of="staging-memory")]
 
     class Meanwhile(Recall):
         """Somebody saves the page while what is near to a note is looked for."""
@@ -350,41 +352,41 @@ def test_a_box_that_is_ticked_while_the_page_is_drawn_is_obeyed(house: FakeHouse
                 late.pop()()
             return super().search(query)
 
-    index = Index(house.vault.root.parent / "state" / "index", embedder=HashingEmbedder(dim=32))
-    recall = Meanwhile(index=index, memory=house.recall.memory)
-    busy = reviewing_of(house, recall)
-    done = look(house, busy)
+    index = Index(services.vault.root.parent / "state" / "index", embedder=HashingEmbedder(dim=32))
+    recall = Meanwhile(index=index, memory=services.recall.memory)
+    busy = reviewing_of(services, recall)
+    done = look(services, busy)
 
     assert len(done) == 2
-    assert {status(house, note), status(house, other)} == {NoteStatus.REJECTED, NoteStatus.ACCEPTED}
+    assert {status(services, note), status(services, other)} == {NoteStatus.REJECTED, NoteStatus.ACCEPTED}
 
 
-def test_a_deleted_page_stays_away_until_there_is_something_new(house: FakeHouse, reviewing: Review) -> None:
-    propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_deleted_page_stays_away_until_there_is_something_new(services: FakeServices, reviewing: Review) -> None:
+    propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    page(house).unlink()
+    page(services).unlink()
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    assert not page(house).exists()
-    propose(house, fact("Pears", "Pears stand in the north field."), name="chunk-2")
-    look(house, reviewing)
-    assert page(house).exists()
+    assert not page(services).exists()
+    propose(services, fact("Pears", "Pears stand in the north field."), name="chunk-2")
+    look(services, reviewing)
+    assert page(services).exists()
 
 
-def test_a_box_of_a_note_that_is_gone_means_nothing(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_box_of_a_note_that_is_gone_means_nothing(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
     reviewing.keep_page()
-    (house.vault.root / note.path).unlink()
-    tick(house, "accept")
+    (services.vault.root / note.path).unlink()
+    tick(services, "accept")
 
-    assert look(house, reviewing) == []
-    assert "[x]" not in page(house).read_text(encoding="utf-8")
+    assert look(services, reviewing) == []
+    assert "[x]" not in page(services).read_text(encoding="utf-8")
 
 
-def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing: Review) -> None:
-    standing = remember(house, STANDING)
-    (note,) = propose(house, fact("Staging server memory", DOUBTFUL))
+def test_the_list_says_what_a_person_needs_to_judge(services: FakeServices, reviewing: Review) -> None:
+    standing = remember(services, STANDING)
+    (note,) = propose(services, fact("Staging server memory", DOUBTFUL))
 
     report = reviewing.review()
 
@@ -396,8 +398,8 @@ def test_the_list_says_what_a_person_needs_to_judge(house: FakeHouse, reviewing:
     assert [line["reference"] for line in each["evidence"]] == list(note.evidence)
 
 
-def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_verdict_by_command_is_for_the_wording_that_was_seen(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
 
     with pytest.raises(NoteChanged):
         reviewing.judge(note=note.id, verdict="accept", seen="0123456789abcdef")
@@ -405,7 +407,7 @@ def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse,
     judged = reviewing.judge(note=note.id, verdict="accept", seen=result["version"])
 
     assert judged["verdict"] == "accept"
-    assert status(house, note) is NoteStatus.ACCEPTED
+    assert status(services, note) is NoteStatus.ACCEPTED
     with pytest.raises(UsageError, match="does not wait"):
         reviewing.judge(note=note.id, verdict="reject")
 
@@ -419,82 +421,82 @@ def test_a_verdict_by_command_is_for_the_wording_that_was_seen(house: FakeHouse,
     ],
 )
 def test_a_verdict_that_cannot_be_is_refused(
-    house: FakeHouse, reviewing: Review, arguments: dict[str, str], error: type[Exception]
+    services: FakeServices, reviewing: Review, arguments: dict[str, str], error: type[Exception]
 ) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
 
     with pytest.raises(error):
         reviewing.judge(note=note.id, **arguments)
 
 
-def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(house: FakeHouse, reviewing: Review) -> None:
+def test_a_page_of_an_entity_is_accepted_with_the_first_note_that_links_to_it(services: FakeServices, reviewing: Review) -> None:
     (made,) = draft(record(fact("Grafana runs on the old disk", "Grafana runs on [[vesta]].")), chunk())
     doubtful = replace(made.note, status=NoteStatus.PROPOSED, body="Grafana runs on [[vesta]].", links=("vesta",))
     disk = replace(
         doubtful, id=f"{doubtful.id[:-1]}Z", path="topics/vesta.md", kind=NoteKind.ENTITY, title="Vesta", body="", links=()
     )
-    house.vault.planner.carry_out([Create(note=disk, because="a test"), Create(note=doubtful, because="a test")])
-    house.pipeline.compare_vault()
+    services.vault.planner.carry_out([Create(note=disk, because="a test"), Create(note=doubtful, because="a test")])
+    services.pipeline.compare_vault()
 
     shown = reviewing.review()["notes"]
     for each in shown:
         reviewing.judge(note=each["id"], verdict="accept")
 
     assert [each["kind"] for each in shown] == ["fact"]
-    assert {note.status for note in notes(house)} == {NoteStatus.ACCEPTED}
+    assert {note.status for note in notes(services)} == {NoteStatus.ACCEPTED}
 
 
 @pytest.mark.parametrize(("words", "older"), [("it replaces", NoteStatus.SUPERSEDED), ("both hold", NoteStatus.ACCEPTED)])
-def test_what_may_contradict_is_settled_by_a_box(house: FakeHouse, reviewing: Review, words: str, older: NoteStatus) -> None:
-    standing = remember(house, STANDING)
+def test_what_may_contradict_is_settled_by_a_box(services: FakeServices, reviewing: Review, words: str, older: NoteStatus) -> None:
+    standing = remember(services, STANDING)
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
     later = replace(made.note, created=standing.created + timedelta(days=1))
     conflicting = replace(later, conflicts=(standing.path.removesuffix(".md").rpartition("/")[2],), body="Staging has 16 GB now.")
-    house.vault.planner.carry_out([Create(note=conflicting, because="a test")])
-    look(house, reviewing)
-    tick(house, words)
+    services.vault.planner.carry_out([Create(note=conflicting, because="a test")])
+    look(services, reviewing)
+    tick(services, words)
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    new = house.vault.notes.called(conflicting.id)
+    new = services.vault.notes.called(conflicting.id)
     assert new is not None
     assert new.conflicts == ()
-    assert status(house, standing) is older
-    assert "Nothing waits." in page(house).read_text(encoding="utf-8")
+    assert status(services, standing) is older
+    assert "Nothing waits." in page(services).read_text(encoding="utf-8")
 
 
-def late_note(house: FakeHouse, standing: Note) -> Note:
+def late_note(services: FakeServices, standing: Note) -> Note:
     """An older one, made later, that may contradict what stands."""
     (made,) = draft(record(decision("Staging moves", "Staging has 16 GB now.")), chunk())
     stem = standing.path.removesuffix(".md").rpartition("/")[2]
     late = replace(made.note, created=standing.created - timedelta(days=30), conflicts=(stem,))
-    house.vault.planner.carry_out([Create(note=late, because="a test")])
-    house.pipeline.compare_vault()
-    return house.vault.notes.find(late.id)
+    services.vault.planner.carry_out([Create(note=late, because="a test")])
+    services.pipeline.compare_vault()
+    return services.vault.notes.find(late.id)
 
 
 @pytest.mark.parametrize("words", ["it is replaced by", "both hold"])
 def test_of_two_that_contradict_each_other_the_newer_holds_whichever_came_last(
-    house: FakeHouse, reviewing: Review, words: str
+    services: FakeServices, reviewing: Review, words: str
 ) -> None:
-    standing = remember(house, STANDING)
-    late = late_note(house, standing)
+    standing = remember(services, STANDING)
+    late = late_note(services, standing)
     reviewing.keep_page()
-    tick(house, words)
+    tick(services, words)
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    older, newer = house.vault.notes.find(late.id), house.vault.notes.find(standing.id)
+    older, newer = services.vault.notes.find(late.id), services.vault.notes.find(standing.id)
     replaced = words != "both hold"
     assert (older.status, newer.status) == (NoteStatus.SUPERSEDED if replaced else NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert (older.valid_until, newer.valid_until) == (newer.created if replaced else None, None)
     assert (bool(older.superseded_by), bool(newer.supersedes), older.conflicts) == (replaced, replaced, ())
-    assert (newer.id, older.id) in house.vault.known.settled()
-    assert "Nothing waits." in page(house).read_text(encoding="utf-8")
+    assert (newer.id, older.id) in services.vault.known.settled()
+    assert "Nothing waits." in page(services).read_text(encoding="utf-8")
 
 
-def test_what_is_accepted_already_is_not_said_to_be_accepted_now(house: FakeHouse, reviewing: Review) -> None:
-    late = late_note(house, remember(house, STANDING))
+def test_what_is_accepted_already_is_not_said_to_be_accepted_now(services: FakeServices, reviewing: Review) -> None:
+    late = late_note(services, remember(services, STANDING))
 
     with pytest.raises(UsageError, match="does not wait for that verdict") as refused:
         reviewing.judge(note=late.id, verdict="accept")
@@ -503,43 +505,43 @@ def test_what_is_accepted_already_is_not_said_to_be_accepted_now(house: FakeHous
     assert [each["id"] for each in reviewing.review()["notes"]] == [late.id]
 
 
-def long_note(house: FakeHouse, *, headings: bool = True) -> Note:
+def long_note(services: FakeServices, *, headings: bool = True) -> Note:
     """One of which consolidation asks whether it should be divided."""
     about = ("Where the pears stand", "What the gate needs", "Who prunes in March")
     said = [f"## {each}\n\n" * headings + f"{each}, told at length. " * 120 for each in about]
-    note = remember(house, "\n\n".join(("Of the orchard.", *said)))
-    house.vault.edits.annotate(note.id, {"review": "split"})
-    house.pipeline.compare_vault()
-    return house.vault.notes.find(note.id)
+    note = remember(services, "\n\n".join(("Of the orchard.", *said)))
+    services.vault.edits.annotate(note.id, {"review": "split"})
+    services.pipeline.compare_vault()
+    return services.vault.notes.find(note.id)
 
 
-def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(house: FakeHouse, reviewing: Review) -> None:
-    note = long_note(house)
+def test_a_note_that_holds_several_matters_is_asked_about_and_divided_by_a_box(services: FakeServices, reviewing: Review) -> None:
+    note = long_note(services)
     (result,) = reviewing.review()["notes"]
     reviewing.keep_page()
-    shown = page(house).read_text(encoding="utf-8")
-    tick(house, "make a note of each")
+    shown = page(services).read_text(encoding="utf-8")
+    tick(services, "make a note of each")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
     assert result["choices"] == ["divide", "whole"]
     assert "could be 3 notes: Where the pears stand · What the gate needs · Who prunes in March" in shown
-    parts = [each for each in notes(house) if each.id != note.id]
+    parts = [each for each in notes(services) if each.id != note.id]
     assert sorted(part.title for part in parts) == ["What the gate needs", "Where the pears stand", "Who prunes in March"]
-    assert house.vault.notes.find(note.id).body.startswith("Of the orchard.\n\n- [[where-the-pears-stand")
-    assert reviewing.review()["notes"] == [] and "Nothing waits." in page(house).read_text()
-    assert [link for link in house.vault.notes.unresolved_links() if link.ours] == []
-    assert set(found(house, "what the gate needs")) >= {part.id for part in parts if part.title == "What the gate needs"}
+    assert services.vault.notes.find(note.id).body.startswith("Of the orchard.\n\n- [[where-the-pears-stand")
+    assert reviewing.review()["notes"] == [] and "Nothing waits." in page(services).read_text()
+    assert [link for link in services.vault.notes.unresolved_links() if link.ours] == []
+    assert set(found(services, "what the gate needs")) >= {part.id for part in parts if part.title == "What the gate needs"}
 
 
-def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(house: FakeHouse, reviewing: Review) -> None:
-    note = long_note(house)
+def test_a_note_that_was_left_whole_is_as_it_was_and_not_asked_about_again(services: FakeServices, reviewing: Review) -> None:
+    note = long_note(services)
     reviewing.keep_page()
-    tick(house, "leave it whole")
+    tick(services, "leave it whole")
 
-    look(house, reviewing)
+    look(services, reviewing)
 
-    assert house.vault.notes.find(note.id).body == note.body
+    assert services.vault.notes.find(note.id).body == note.body
     assert reviewing.review()["notes"] == []
     assert not consolidating(reviewing).consolidate(dry_run=True)["steps"]
 
@@ -550,28 +552,28 @@ def consolidating(reviewing: Review) -> Consolidation:
     return found
 
 
-def test_where_there_is_nothing_to_divide_it_at_a_person_learns_what_to_do(house: FakeHouse, reviewing: Review) -> None:
-    long_note(house, headings=False)
+def test_where_there_is_nothing_to_divide_it_at_a_person_learns_what_to_do(services: FakeServices, reviewing: Review) -> None:
+    long_note(services, headings=False)
 
     (result,) = reviewing.review()["notes"]
     reviewing.keep_page()
 
     assert result["choices"] == ["whole"]
-    assert "without headings: put one above each matter (`## …`)" in page(house).read_text(encoding="utf-8")
+    assert "without headings: put one above each matter (`## …`)" in page(services).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("verdict", ["accept", "reject", "merge"])
-def test_a_note_that_only_is_long_cannot_be_turned_down_by_mistake(house: FakeHouse, reviewing: Review, verdict: str) -> None:
-    note = long_note(house)
+def test_a_note_that_only_is_long_cannot_be_turned_down_by_mistake(services: FakeServices, reviewing: Review, verdict: str) -> None:
+    note = long_note(services)
 
     with pytest.raises(UsageError, match="does not wait for that"):
         reviewing.judge(note=note.id, verdict=verdict)
 
-    assert status(house, note) is NoteStatus.ACCEPTED
+    assert status(services, note) is NoteStatus.ACCEPTED
 
 
-def test_a_doubtful_note_cannot_be_divided(house: FakeHouse, reviewing: Review) -> None:
-    (note,) = propose(house, fact("Staging memory", DOUBTFUL))
+def test_a_doubtful_note_cannot_be_divided(services: FakeServices, reviewing: Review) -> None:
+    (note,) = propose(services, fact("Staging memory", DOUBTFUL))
 
     with pytest.raises(UsageError, match="does not wait for that"):
         reviewing.judge(note=note.id, verdict="divide")

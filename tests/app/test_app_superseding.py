@@ -1,4 +1,4 @@
-"""From sessions that contradict each other to one note that is said: the walk, and what a model says of notes it was shown."""
+"""From sessions that contradict each other to one note that is said: the pipeline, and what a model says of notes it was shown."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.note import Change, Chunk, Decision, NoteStatus, Origin, Record, Rejected, Topic
 from kite_memory.recall.select import Prompt
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import SESSION, Transcript
 
 LATER = "5e551011-0000-4000-8000-00000000000b"
@@ -54,20 +54,20 @@ def transcript(home: Path, session: str, *, first: int) -> None:
     (folder / f"{session}.jsonl").write_bytes(written.bytes)
 
 
-def walk(house: FakeHouse, home: Path) -> None:
+def walk(services: FakeServices, home: Path) -> None:
     transcript(home, SESSION, first=1)
-    house.walk()
+    services.run_until_idle()
     transcript(home, LATER, first=500)
-    house.walk()
+    services.run_until_idle()
 
 
 def test_what_a_later_decision_turns_down_stands_until_a_person_says(tmp_path: Path) -> None:
-    with fake_house(tmp_path, ScriptedExtractor([OLD, NEW])) as house:
-        walk(house, tmp_path)
+    with fake_services(tmp_path, ScriptedExtractor([OLD, NEW])) as services:
+        walk(services, tmp_path)
 
         old, new = (
-            house.vault.notes.find("SQLite for the job queue"),
-            house.vault.notes.find("PostgreSQL over SQLite for the job queue"),
+            services.vault.notes.find("SQLite for the job queue"),
+            services.vault.notes.find("PostgreSQL over SQLite for the job queue"),
         )
     assert (old.status, new.status) == (NoteStatus.ACCEPTED, NoteStatus.ACCEPTED)
     assert new.conflicts == (Path(old.path).stem,)
@@ -75,16 +75,16 @@ def test_what_a_later_decision_turns_down_stands_until_a_person_says(tmp_path: P
 
 def test_what_a_person_lets_stand_again_is_said_again(tmp_path: Path) -> None:
     moved = changing("PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces")
-    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
-        walk(house, tmp_path)
-        old = house.vault.notes.find("SQLite for the job queue")
+    with fake_services(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as services:
+        walk(services, tmp_path)
+        old = services.vault.notes.find("SQLite for the job queue")
         assert old.status is NoteStatus.SUPERSEDED
-        file = house.vault.root / old.path
+        file = services.vault.root / old.path
         file.write_text(file.read_text().replace("status: superseded", "status: accepted"))
 
-        house.pipeline.compare_vault()
+        services.pipeline.compare_vault()
 
-        given = house.recall.weigh(Prompt(text="SQLite for the job queue of the orchard, in one file?", project="orchard"))
+        given = services.recall.weigh(Prompt(text="SQLite for the job queue of the orchard, in one file?", project="orchard"))
     assert old.id in {hit.note.id for hit in given.candidates}
 
 
@@ -102,10 +102,10 @@ def changing(title: str, body: str, does: Literal["replaces", "amends"], *, orig
 
 def test_a_note_is_offered_to_a_later_session_and_replaced_by_what_is_said_there(tmp_path: Path) -> None:
     moved = changing("PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces")
-    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
-        walk(house, tmp_path)
+    with fake_services(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as services:
+        walk(services, tmp_path)
 
-        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
+        old, new = services.vault.notes.find("SQLite for the job queue"), services.vault.notes.find("PostgreSQL for the job queue")
     assert (old.status, old.superseded_by) == (NoteStatus.SUPERSEDED, Path(new.path).stem)
 
 
@@ -114,10 +114,10 @@ def test_what_amends_a_note_keeps_what_it_does_not_change(tmp_path: Path) -> Non
         "Backups are kept 30 days", "Backups are kept 30 days; invoices stay for 10 years. Never copy them to staging.", "a year"
     )
     longer = changing("Backups are kept 90 days", "Backups are kept 90 days, since the auditor asks each quarter.", "amends")
-    with fake_house(tmp_path, ScriptedExtractor([rule, longer]), remembers=True) as house:
-        walk(house, tmp_path)
+    with fake_services(tmp_path, ScriptedExtractor([rule, longer]), remembers=True) as services:
+        walk(services, tmp_path)
 
-        old, new = house.vault.notes.find("Backups are kept 30 days"), house.vault.notes.find("Backups are kept 90 days")
+        old, new = services.vault.notes.find("Backups are kept 30 days"), services.vault.notes.find("Backups are kept 90 days")
     assert old.status is NoteStatus.SUPERSEDED
     assert all(held in new.body for held in ("90 days", "invoices stay for 10 years", "Never copy them to staging"))
     assert "30 days" not in new.body
@@ -126,17 +126,17 @@ def test_what_amends_a_note_keeps_what_it_does_not_change(tmp_path: Path) -> Non
 
 def test_a_session_that_takes_back_what_it_said_an_hour_ago_is_believed(tmp_path: Path) -> None:
     back = changing("SQLite stays out of the job queue", "The job queue of the orchard lives in PostgreSQL after all.", "replaces")
-    with fake_house(tmp_path, ScriptedExtractor([OLD, back]), remembers=True) as house:
+    with fake_services(tmp_path, ScriptedExtractor([OLD, back]), remembers=True) as services:
         transcript(tmp_path, SESSION, first=1)
-        house.walk()
+        services.run_until_idle()
         more = Transcript(SESSION, first=900)
         more.user("No, scratch that: the job queue of the orchard goes to PostgreSQL, since we need row locks after all.")
         more.assistant("Then it goes there.")
         with (tmp_path / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl").open("ab") as file:
             file.write(more.bytes)
-        house.walk()
+        services.run_until_idle()
 
-        old = house.vault.notes.find("SQLite for the job queue")
+        old = services.vault.notes.find("SQLite for the job queue")
     assert old.status is NoteStatus.SUPERSEDED
 
 
@@ -144,10 +144,10 @@ def test_a_persons_rule_is_not_changed_on_anybody_elses_word(tmp_path: Path) -> 
     moved = changing(
         "PostgreSQL for the job queue", "The job queue of the orchard lives in PostgreSQL.", "replaces", origin="assistant"
     )
-    with fake_house(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as house:
-        walk(house, tmp_path)
+    with fake_services(tmp_path, ScriptedExtractor([OLD, moved]), remembers=True) as services:
+        walk(services, tmp_path)
 
-        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
+        old, new = services.vault.notes.find("SQLite for the job queue"), services.vault.notes.find("PostgreSQL for the job queue")
     assert old.status is NoteStatus.ACCEPTED
     assert new.conflicts == (Path(old.path).stem,)
 
@@ -157,9 +157,9 @@ def test_of_two_notes_that_a_model_read_and_let_stand_no_one_is_asked(tmp_path: 
         answer = VAGUE(chunk)
         return replace(answer, record=replace(answer.record, weighed=tuple(note.id for note in chunk.remembered)))
 
-    with fake_house(tmp_path, ScriptedExtractor([OLD, beside]), remembers=True) as house:
-        walk(house, tmp_path)
+    with fake_services(tmp_path, ScriptedExtractor([OLD, beside]), remembers=True) as services:
+        walk(services, tmp_path)
 
-        old, new = house.vault.notes.find("SQLite for the job queue"), house.vault.notes.find("PostgreSQL for the job queue")
+        old, new = services.vault.notes.find("SQLite for the job queue"), services.vault.notes.find("PostgreSQL for the job queue")
     assert old.status is NoteStatus.ACCEPTED
     assert new.conflicts == ()

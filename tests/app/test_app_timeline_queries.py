@@ -1,4 +1,4 @@
-"""What can be asked of the past, asked of real rooms in a folder of their own."""
+"""What can be asked of the past, asked of real services in a folder of their own."""
 
 import json
 import re
@@ -37,41 +37,41 @@ OTHER = session(2, provider="codex")
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
-    with open_services(config_in(tmp_path)) as house:
-        house.init_vault()
-        yield house
+def services(tmp_path: Path) -> Iterator[Services]:
+    with open_services(config_in(tmp_path)) as services:
+        services.init_vault()
+        yield services
 
 
 @pytest.fixture
-def worked(house: Services) -> Services:
+def worked(services: Services) -> Services:
     first = Work().asked("Let the sweeper take back stale claims").edited(f"{HOME}/sweeper.py")
     first = first.ran("pytest", "1 failed: the lease is 0", "failed", tests="failed").said("The lease is read too early.")
     second = Work(OTHER, begins=timedelta(days=1)).asked("Go on with the sweeper").edited(f"{HOME}/sweeper.py")
     second = second.ran("pytest", "4 passed", tests="ok").said("The sweeper passes. Shall I also log the lease?")
-    house.timeline.commit([first.look()], SESSION.provider)
-    house.timeline.commit([second.look()], OTHER.provider)
-    house.operations.perform(
+    services.timeline.commit([first.look()], SESSION.provider)
+    services.timeline.commit([second.look()], OTHER.provider)
+    services.operations.perform(
         "remember", {"text": "The job queue uses PostgreSQL, because eight workers write at once.", "kind": "decision"}
     )
-    return house
+    return services
 
 
-def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+def perform(services: Services, op: str, **arguments: Any) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(json.dumps(services.operations.perform(op, arguments)))
     return content
 
 
-def with_model(house: Services, *answers: str | Callable[[Inquiry], Ending], dollars: float = 1) -> QuestionAnswering:
+def with_model(services: Services, *answers: str | Callable[[Inquiry], Ending], dollars: float = 1) -> QuestionAnswering:
     backend = ScriptedBackend(answers)
     of_ask, of_polish = (extractor.load_prompt([Path(__file__).parents[2] / "prompts"], task) for task in ("ask", "polish"))
-    allowance = Allowance(outbox=house.outbox, budget=Budget(dollars=dollars, calls=100), share=0.5, clock=lambda: 0.0)
+    allowance = Allowance(outbox=services.outbox, budget=Budget(dollars=dollars, calls=100), share=0.5, clock=lambda: 0.0)
     answerer = Answerer(backend=backend, prompt=of_ask, allowance=allowance)
     polisher = Polisher(backend=backend, prompt=of_polish, allowance=allowance)
     return QuestionAnswering(
-        timeline=house.timeline,
-        notes=house.vault.notes,
-        recall=house.recall,
+        timeline=services.timeline,
+        notes=services.vault.notes,
+        recall=services.recall,
         answerer=lambda: answerer,
         polisher=lambda: polisher,
         clock=lambda: datetime(2026, 4, 1, tzinfo=UTC),
@@ -123,20 +123,20 @@ class TestTimeline:
         with pytest.raises(UsageError, match="several sessions begin with '000'"):
             perform(worked, "timeline", session="000")
 
-    def test_one_that_is_called_so_is_found_among_many_that_begin_so(self, house: Services) -> None:
+    def test_one_that_is_called_so_is_found_among_many_that_begin_so(self, services: Services) -> None:
         for number in range(12):
             named = replace(session(number), id=f"pear{number or ''}", provider="aider" if number < 2 else "codex")
             begins = timedelta(days=number)
-            house.timeline.commit([Work(named, begins=begins).asked("hello").look()], named.provider)
+            services.timeline.commit([Work(named, begins=begins).asked("hello").look()], named.provider)
 
-        assert perform(house, "timeline", session="pear")["session"]["id"] == "pear"
-        assert perform(house, "timeline", session="aider:pear1")["session"]["id"] == "pear1"
-        assert perform(house, "timeline", session="aider:pear")["session"]["id"] == "pear"
+        assert perform(services, "timeline", session="pear")["session"]["id"] == "pear"
+        assert perform(services, "timeline", session="aider:pear1")["session"]["id"] == "pear1"
+        assert perform(services, "timeline", session="aider:pear")["session"]["id"] == "pear"
 
     @pytest.mark.parametrize("named", ["ffff", "%", "_", "'", "claude-code:", "x" * 10_000, "a#b", "::#"])
-    def test_what_is_not_there_is_said(self, house: Services, named: str) -> None:
+    def test_what_is_not_there_is_said(self, services: Services, named: str) -> None:
         with pytest.raises(SessionNotFound):
-            perform(house, "timeline", session=named)
+            perform(services, "timeline", session=named)
 
     def test_a_citation_shows_the_events_around_it(self, worked: Services) -> None:
         events = perform(worked, "timeline", session=OTHER.id)["events"]
@@ -147,17 +147,17 @@ class TestTimeline:
         assert cited["id"] in [event["id"] for event in answer["events"]]
         assert len(answer["events"]) <= 2 * timeline_queries._AROUND + 20
 
-    def test_a_long_session_comes_in_pieces_that_are_the_whole(self, house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_long_session_comes_in_pieces_that_are_the_whole(self, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
         work = Work()
         for number in range(40):
             work.asked(f"tree {number}").said("watered " * number)
-        house.timeline.commit([work.look()], SESSION.provider)
+        services.timeline.commit([work.look()], SESSION.provider)
         monkeypatch.setattr(timeline_queries, "_PAGE_CHARACTERS", 1_500)
 
         lines: list[str] = []
         after: int | None = -1
         while after is not None:
-            piece = perform(house, "timeline", session=SESSION.id, after=after)
+            piece = perform(services, "timeline", session=SESSION.id, after=after)
             lines += [event["id"] for event in piece["events"]]
             after = piece["next"]
 
@@ -205,9 +205,9 @@ class TestResume:
         with pytest.raises(SessionNotFound, match="no session of 'meadow' is known"):
             perform(worked, "resume", cwd="/home/ada/meadow")
 
-    def test_without_any_session_that_is_said(self, house: Services) -> None:
+    def test_without_any_session_that_is_said(self, services: Services) -> None:
         with pytest.raises(SessionNotFound, match="no session is known yet"):
-            perform(house, "resume")
+            perform(services, "resume")
 
     def test_what_sub_agents_did_is_part_of_it(self, worked: Services) -> None:
         helper = Work(session(9, provider="codex", parent=OTHER.id), begins=timedelta(days=1, minutes=9)).edited(f"{HOME}/log.py")
@@ -320,9 +320,9 @@ class TestAsk:
         assert (answer["answer"], answer["sentences"], answer["citations"]) == ("", [], [])
 
     @pytest.mark.parametrize("question", ["", "   ", "<private>everything</private>"])
-    def test_no_question_is_no_question(self, house: Services, question: str) -> None:
+    def test_no_question_is_no_question(self, services: Services, question: str) -> None:
         with pytest.raises(UsageError, match="there is no question"):
-            perform(house, "ask", question=question)
+            perform(services, "ask", question=question)
 
     def test_a_model_writes_it_where_there_is_one(self, worked: Services) -> None:
         asked = with_model(worked, model_says(("It runs on PostgreSQL.", [1]), ("Elephants run it.", [1]), ("So I guess.", [])))

@@ -13,7 +13,7 @@ from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Answer, Busy, Refused, Usage
 from kite_memory.model.note import Record
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import SESSION, Transcript
 
 NOW = datetime(2026, 3, 3, tzinfo=UTC)
@@ -21,20 +21,20 @@ SAID = "We graft the old pear on quince stock, because the orchard floods every 
 
 
 class Traced:
-    """A house with one transcript, walked through by a scripted extractor."""
+    """Services over one transcript that a scripted extractor has read."""
 
-    def __init__(self, home: Path, house: FakeHouse) -> None:
-        self.house = house
+    def __init__(self, home: Path, services: FakeServices) -> None:
+        self.services = services
         self.file = home / "claude" / "projects" / "-orchard" / f"{SESSION}.jsonl"
 
     def trace(self) -> dict[str, Any]:
-        house = self.house
+        services = self.services
         return Tracer(
-            timeline=house.timeline,
-            outbox=house.outbox,
-            vault=house.vault,
-            recall=house.recall,
-            pipeline=house.pipeline,
+            timeline=services.timeline,
+            outbox=services.outbox,
+            vault=services.vault,
+            recall=services.recall,
+            pipeline=services.pipeline,
             clock=lambda: NOW,
         ).trace(SESSION[:8])
 
@@ -47,8 +47,8 @@ def extractor() -> ScriptedExtractor:
 @pytest.fixture
 def traced(tmp_path: Path, extractor: ScriptedExtractor) -> Iterator[Traced]:
     (tmp_path / "claude" / "projects" / "-orchard").mkdir(parents=True)
-    with fake_house(tmp_path, extractor, clock=lambda: NOW.timestamp()) as house:
-        yield Traced(tmp_path, house)
+    with fake_services(tmp_path, extractor, clock=lambda: NOW.timestamp()) as services:
+        yield Traced(tmp_path, services)
 
 
 def transcript(*said: str) -> bytes:
@@ -61,7 +61,7 @@ def transcript(*said: str) -> bytes:
 
 def test_a_note_is_traced_back_to_its_line(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID))
-    traced.house.walk()
+    traced.services.run_until_idle()
 
     (part,) = traced.trace()["parts"]
 
@@ -73,7 +73,7 @@ def test_a_note_is_traced_back_to_its_line(traced: Traced) -> None:
 
 def test_lines_without_events_are_counted_by_their_type(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID) + b'{"type":"file-history-snapshot"}\nhalf a li\n')
-    traced.house.walk()
+    traced.services.run_until_idle()
 
     (file,) = traced.trace()["files"]
 
@@ -96,10 +96,10 @@ def test_lines_without_events_are_counted_by_their_type(traced: Traced) -> None:
 )
 def test_it_says_why_nothing_came_of_a_chunk(tmp_path: Path, outcome: Any, state: str, why: str) -> None:
     (tmp_path / "claude" / "projects" / "-orchard").mkdir(parents=True)
-    with fake_house(tmp_path, ScriptedExtractor([outcome]), clock=lambda: NOW.timestamp()) as house:
-        traced = Traced(tmp_path, house)
+    with fake_services(tmp_path, ScriptedExtractor([outcome]), clock=lambda: NOW.timestamp()) as services:
+        traced = Traced(tmp_path, services)
         traced.file.write_bytes(transcript(SAID))
-        house.walk()
+        services.run_until_idle()
 
         (part,) = traced.trace()["parts"]
 
@@ -110,7 +110,7 @@ def test_it_says_why_nothing_came_of_a_chunk(tmp_path: Path, outcome: Any, state
 
 def test_a_chunk_in_which_little_was_said_is_not_asked_about(traced: Traced, extractor: ScriptedExtractor) -> None:
     traced.file.write_bytes(transcript("ok"))
-    traced.house.walk()
+    traced.services.run_until_idle()
 
     (part,) = traced.trace()["parts"]
 
@@ -121,13 +121,13 @@ def test_a_chunk_in_which_little_was_said_is_not_asked_about(traced: Traced, ext
 def test_events_in_no_chunk_are_a_part_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "claude" / "projects" / "-orchard").mkdir(parents=True)
     patient = ChunkPolicy(target=10**6, most=10**7, idle=10**9, stalled=10**9)
-    with fake_house(tmp_path, ScriptedExtractor(), policy=patient, clock=lambda: NOW.timestamp()) as house:
-        traced = Traced(tmp_path, house)
+    with fake_services(tmp_path, ScriptedExtractor(), policy=patient, clock=lambda: NOW.timestamp()) as services:
+        traced = Traced(tmp_path, services)
         traced.file.write_bytes(transcript(SAID))
-        house.walk()
+        services.run_until_idle()
 
         (still_open,) = traced.trace()["parts"]
-        house.pipeline.open_sessions(skip_before=NOW)
+        services.pipeline.open_sessions(skip_before=NOW)
         (passed_over,) = traced.trace()["parts"]
 
     assert (still_open["state"], still_open["events"]) == ("open", 2)
@@ -137,9 +137,9 @@ def test_events_in_no_chunk_are_a_part_of_their_own(tmp_path: Path) -> None:
 
 def test_a_forgotten_note_is_reported_as_deleted(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID))
-    traced.house.walk()
-    (path,) = (entry.path for entry in traced.house.vault.notes.entries())
-    traced.house.vault.edits.forget(path)
+    traced.services.run_until_idle()
+    (path,) = (entry.path for entry in traced.services.vault.notes.entries())
+    traced.services.vault.edits.forget(path)
 
     (part,) = traced.trace()["parts"]
 
@@ -148,7 +148,7 @@ def test_a_forgotten_note_is_reported_as_deleted(traced: Traced) -> None:
 
 def test_every_event_is_in_one_part(traced: Traced) -> None:
     traced.file.write_bytes(transcript(SAID, *(f"{number} {SAID}" for number in range(400))))
-    traced.house.walk()
+    traced.services.run_until_idle()
 
     report = traced.trace()
 
@@ -158,14 +158,14 @@ def test_every_event_is_in_one_part(traced: Traced) -> None:
 
 def test_tracing_changes_nothing_that_is_kept(traced: Traced, tmp_path: Path) -> None:
     traced.file.write_bytes(transcript(SAID))
-    traced.house.walk()
+    traced.services.run_until_idle()
     before = {path: path.read_bytes() for path in (tmp_path / "vault").rglob("*") if path.is_file()}
-    chunks = traced.house.outbox.formed.of_session("claude-code", SESSION)
+    chunks = traced.services.outbox.formed.of_session("claude-code", SESSION)
 
     traced.trace()
 
     assert {path: path.read_bytes() for path in (tmp_path / "vault").rglob("*") if path.is_file()} == before
-    assert traced.house.outbox.formed.of_session("claude-code", SESSION) == chunks
+    assert traced.services.outbox.formed.of_session("claude-code", SESSION) == chunks
 
 
 def test_a_session_that_is_unknown_is_an_error(traced: Traced) -> None:

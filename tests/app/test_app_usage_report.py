@@ -20,7 +20,7 @@ from kite_memory.recall.uptake import Moment, Standing, Tally
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.recall.notes import Pile, note
 from tests.sources.transcript import BEGIN, Home, Transcript
 from tests.sources.transcript import SESSION as TRANSCRIPT_SESSION
@@ -89,7 +89,7 @@ class Services:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
+def services(tmp_path: Path) -> Iterator[Services]:
     holder: list[Services] = []
     timeline = Timeline(tmp_path / "timeline.sqlite", clock=lambda: holder[0].now)
     recall = Recall(index=Index(tmp_path / "index", embedder=HashingEmbedder(dim=32)), memory=SessionMemory(tmp_path / "shown.db"))
@@ -100,160 +100,160 @@ def house(tmp_path: Path) -> Iterator[Services]:
     timeline.close()
 
 
-def test_nothing_is_settled_while_the_turn_goes_on(house: Services) -> None:
-    house.show()
+def test_nothing_is_settled_while_the_turn_goes_on(services: Services) -> None:
+    services.show()
 
-    house.happens(prompt(1), said(2), used(3))
+    services.happens(prompt(1), said(2), used(3))
 
-    assert house.standings == ["open"]
-
-
-def test_a_note_that_was_used_is_settled_with_the_next_prompt(house: Services) -> None:
-    house.show()
-
-    house.happens(prompt(1), used(2), prompt(3))
-
-    assert house.standings == ["used"]
-    assert house.why == "“src/conf/lint_rules.toml” in a command"
-    assert house.recall.memory.tallies()["lint"].used == 1
+    assert services.standings == ["open"]
 
 
-def test_one_that_was_not_gets_a_second_turn(house: Services) -> None:
-    house.show()
+def test_a_note_that_was_used_is_settled_with_the_next_prompt(services: Services) -> None:
+    services.show()
 
-    assert house.happens(prompt(1), said(2), prompt(3)).standings == ["open"]
-    assert house.happens(used(4)).standings == ["open"]
-    assert house.happens(prompt(5)).standings == ["used"]
+    services.happens(prompt(1), used(2), prompt(3))
 
-
-def test_after_two_turns_it_is_ignored(house: Services) -> None:
-    house.show()
-
-    house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5), used(6))
-
-    assert house.standings == ["ignored"]
+    assert services.standings == ["used"]
+    assert services.why == "“src/conf/lint_rules.toml” in a command"
+    assert services.recall.memory.tallies()["lint"].used == 1
 
 
-def test_a_turn_that_no_one_ends_ends_in_quiet(house: Services) -> None:
-    house.show()
-    house.happens(prompt(1), said(2))
+def test_one_that_was_not_gets_a_second_turn(services: Services) -> None:
+    services.show()
 
-    assert house.later(QUIET - 5).standings == ["open"]
-    assert house.later(10).standings == ["ignored"]
-
-
-def test_a_session_that_was_quiet_until_now_has_not_had_its_turn(house: Services) -> None:
-    house.happens(prompt(1), said(2)).later(3_000)
-    house.show(at=3_003)
-
-    assert house.later(1).standings == ["open"]
-    assert house.happens(prompt(3_004), used(3_005), prompt(3_006)).standings == ["used"]
+    assert services.happens(prompt(1), said(2), prompt(3)).standings == ["open"]
+    assert services.happens(used(4)).standings == ["open"]
+    assert services.happens(prompt(5)).standings == ["used"]
 
 
-def test_prompts_that_follow_each_other_are_one(house: Services) -> None:
-    house.show(at=0)
+def test_after_two_turns_it_is_ignored(services: Services) -> None:
+    services.show()
 
-    house.happens(prompt(1), prompt(2), prompt(3), said(4), prompt(5), prompt(6))
+    services.happens(prompt(1), said(2), prompt(3), said(4), prompt(5), used(6))
 
-    assert house.standings == ["open"]
+    assert services.standings == ["ignored"]
+
+
+def test_a_turn_that_no_one_ends_ends_in_quiet(services: Services) -> None:
+    services.show()
+    services.happens(prompt(1), said(2))
+
+    assert services.later(QUIET - 5).standings == ["open"]
+    assert services.later(10).standings == ["ignored"]
+
+
+def test_a_session_that_was_quiet_until_now_has_not_had_its_turn(services: Services) -> None:
+    services.happens(prompt(1), said(2)).later(3_000)
+    services.show(at=3_003)
+
+    assert services.later(1).standings == ["open"]
+    assert services.happens(prompt(3_004), used(3_005), prompt(3_006)).standings == ["used"]
+
+
+def test_prompts_that_follow_each_other_are_one(services: Services) -> None:
+    services.show(at=0)
+
+    services.happens(prompt(1), prompt(2), prompt(3), said(4), prompt(5), prompt(6))
+
+    assert services.standings == ["open"]
 
 
 @pytest.mark.parametrize("moment", ["late", "action"])
-def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(house: Services, moment: Moment) -> None:
-    house.show(at=3, moment=moment)
+def test_what_is_shown_in_the_middle_of_a_turn_is_read_from_there(services: Services, moment: Moment) -> None:
+    services.show(at=3, moment=moment)
 
-    house.happens(prompt(1), used(2), said(3), said(4), prompt(5), said(6), prompt(7))
+    services.happens(prompt(1), used(2), said(3), said(4), prompt(5), said(6), prompt(7))
 
-    assert house.standings == ["ignored"]
+    assert services.standings == ["ignored"]
 
 
 @pytest.mark.parametrize("moment", ["start", "pointer"])
-def test_a_title_that_no_one_opened_was_of_no_use_whatever_was_said(house: Services, moment: Moment) -> None:
-    house.show(at=0, moment=moment)
+def test_a_title_that_no_one_opened_was_of_no_use_whatever_was_said(services: Services, moment: Moment) -> None:
+    services.show(at=0, moment=moment)
 
-    assert house.happens(prompt(1)).standings == ["open"]
-    assert house.happens(used(2), prompt(3), said(4), prompt(5)).standings == ["ignored"]
-
-
-def test_what_the_session_knew_before_is_no_evidence(house: Services) -> None:
-    house.show(at=3)
-
-    house.happens(used(1), said(2), prompt(3), used(4), prompt(5), said(6), prompt(7))
-
-    assert house.standings == ["ignored"]
+    assert services.happens(prompt(1)).standings == ["open"]
+    assert services.happens(used(2), prompt(3), said(4), prompt(5)).standings == ["ignored"]
 
 
-def test_a_restart_goes_on_where_it_was(house: Services) -> None:
-    house.show()
-    house.happens(prompt(1), said(2), prompt(3))
+def test_what_the_session_knew_before_is_no_evidence(services: Services) -> None:
+    services.show(at=3)
 
-    house.settling = house.again()
-    house.happens(used(4), prompt(5))
+    services.happens(used(1), said(2), prompt(3), used(4), prompt(5), said(6), prompt(7))
 
-    assert house.standings == ["used"]
+    assert services.standings == ["ignored"]
+
+
+def test_a_restart_goes_on_where_it_was(services: Services) -> None:
+    services.show()
+    services.happens(prompt(1), said(2), prompt(3))
+
+    services.settling = services.again()
+    services.happens(used(4), prompt(5))
+
+    assert services.standings == ["used"]
 
 
 @pytest.mark.parametrize(("name", "why"), [("gone", "the note is gone"), ("plain", "nothing in it is distinctive")])
-def test_of_such_a_note_no_one_can_tell(house: Services, name: str, why: str) -> None:
-    house.show(name)
+def test_of_such_a_note_no_one_can_tell(services: Services, name: str, why: str) -> None:
+    services.show(name)
 
-    house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
+    services.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
 
-    assert (house.standings, house.why) == (["unknown"], why)
-
-
-def test_of_a_note_of_the_team_s_no_one_here_can_tell(house: Services) -> None:
-    house.show("team:q1", moment="team")
-
-    house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
-
-    assert (house.standings, house.why) == (["unknown"], "the note is the team's")
+    assert (services.standings, services.why) == (["unknown"], why)
 
 
-def test_a_session_that_never_comes_is_waited_for_a_day(house: Services) -> None:
-    house.show(session="never")
+def test_of_a_note_of_the_team_s_no_one_here_can_tell(services: Services) -> None:
+    services.show("team:q1", moment="team")
 
-    assert house.later(80_000).standings == ["open"]
-    assert house.later(10_000).standings == ["unknown"]
+    services.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
 
-
-def test_what_was_shown_to_no_session_is_not_waited_for(house: Services) -> None:
-    house.show(session="")
-
-    assert house.later(5).standings == ["unknown"]
+    assert (services.standings, services.why) == (["unknown"], "the note is the team's")
 
 
-def test_each_showing_is_settled_by_itself(house: Services) -> None:
-    house.show(at=1)
-    house.show("plain", at=1)
-    house.happens(prompt(1), used(2), prompt(3))
-    house.show("plain", at=3)
+def test_a_session_that_never_comes_is_waited_for_a_day(services: Services) -> None:
+    services.show(session="never")
 
-    house.happens(said(4), prompt(5), said(6))
-
-    assert house.standings == ["used", "unknown", "open"]
+    assert services.later(80_000).standings == ["open"]
+    assert services.later(10_000).standings == ["unknown"]
 
 
-def test_another_session_s_prompts_end_nothing_here(house: Services) -> None:
+def test_what_was_shown_to_no_session_is_not_waited_for(services: Services) -> None:
+    services.show(session="")
+
+    assert services.later(5).standings == ["unknown"]
+
+
+def test_each_showing_is_settled_by_itself(services: Services) -> None:
+    services.show(at=1)
+    services.show("plain", at=1)
+    services.happens(prompt(1), used(2), prompt(3))
+    services.show("plain", at=3)
+
+    services.happens(said(4), prompt(5), said(6))
+
+    assert services.standings == ["used", "unknown", "open"]
+
+
+def test_another_session_s_prompts_end_nothing_here(services: Services) -> None:
     other = replace(SESSION, id="0e55e55e-0000-4000-8000-000000000002")
-    house.show(session=other.id)
+    services.show(session=other.id)
 
-    house.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
+    services.happens(prompt(1), said(2), prompt(3), said(4), prompt(5))
 
-    assert house.standings == ["open"]
+    assert services.standings == ["open"]
 
 
-def test_a_memory_that_cannot_be_used_stops_no_one(house: Services, tmp_path: Path) -> None:
-    house.show()
+def test_a_memory_that_cannot_be_used_stops_no_one(services: Services, tmp_path: Path) -> None:
+    services.show()
     other = sqlite3.connect(tmp_path / "shown.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
 
-    house.happens(prompt(1), used(2), prompt(3))
+    services.happens(prompt(1), used(2), prompt(3))
     other.execute("ROLLBACK")
     other.close()
 
-    assert house.standings == ["open"]
-    assert house.later(5).standings == ["used"]
+    assert services.standings == ["open"]
+    assert services.later(5).standings == ["used"]
 
 
 def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
@@ -262,19 +262,19 @@ def test_the_walk_settles_what_it_reads(tmp_path: Path) -> None:
     written.call("Bash", "toolu_1", command="cat grafts/quince_stock.toml")
     written.user("Thanks, and now the apples.")
     Home(tmp_path).write(written)
-    with fake_house(tmp_path, ScriptedExtractor()) as house:
-        pears = house.vault.edits.remember(
+    with fake_services(tmp_path, ScriptedExtractor()) as services:
+        pears = services.vault.edits.remember(
             Memo(text="Pears stand on quince, see `grafts/quince_stock.toml`.", kind=NoteKind.FACT, project="orchard")
         )
-        house.recall.refresh(house.vault.notes)
+        services.recall.refresh(services.vault.notes)
         given = (ShownNote(note=pears.id, score=0.5),)
-        house.recall.memory.record(
+        services.recall.memory.record(
             Occasion(at=BEGIN, session=TRANSCRIPT_SESSION, project="orchard", head="", reason="", given=given)
         )
 
-        house.walk()
+        services.run_until_idle()
 
-        assert house.recall.memory.tallies()[pears.id] == Tally(shown=1, used=1)
+        assert services.recall.memory.tallies()[pears.id] == Tally(shown=1, used=1)
 
 
 def at(number: int) -> datetime:
@@ -294,14 +294,14 @@ def test_a_session_begun_after_the_showing_has_no_before() -> None:
     assert turns([], at(1)).ends == ()
 
 
-def test_a_look_at_many_open_showings_asks_the_timeline_once(house: Services) -> None:
-    house.happens(prompt(0), said(1))
+def test_a_look_at_many_open_showings_asks_the_timeline_once(services: Services) -> None:
+    services.happens(prompt(0), said(1))
     for number in range(200):
-        house.show(session=f"s{number}")
-    house.show()
+        services.show(session=f"s{number}")
+    services.show()
     asked: list[str] = []
-    house.timeline._database._reader.set_trace_callback(asked.append)
+    services.timeline._database._reader.set_trace_callback(asked.append)
 
-    house.happens(prompt(3))
+    services.happens(prompt(3))
 
     assert len(asked) <= 4

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.cli.console import say, say_json, tell
+from kite_memory.cli.console import print_data, print_json, print_message
 from kite_memory.cli.main import app, main
 from kite_memory.cli.results import print_found, with_short_home
 from kite_memory.errors import KiteError, UsageError
@@ -38,17 +38,17 @@ def steering(text: str) -> list[str]:
 
 @given(st.text())
 def test_no_text_steers_the_terminal(text: str) -> None:
-    assert steering(spoken(say, text)) == []
+    assert steering(spoken(print_data, text)) == []
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"])))
 def test_plain_words_are_said_as_they_are(text: str) -> None:
-    assert spoken(say, text) == text + "\n"
+    assert spoken(print_data, text) == text + "\n"
 
 
 @given(JSON)
 def test_json_keeps_every_character_and_steers_nothing(value: Any) -> None:
-    text = spoken(say_json, value)
+    text = spoken(print_json, value)
 
     assert json.loads(text) == value
     assert steering(text) == []
@@ -87,9 +87,9 @@ def test_a_home_folder_is_shortened_only_where_a_path_begins_with_it(monkeypatch
 def test_a_stream_that_is_not_there_is_not_spoken_to(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sys, name, None)
 
-    say("x")
-    tell("x")
-    say_json({})
+    print_data("x")
+    print_message("x")
+    print_json({})
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_message_is_wrapped_between_words(text: str, shown: str, monkeypatch: 
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setattr(sys, "stderr", screen := Screen())
 
-    tell(text)
+    print_message(text)
 
     assert screen.getvalue() == shown + "\n"
 
@@ -184,7 +184,7 @@ def test_a_message_that_goes_into_a_file_is_not_wrapped(monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setattr(sys, "stderr", file := io.StringIO())
 
-    tell("a message that goes over the end of the line")
+    print_message("a message that goes over the end of the line")
 
     assert file.getvalue() == "a message that goes over the end of the line\n"
 

@@ -1,4 +1,4 @@
-"""Looking back: colours and the walk-about only where a person watches, and a long session whole."""
+"""Looking back: colours and browsing only where a person watches, and a long session whole."""
 
 import json
 import re

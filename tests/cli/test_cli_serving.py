@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.cli.bridging import _global_and_states
-from kite_memory.cli.serving import STORE_VARIABLE, Late, _password_in
+from kite_memory.cli.serving import STORE_VARIABLE, RetryingTeamStore, _password_in
 from kite_memory.errors import UsageError
 from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
@@ -59,7 +59,7 @@ def test_a_server_starts_while_its_store_is_late_says_so_and_answers_once_it_is_
         if "from now on" in line:
             there.set()
 
-    late = Late(opening(away(), away(), THERE), tell=tell, first=0.01)
+    late = RetryingTeamStore(opening(away(), away(), THERE), tell=tell, first=0.01)
     reason = late.starting()
     with pytest.raises(StoreUnavailable):
         late.perform("read_memory", {"key": "k"}, ASKER)
@@ -77,11 +77,13 @@ def test_a_server_starts_while_its_store_is_late_says_so_and_answers_once_it_is_
 
 def test_a_server_whose_store_is_named_wrongly_does_not_start() -> None:
     with pytest.raises(UsageError):
-        Late(opening(UsageError("invalid store URL")), tell=lambda line: None)
+        RetryingTeamStore(opening(UsageError("invalid store URL")), tell=lambda line: None)
 
 
 def test_health_is_that_of_the_store_now() -> None:
-    late = Late(opening(TeamBridge(perform=answered, health=lambda: "it is away", close=lambda: None)), tell=lambda line: None)
+    late = RetryingTeamStore(
+        opening(TeamBridge(perform=answered, health=lambda: "it is away", close=lambda: None)), tell=lambda line: None
+    )
 
     assert (late.starting(), late.health()) == ("", "it is away")
 

@@ -13,7 +13,7 @@ import pytest
 from kite_memory.extensions.contract.bad_input_contract import wild_rows
 from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
 from kite_memory.model.event import Event, ReadResult
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import CompositeSource, Source
 
 
 class Store(Protocol):
@@ -102,7 +102,7 @@ class DatabaseSourceContract(FileSourceContract):
 
     def test_its_stamp_changes_with_its_log(self, tmp_path: Path) -> None:
         source, path = self.make(tmp_path), self.place(tmp_path)
-        assert isinstance(source, Compound)
+        assert isinstance(source, CompositeSource)
         with closing(self.open(tmp_path)) as store:
             before = source.stamp(path)
             cursor = looks(source, path)[-1].cursor

@@ -1,4 +1,4 @@
-"""All agents in one house: what `kmem status` says of each, and that very many sessions are no more than many."""
+"""All agents in one memory: what `kmem status` says of each, and that very many sessions are no more than many."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def held(provider: str) -> BadInputContract:
     return made
 
 
-def house_of_all(folder: Path) -> Config:
+def config_with_all(folder: Path) -> Config:
     """Each agent's home is the folder named after it, where what holds its source lays its transcripts."""
     return Config(
         file=folder / "config.toml",
@@ -66,10 +66,10 @@ def test_status_says_of_each_provider_what_was_found_read_and_passed_over(tmp_pa
         events[provider] = [event for look in looks for event in look.events]
         problems[provider] = sum(len(look.problems) for look in looks)
 
-    with open_services(house_of_all(tmp_path)) as house:
-        before = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        after = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
+    with open_services(config_with_all(tmp_path)) as services:
+        before = {each["provider"]: each for each in services.operations.perform("status", {})["sources"]}
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+        after = {each["provider"]: each for each in services.operations.perform("status", {})["sources"]}
 
     assert {name: (result["there"], result["found"], result["read"]) for name, result in before.items()} == dict.fromkeys(
         WATCHED, (True, 1, 0)
@@ -91,9 +91,9 @@ def test_where_every_folder_is_a_file_status_says_that_nothing_is_there(tmp_path
             root.parent.mkdir(parents=True, exist_ok=True)
             root.write_text("a file")
 
-    with open_services(house_of_all(tmp_path)) as house:
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        sources = house.operations.perform("status", {})["sources"]
+    with open_services(config_with_all(tmp_path)) as services:
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+        sources = services.operations.perform("status", {})["sources"]
 
     assert [(each["provider"], each["there"], each["found"]) for each in sources] == [
         (provider, False, 0) for provider in sorted(WATCHED)
@@ -105,10 +105,10 @@ def test_a_transcript_that_cannot_be_read_is_not_said_to_have_been(tmp_path: Pat
     for provider in WATCHED:
         held(provider).place(tmp_path / provider).mkdir(parents=True)
 
-    with open_services(house_of_all(tmp_path)) as house:
-        for source, path, _ in list(house.pipeline.unread()):
-            house.pipeline.ingest(source, path)
-        sources = house.operations.perform("status", {})["sources"]
+    with open_services(config_with_all(tmp_path)) as services:
+        for source, path, _ in list(services.pipeline.unread()):
+            services.pipeline.ingest(source, path)
+        sources = services.operations.perform("status", {})["sources"]
 
     assert {each["provider"] for each in sources if each["read"] or each["events"] or each["sessions"]} == set()
 
@@ -276,11 +276,11 @@ def test_every_agent_with_very_many_sessions_each(tmp_path: Path, count: int) ->
     for provider, lay in TOGETHER.items():
         lay(tmp_path / provider, count)
 
-    with open_services(house_of_all(tmp_path)) as house:
-        found = house.pipeline.unread()
-        house.pipeline.ingest_many((source, path) for source, path, _ in found)
-        by_name = {each["provider"]: each for each in house.operations.perform("status", {})["sources"]}
-        left = house.pipeline.unread()
+    with open_services(config_with_all(tmp_path)) as services:
+        found = services.pipeline.unread()
+        services.pipeline.ingest_many((source, path) for source, path, _ in found)
+        by_name = {each["provider"]: each for each in services.operations.perform("status", {})["sources"]}
+        left = services.pipeline.unread()
 
     assert len(found) == len(ONE_BY_ONE) * count + len(TOGETHER)
     assert {name: each["sessions"] for name, each in by_name.items()} == dict.fromkeys(WATCHED, count)

@@ -27,7 +27,7 @@ from kite_memory.distill.extractor import Answer, Usage
 from kite_memory.model.event import EventType, RedactedResult
 from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.timeline.store import Timeline
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 
 POLICY = ChunkPolicy(target=400, most=1500, idle=0.02, stalled=0.2)
 """So that sessions of today are cut up while they go on, and while no one speaks for a moment."""
@@ -200,15 +200,15 @@ def live(places: Places, incarnation: int, plant: Plant) -> None:
     extractor = WordyExtractor(places.log, incarnation)
     with (
         DaemonLock.take(places.state),
-        fake_house(
+        fake_services(
             places.root,
             extractor,
             policy=POLICY,
             outbox_file=outbox_file(incarnation, plant),
             timeline_type=TIMELINES.get(plant, Timeline),
-        ) as house,
+        ) as services,
     ):
-        Daemon(pipeline=house.pipeline, sources=(house.source,), vault=places.vault, compare_seconds=300.0).run()
+        Daemon(pipeline=services.pipeline, sources=(services.source,), vault=places.vault, compare_seconds=300.0).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,20 +229,20 @@ def settle(places: Places, incarnation: int, plant: Plant) -> Found:
     """Finish what is unfinished, unharmed, and look at what there is."""
     extractor = WordyExtractor(places.log, incarnation)
     file = outbox_file(incarnation, plant)
-    with fake_house(places.root, extractor, policy=AT_THE_END, outbox_file=file) as house:
-        house.walk()
-        house.pipeline.compare_vault()
-        sessions = [state.session for state in house.timeline.sessions.states()]
-        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
-        index = house.recall.index.status()
-        events = [event for session in sessions for event in house.timeline.events.of_session(session.provider, session.id)]
+    with fake_services(places.root, extractor, policy=AT_THE_END, outbox_file=file) as services:
+        services.run_until_idle()
+        services.pipeline.compare_vault()
+        sessions = [state.session for state in services.timeline.sessions.states()]
+        notes = [note for entry in services.vault.notes.entries() if (note := services.vault.notes.read(entry.path)) is not None]
+        index = services.recall.index.status()
+        events = [event for session in sessions for event in services.timeline.events.of_session(session.provider, session.id)]
         return Found(
             events=tuple(event.id for event in events),
             said=tuple(event.text.split()[0] for event in events if event.type is EventType.USER_MESSAGE),
             bodies=tuple(note.body for note in notes),
-            unreadable=tuple(problem.reason for problem in house.vault.notes.problems()),
+            unreadable=tuple(problem.reason for problem in services.vault.notes.problems()),
             leftovers=tuple(path.name for path in places.vault.rglob(".kmem-*")),
-            damage=tuple(house.timeline.damage()),
+            damage=tuple(services.timeline.damage()),
             indexed=index.notes,
             stale=index.stale,
         )

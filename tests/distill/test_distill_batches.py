@@ -30,7 +30,7 @@ LIVE = 0.015
 """Dollars of `USAGE` at the full price."""
 
 
-class Desk:
+class ReopenedScheduler:
     """A scheduler over a file, which can be opened again as after a crash."""
 
     def __init__(self, folder: Path, server: AnthropicServer) -> None:
@@ -107,67 +107,69 @@ def server() -> Iterator[AnthropicServer]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, server: AnthropicServer) -> Iterator[Desk]:
-    opened = Desk(tmp_path, server)
+def scheduler(tmp_path: Path, server: AnthropicServer) -> Iterator[ReopenedScheduler]:
+    opened = ReopenedScheduler(tmp_path, server)
     yield opened
     opened.outbox.close()
 
 
-def test_answers_come_at_half_the_price(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a"), desk.add("long-b")
+def test_answers_come_at_half_the_price(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a"), scheduler.add("long-b")
 
-    idle = desk.run()
+    idle = scheduler.run()
 
-    assert desk.state == {"asked": 2}
-    assert desk.outbox.batches.chunks() == 2
+    assert scheduler.state == {"asked": 2}
+    assert scheduler.outbox.batches.chunks() == 2
     assert idle.until == NOON + 60 and "batch" in idle.reason
-    calls, booked = desk.spent
+    calls, booked = scheduler.spent
     assert calls == 2 and booked > LIVE
     server.batches_over = True
-    desk.after(60)
-    assert desk.state == {"answered": 2}
-    assert desk.spent == (2, pytest.approx(2 * LIVE / 2))
-    assert desk.outbox.calls.spending(utc_day(NOON)).tokens_in == 20_000
-    assert desk.outbox.batches.sent() == []
+    scheduler.after(60)
+    assert scheduler.state == {"answered": 2}
+    assert scheduler.spent == (2, pytest.approx(2 * LIVE / 2))
+    assert scheduler.outbox.calls.spending(utc_day(NOON)).tokens_in == 20_000
+    assert scheduler.outbox.batches.sent() == []
     assert server.requests == []
 
 
-def test_short_sessions_share_a_request_of_a_batch(desk: Desk, server: AnthropicServer) -> None:
+def test_short_sessions_share_a_request_of_a_batch(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
     for name in ("a", "b", "c", "long-d"):
-        desk.add(name)
+        scheduler.add(name)
 
-    desk.run()
+    scheduler.run()
     server.batches_over = True
-    desk.after(60)
+    scheduler.after(60)
 
     ((shared, alone),) = server.batches.values()
     assert {shared["custom_id"], alone["custom_id"]} == {"a-1", "long-d-1"}
-    assert desk.state == {"answered": 4}
-    assert desk.spent == (2, pytest.approx(2 * LIVE / 2))
+    assert scheduler.state == {"answered": 4}
+    assert scheduler.spent == (2, pytest.approx(2 * LIVE / 2))
 
 
-def test_what_is_not_marked_is_answered_at_once(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a")
-    desk.add("b", batch=False)
+def test_what_is_not_marked_is_answered_at_once(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a")
+    scheduler.add("b", batch=False)
 
-    desk.run()
+    scheduler.run()
 
     assert len(server.requests) == 1
-    assert desk.state == {"asked": 1, "answered": 1}
+    assert scheduler.state == {"asked": 1, "answered": 1}
 
 
-def test_later_stretches_of_a_session_wait_for_the_notes_of_earlier_ones(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a", 1), desk.add("long-a", 11)
+def test_later_stretches_of_a_session_wait_for_the_notes_of_earlier_ones(
+    scheduler: ReopenedScheduler, server: AnthropicServer
+) -> None:
+    scheduler.add("long-a", 1), scheduler.add("long-a", 11)
 
-    desk.run()
+    scheduler.run()
     assert [len(requests) for requests in server.batches.values()] == [1]
 
     server.batches_over = True
-    desk.after(60)
+    scheduler.after(60)
     assert [[each["custom_id"] for each in requests] for requests in server.batches.values()] == [["long-a-1"], ["long-a-11"]]
 
 
-def test_notes_keep_the_names_under_which_they_were_shown(desk: Desk, server: AnthropicServer) -> None:
+def test_notes_keep_the_names_under_which_they_were_shown(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
     note = Remembered(
         id="note-9",
         title="SQLite for the jobs",
@@ -176,86 +178,88 @@ def test_notes_keep_the_names_under_which_they_were_shown(desk: Desk, server: An
         day=SESSION.started.date(),
         here=False,
     )
-    desk.remembered = (note,)
+    scheduler.remembered = (note,)
     changed = plain_item(replaces="N1", because="PostgreSQL it is")
     server.reply = lambda asked: text_message(json.dumps(stretches(A=[changed])), usage=USAGE)
-    desk.add("long-a")
-    desk.run()
-    desk.remembered = ()
+    scheduler.add("long-a")
+    scheduler.run()
+    scheduler.remembered = ()
     server.batches_over = True
 
-    desk.after(60)
+    scheduler.after(60)
 
-    (answered,) = desk.outbox.answered()
+    (answered,) = scheduler.outbox.answered()
     assert answered.record.weighed == ("note-9",)
     assert [each.change and (each.change.does, each.change.note) for each in answered.record.items()] == [("replaces", "note-9")]
 
 
-def test_secrets_do_not_leave_in_a_batch(desk: Desk, server: AnthropicServer) -> None:
-    desk.secret = "AKIAIOSFODNN7EXAMPLE"
-    desk.add("long-a")
+def test_secrets_do_not_leave_in_a_batch(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.secret = "AKIAIOSFODNN7EXAMPLE"
+    scheduler.add("long-a")
 
-    desk.run()
+    scheduler.run()
 
     assert "AKIAIOSFODNN7EXAMPLE" not in json.dumps(server.batches)
 
 
-def test_a_restart_takes_the_answers_of_a_batch_sent_before(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a")
-    desk.run()
-    desk.outbox.close()
+def test_a_restart_takes_the_answers_of_a_batch_sent_before(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a")
+    scheduler.run()
+    scheduler.outbox.close()
     server.batches_over = True
 
-    desk.open()
-    desk.after(60)
+    scheduler.open()
+    scheduler.after(60)
 
     assert len(server.batches) == 1
-    assert desk.state == {"answered": 1}
+    assert scheduler.state == {"answered": 1}
 
 
-def test_a_batch_whose_arrival_is_unknown_is_found_and_not_sent_again(desk: Desk, server: AnthropicServer) -> None:
+def test_a_batch_whose_arrival_is_unknown_is_found_and_not_sent_again(
+    scheduler: ReopenedScheduler, server: AnthropicServer
+) -> None:
     server.on_batch = Raw(reset=True)
-    desk.add("long-a")
-    desk.run()
-    desk.outbox.close()  # and a crash on top
+    scheduler.add("long-a")
+    scheduler.run()
+    scheduler.outbox.close()  # and a crash on top
     server.on_batch, server.batches_over = None, True
 
-    desk.open()
-    assert desk.state == {"asked": 1}
-    desk.after(300)
+    scheduler.open()
+    assert scheduler.state == {"asked": 1}
+    scheduler.after(300)
 
     assert len(server.batches) == 1
-    assert desk.state == {"answered": 1}
-    assert desk.spent == (1, pytest.approx(LIVE / 2))
+    assert scheduler.state == {"answered": 1}
+    assert scheduler.spent == (1, pytest.approx(LIVE / 2))
 
 
-def test_another_batch_of_the_same_size_is_not_taken_for_ours(desk: Desk, server: AnthropicServer) -> None:
+def test_another_batch_of_the_same_size_is_not_taken_for_ours(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
     server.batches["msgbatch_other"] = [{"custom_id": "theirs", "params": {"messages": [{"content": ""}]}}]
     server.batches_over = True
     server.on_batch, server.loses = Raw(reset=True), True
-    desk.add("long-a")
-    desk.run()
+    scheduler.add("long-a")
+    scheduler.run()
     server.on_batch, server.loses = None, False
 
-    desk.after(300)
+    scheduler.after(300)
 
     ours = [requests for name, requests in server.batches.items() if name != "msgbatch_other"]
     assert [each["custom_id"] for each in ours[0]] == ["long-a-1"]
-    desk.after(60)
-    assert desk.state == {"answered": 1}
+    scheduler.after(60)
+    assert scheduler.state == {"answered": 1}
 
 
-def test_what_a_lost_batch_has_booked_stays_spent(desk: Desk, server: AnthropicServer) -> None:
+def test_what_a_lost_batch_has_booked_stays_spent(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
     server.on_batch, server.loses = Raw(reset=True), True
-    desk.add("long-a")
-    desk.run()
-    _, booked = desk.spent
+    scheduler.add("long-a")
+    scheduler.run()
+    _, booked = scheduler.spent
     server.on_batch, server.loses = api_error(529, "overloaded_error", "later"), True
 
-    desk.after(300)
+    scheduler.after(300)
 
-    assert desk.spent == (1, pytest.approx(booked))
-    assert desk.state == {"waiting": 1}
+    assert scheduler.spent == (1, pytest.approx(booked))
+    assert scheduler.state == {"waiting": 1}
 
 
 @pytest.mark.parametrize(
@@ -266,38 +270,40 @@ def test_what_a_lost_batch_has_booked_stays_spent(desk: Desk, server: AnthropicS
         api_error(429, "rate_limit_error", "slowly", headers={"retry-after": "30"}),
     ],
 )
-def test_a_batch_that_is_not_accepted_costs_nothing(desk: Desk, server: AnthropicServer, refusal: Raw) -> None:
+def test_a_batch_that_is_not_accepted_costs_nothing(scheduler: ReopenedScheduler, server: AnthropicServer, refusal: Raw) -> None:
     server.on_batch, server.loses = refusal, True
-    desk.add("long-a")
+    scheduler.add("long-a")
 
-    idle = desk.run()
+    idle = scheduler.run()
 
-    assert desk.spent == (0, 0.0)
-    assert desk.state == {"waiting": 1}
+    assert scheduler.spent == (0, 0.0)
+    assert scheduler.state == {"waiting": 1}
     assert idle.until is not None and idle.until > NOON
 
 
 @pytest.mark.parametrize("kind", ["expired", "canceled"])
-def test_requests_without_an_answer_cost_nothing_and_are_asked_again(desk: Desk, server: AnthropicServer, kind: str) -> None:
-    desk.add("long-a"), desk.add("long-b")
-    desk.run()
+def test_requests_without_an_answer_cost_nothing_and_are_asked_again(
+    scheduler: ReopenedScheduler, server: AnthropicServer, kind: str
+) -> None:
+    scheduler.add("long-a"), scheduler.add("long-b")
+    scheduler.run()
     server.batches_over = True
     server.ended = lambda each: (
         {"type": kind} if each["custom_id"] == "long-a-1" else {"type": "succeeded", "message": server.reply(each["params"])}
     )
 
-    desk.now += 60
-    assert isinstance(desk.scheduler.step(desk.load), ChunkHandled)
+    scheduler.now += 60
+    assert isinstance(scheduler.scheduler.step(scheduler.load), ChunkHandled)
 
-    assert desk.state == {"waiting": 1, "answered": 1}
-    assert desk.spent == (2, pytest.approx(LIVE / 2))
+    assert scheduler.state == {"waiting": 1, "answered": 1}
+    assert scheduler.spent == (2, pytest.approx(LIVE / 2))
 
 
 def test_a_request_that_the_service_does_not_accept_is_refused_where_others_were_answered(
-    desk: Desk, server: AnthropicServer
+    scheduler: ReopenedScheduler, server: AnthropicServer
 ) -> None:
-    desk.add("long-a"), desk.add("long-b")
-    desk.run()
+    scheduler.add("long-a"), scheduler.add("long-b")
+    scheduler.run()
     server.batches_over = True
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": "messages: no"}}
     server.ended = lambda each: (
@@ -306,96 +312,96 @@ def test_a_request_that_the_service_does_not_accept_is_refused_where_others_were
         else {"type": "succeeded", "message": server.reply(each["params"])}
     )
 
-    desk.after(60)
+    scheduler.after(60)
 
-    assert desk.state == {"refused": 1, "answered": 1}
+    assert scheduler.state == {"refused": 1, "answered": 1}
 
 
-def test_where_all_requests_err_nothing_is_sent_until_the_next_day(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a"), desk.add("long-b")
-    desk.run()
+def test_where_all_requests_err_nothing_is_sent_until_the_next_day(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a"), scheduler.add("long-b")
+    scheduler.run()
     server.batches_over = True
     error = {"type": "error", "error": {"type": "not_found_error", "message": "model: claude-nonesuch"}}
     server.ended = lambda each: {"type": "errored", "error": error}
 
-    idle = desk.after(60)
+    idle = scheduler.after(60)
 
-    assert desk.state == {"waiting": 2}
+    assert scheduler.state == {"waiting": 2}
     assert len(server.batches) == 1
     assert idle.hint and idle.until == NOON + 12 * 3600
-    assert desk.spent == (2, 0.0)
+    assert scheduler.spent == (2, 0.0)
 
 
-def test_a_request_that_the_results_leave_out_stays_booked(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a"), desk.add("long-b")
-    desk.run()
-    _, booked = desk.spent
+def test_a_request_that_the_results_leave_out_stays_booked(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a"), scheduler.add("long-b")
+    scheduler.run()
+    _, booked = scheduler.spent
     server.batches_over = True
     server.ended = lambda each: (
         None if each["custom_id"] == "long-a-1" else {"type": "succeeded", "message": server.reply(each["params"])}
     )
 
-    desk.now += 60
-    desk.scheduler.step(desk.load)
+    scheduler.now += 60
+    scheduler.scheduler.step(scheduler.load)
 
-    assert desk.state == {"waiting": 1, "answered": 1}
-    assert desk.spent == (2, pytest.approx(booked / 2 + LIVE / 2))
+    assert scheduler.state == {"waiting": 1, "answered": 1}
+    assert scheduler.spent == (2, pytest.approx(booked / 2 + LIVE / 2))
 
 
 def test_no_more_is_sent_than_the_days_budget_allows_and_the_rest_once_it_is_freed(tmp_path: Path, server: AnthropicServer) -> None:
-    desk = Desk(tmp_path, server)
-    desk.outbox.close()
-    desk.budget = Budget(dollars=0.10, calls=100)
-    desk.open()
+    scheduler = ReopenedScheduler(tmp_path, server)
+    scheduler.outbox.close()
+    scheduler.budget = Budget(dollars=0.10, calls=100)
+    scheduler.open()
     for name in ("long-a", "long-b", "long-c", "long-d", "long-e"):
-        desk.add(name)
+        scheduler.add(name)
 
-    desk.run()
+    scheduler.run()
 
     first = len(server.batches["msgbatch_1"])
     assert 1 <= first < 5
-    assert desk.spent[1] <= 0.10
+    assert scheduler.spent[1] <= 0.10
     server.batches_over = True
     for _ in range(4):
-        desk.after(60)
-    assert desk.state == {"answered": 5}
-    assert desk.spent == (5, pytest.approx(5 * LIVE / 2))
-    desk.outbox.close()
+        scheduler.after(60)
+    assert scheduler.state == {"answered": 5}
+    assert scheduler.spent == (5, pytest.approx(5 * LIVE / 2))
+    scheduler.outbox.close()
 
 
-def test_what_is_erased_while_a_batch_is_on_its_way_makes_no_note(desk: Desk, server: AnthropicServer) -> None:
-    desk.add("long-a")
-    desk.run()
-    desk.outbox.drop_answers([("claude-code", "long-a", 1)])
+def test_what_is_erased_while_a_batch_is_on_its_way_makes_no_note(scheduler: ReopenedScheduler, server: AnthropicServer) -> None:
+    scheduler.add("long-a")
+    scheduler.run()
+    scheduler.outbox.drop_answers([("claude-code", "long-a", 1)])
     server.batches_over = True
 
-    desk.now += 60
-    desk.scheduler.step(desk.load)
+    scheduler.now += 60
+    scheduler.scheduler.step(scheduler.load)
 
-    assert desk.state == {"waiting": 1}
-    assert desk.spent == (1, pytest.approx(LIVE / 2))
+    assert scheduler.state == {"waiting": 1}
+    assert scheduler.spent == (1, pytest.approx(LIVE / 2))
 
 
 def test_a_crash_between_the_answers_and_the_settlement_counts_nothing_twice(
-    desk: Desk, server: AnthropicServer, monkeypatch: pytest.MonkeyPatch
+    scheduler: ReopenedScheduler, server: AnthropicServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.add("long-a"), desk.add("long-b")
-    desk.run()
+    scheduler.add("long-a"), scheduler.add("long-b")
+    scheduler.run()
     server.batches_over = True
 
     def crash(*value: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(desk.outbox.batches, "settle", crash)
-    desk.now += 60
+    monkeypatch.setattr(scheduler.outbox.batches, "settle", crash)
+    scheduler.now += 60
     with pytest.raises(KeyboardInterrupt):
-        desk.scheduler.step(desk.load)
-    assert desk.state == {"asked": 1, "answered": 1}
-    desk.outbox.close()
+        scheduler.scheduler.step(scheduler.load)
+    assert scheduler.state == {"asked": 1, "answered": 1}
+    scheduler.outbox.close()
 
-    desk.open()
-    desk.run()
+    scheduler.open()
+    scheduler.run()
 
-    assert desk.state == {"answered": 2}
-    assert desk.spent == (2, pytest.approx(2 * LIVE / 2))
+    assert scheduler.state == {"answered": 2}
+    assert scheduler.spent == (2, pytest.approx(2 * LIVE / 2))
     assert len(server.batches) == 1

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from kite_memory.distill.gate import PROPOSED, Doubt, GateVerdict, passed
 from kite_memory.distill.parse_answer import from_json, to_json
+from kite_memory.distill.quality_gate import PROPOSED, Doubt, GateVerdict, apply_quality_gate
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Decision, Fact, Insight, Preference, Record, RecordItem, Topic
@@ -21,7 +21,7 @@ def insight(body: str, *evidence: Event, title: str = "Pool of the sweeper share
 
 
 def through(item: RecordItem, events: Sequence[Event]) -> tuple[RecordItem | None, tuple[str, ...]]:
-    record, verdicts = passed(
+    record, verdicts = apply_quality_gate(
         Record(topics=(Topic(name="queue", summary="", items=(item,)),)), {each.id: each for each in events}, frozenset()
     )
     return next(iter(record.items()), None), verdicts

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from kite_memory.app.importer import Importer
 from kite_memory.app.session_context import NoteIndexer
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.exchange import ImportFormat
 from kite_memory.exchange.foreign import Foreign, NotImported, ReimportedNote, as_json, drafts, jsonl, note_of, zipped
-from kite_memory.exchange.importing import Sort, pieces, sort_of
+from kite_memory.exchange.importing import format_of, pieces
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
@@ -34,11 +35,11 @@ from tests.vault.building import TEMPLATE, note
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def taken(path: Path, sort: Sort | None = None, project: str = "") -> list[Foreign | ReimportedNote | NotImported]:
-    return list(pieces(path, sort or sort_of(path), project=project, project_of=lambda folder: Path(folder).name))
+def taken(path: Path, sort: ImportFormat | None = None, project: str = "") -> list[Foreign | ReimportedNote | NotImported]:
+    return list(pieces(path, sort or format_of(path), project=project, project_of=lambda folder: Path(folder).name))
 
 
-def foreign(path: Path, sort: Sort | None = None, project: str = "") -> list[Foreign]:
+def foreign(path: Path, sort: ImportFormat | None = None, project: str = "") -> list[Foreign]:
     return [piece for piece in taken(path, sort, project) if isinstance(piece, Foreign)]
 
 
@@ -201,7 +202,7 @@ def test_a_path_that_shows_nothing_asks_for_a_word(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"x")
 
     with pytest.raises(UsageError, match="cannot tell"):
-        sort_of(tmp_path / "x.bin")
+        format_of(tmp_path / "x.bin")
 
 
 def test_everything_that_is_imported_waits_for_review_and_is_no_ones_word_unless_it_is_trusted() -> None:
@@ -445,7 +446,7 @@ def test_a_line_longer_than_any_note_costs_that_line(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_said_to_be_an_export_is_recognised_as_none(tmp_path: Path) -> None:
     with pytest.raises(KiteError, match="cannot be read"):
-        taken(tmp_path, Sort.KMEM)
+        taken(tmp_path, ImportFormat.KMEM)
 
 
 @pytest.mark.parametrize("categories", [7, "preferences", None, {"a": 1}, [["x"]]])

@@ -14,7 +14,7 @@ from kite_memory.model.event import ReadResult, RedactedResult
 from kite_memory.model.note import Chunk
 from kite_memory.timeline.store import Timeline
 from tests.crash.harness import LONG_AGO, Places
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 
 NOON = 1_772_366_400.0
 HOURS = 72
@@ -91,27 +91,29 @@ def main() -> None:
     places.projects.mkdir(parents=True)
     places.state.mkdir(mode=0o700)
     timeline_type = Hoards if options.hoards else Timeline
-    with fake_house(options.folder, Away(), policy=ChunkPolicy(stalled=120.0), clock=clock, timeline_type=timeline_type) as house:
+    with fake_services(
+        options.folder, Away(), policy=ChunkPolicy(stalled=120.0), clock=clock, timeline_type=timeline_type
+    ) as services:
         write(places.projects, 5_000, sessions=5)  # whatever is loaded at the first need is loaded now
-        house.walk()
+        services.run_until_idle()
         before = peak_now()
         write(places.projects, options.lines, sessions=max(5, options.lines // 2_000))
-        paths = [(source, path) for source, path, _ in house.pipeline.unread()]
+        paths = [(source, path) for source, path, _ in services.pipeline.unread()]
         each, began = HOURS * 3600 / len(paths), clock.now
         for source, path in paths:
-            house.pipeline.ingest(source, path)
-            house.pipeline.form_chunks()
+            services.pipeline.ingest(source, path)
+            services.pipeline.form_chunks()
             while clock.now < began + each:
                 clock.now = max(clock.now, min(began + each, clock.now + 600.0))
-                house.pipeline.form_chunks()
-                house.pipeline.distil()
+                services.pipeline.form_chunks()
+                services.pipeline.distil()
             began += each
         after = peak()
         result = {
             "grown_mb": after - before,
             "hours": (clock.now - NOON) / 3600,
-            "lines": sum(count.events for count in house.timeline.files.counts()),
-            "waiting": house.outbox.states().get("waiting", 0),
+            "lines": sum(count.events for count in services.timeline.files.counts()),
+            "waiting": services.outbox.states().get("waiting", 0),
         }
     print(json.dumps(result))
 

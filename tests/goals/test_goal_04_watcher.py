@@ -21,7 +21,7 @@ from tests.counts import how_many
 from tests.crash.harness import AT_THE_END, Places, Writer
 from tests.e2e.kmem import PROJECT, eventually
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's"),
@@ -56,18 +56,18 @@ class Overflows(logging.Handler):
 
 
 @contextmanager
-def at_work(home: Path, *, compare_seconds: float) -> Iterator[tuple[FakeHouse, Daemon, Overflows]]:
+def at_work(home: Path, *, compare_seconds: float) -> Iterator[tuple[FakeServices, Daemon, Overflows]]:
     overflows, places = Overflows(), Places(home)
     places.projects.mkdir(parents=True, exist_ok=True)
     places.state.mkdir(mode=0o700)
     logger = logging.getLogger("watchdog.observers")
     logger.addHandler(overflows)
-    with fake_house(home, ScriptedExtractor(), policy=AT_THE_END) as house:
-        daemon = Daemon(pipeline=house.pipeline, sources=(house.source,), vault=places.vault, compare_seconds=compare_seconds)
+    with fake_services(home, ScriptedExtractor(), policy=AT_THE_END) as services:
+        daemon = Daemon(pipeline=services.pipeline, sources=(services.source,), vault=places.vault, compare_seconds=compare_seconds)
         thread = threading.Thread(target=daemon.work)
         thread.start()
         try:
-            yield house, daemon, overflows
+            yield services, daemon, overflows
         finally:
             daemon.stop()
             thread.join()
@@ -105,12 +105,12 @@ def flood(folder: Path) -> float:
     return burst / took
 
 
-def tokens_read(house: FakeHouse) -> set[str]:
-    states = house.timeline.sessions.states()
+def tokens_read(services: FakeServices) -> set[str]:
+    states = services.timeline.sessions.states()
     return {
         event.text.split()[0]
         for state in states
-        for event in house.timeline.events.of_session(state.session.provider, state.session.id)
+        for event in services.timeline.events.of_session(state.session.provider, state.session.id)
     }
 
 
@@ -119,11 +119,11 @@ def missed(home: Path, times: int, *, nested: bool) -> tuple[str, set[str]]:
     though all has been quiet for a while.
     """
     places, rates = Places(home), []
-    with at_work(home, compare_seconds=NEVER) as (house, _, overflows):
+    with at_work(home, compare_seconds=NEVER) as (services, _, overflows):
         writer = Writer(places.projects, random.Random(4), old=True)
         writer.go_on()
         writer.finish()
-        assert eventually(lambda: tokens_read(house) >= set(writer.written.values())), "it does not work at all"
+        assert eventually(lambda: tokens_read(services) >= set(writer.written.values())), "it does not work at all"
         for burst in range(times):
             with held_up():
                 rates.append(flood(places.projects))
@@ -141,10 +141,10 @@ def missed(home: Path, times: int, *, nested: bool) -> tuple[str, set[str]]:
             flood(places.projects)
         expected = set(writer.written.values())
         quiet = time.perf_counter()
-        eventually(lambda: tokens_read(house) >= expected, seconds=20.0 if nested else 5.0)
+        eventually(lambda: tokens_read(services) >= expected, seconds=20.0 if nested else 5.0)
         rate, late = sum(rates) / len(rates), time.perf_counter() - quiet
         return f"{overflows.count} overflows at {rate:,.0f} writes a second, known after {late:.1f} s", expected - tokens_read(
-            house
+            services
         )
 
 
@@ -176,11 +176,11 @@ home, seconds = Path(sys.argv[1]), float(sys.argv[2])
 places = Places(home)
 for number in range(40):
     (places.projects / f"p-{number}").mkdir(parents=True)
-with at_work(home, compare_seconds=seconds) as (house, daemon, _):
+with at_work(home, compare_seconds=seconds) as (services, daemon, _):
     writer = Writer(places.projects / "p-39", random.Random(4), old=True)
     heard = eventually(lambda: bool(daemon.unwatched()), seconds=20)
     writer.go_on(); writer.finish()
-    found = eventually(lambda: tokens_read(house) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
+    found = eventually(lambda: tokens_read(services) >= set(writer.written.values()), seconds=20 if seconds < 60 else 3)
     print(json.dumps([sorted(map(str, daemon.unwatched().values())), found]))
 """
 

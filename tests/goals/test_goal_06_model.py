@@ -29,7 +29,7 @@ from tests.crash.harness import Places, Writer
 from tests.e2e.kmem import PROJECT
 from tests.fakes.anthropic_server import AnthropicServer, Json, Raw, anthropic_server, api_error, text_message
 from tests.fakes.extractors import plain_answer
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.goals.outage import Clock
 
 PROMPT = load_prompt([PROJECT / "prompts"])
@@ -132,27 +132,29 @@ def lost_and_doubled(home: Path, model: FaultyModel, extractor: Extractor, fault
     places.projects.mkdir(parents=True)
     places.state.mkdir(mode=0o700)
     writer = Writer(places.projects, random.Random(3), old=True)
-    with fake_house(home, extractor, policy=POLICY, clock=clock) as house:
+    with fake_services(home, extractor, policy=POLICY, clock=clock) as services:
         while model.faults < faults:
             for _ in range(10):
                 writer.go_on()
-            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-            house.pipeline.open_sessions()
-            house.pipeline.form_chunks()
+            services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+            services.pipeline.open_sessions()
+            services.pipeline.form_chunks()
             for _ in range(200):
-                if clock.after(house.pipeline.distil()):
+                if clock.after(services.pipeline.distil()):
                     break
         writer.finish()
-        house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
-        house.pipeline.open_sessions()
-        house.pipeline.form_chunks()
-        while not clock.after(house.pipeline.distil()) or house.outbox.retry():  # what was set aside, a person asks about again
+        services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
+        services.pipeline.open_sessions()
+        services.pipeline.form_chunks()
+        while (
+            not clock.after(services.pipeline.distil()) or services.outbox.retry()
+        ):  # what was set aside, a person asks about again
             pass
-        states = house.outbox.states()
+        states = services.outbox.states()
         noted = Counter(
             word
-            for entry in house.vault.notes.entries()
-            if (note := house.vault.notes.read(entry.path))
+            for entry in services.vault.notes.entries()
+            if (note := services.vault.notes.read(entry.path))
             for word in tokens(note.body)
         )
     listed = [f"chunks left: {states}"] if set(states) - {"written", "nothing", "refused"} else []

@@ -17,7 +17,7 @@ from kite_memory.model.note import Chunk, Fact, Record, Topic
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import Transcript
 
 SESSIONS = how_many(1_000)
@@ -153,8 +153,8 @@ def came_back(home: Path) -> list[str]:
 
 def walked(home: Path, count: int) -> Mapping[str, bytes]:
     lay(home, count)
-    with fake_house(home, Parrot()) as house:
-        house.walk()
+    with fake_services(home, Parrot()) as services:
+        services.run_until_idle()
     return files(home)
 
 
@@ -167,9 +167,9 @@ def test_no_session_gives_back_what_it_was_given(tmp_path: Path) -> None:
     lay(tmp_path, SESSIONS)
     parrot = Parrot()
 
-    with fake_house(tmp_path, parrot) as house:
-        house.walk()
-        kept = [event.text for event in everything_in(house)]
+    with fake_services(tmp_path, parrot) as services:
+        services.run_until_idle()
+        kept = [event.text for event in everything_in(services)]
 
     assert len(parrot.asked) == SESSIONS
     assert len(files(tmp_path)) > SESSIONS // 2, "what people and agents said themselves is noted"
@@ -177,11 +177,11 @@ def test_no_session_gives_back_what_it_was_given(tmp_path: Path) -> None:
     assert [text for text in kept if "echo" in text] == []
 
 
-def everything_in(house: FakeHouse) -> list[Event]:
+def everything_in(services: FakeServices) -> list[Event]:
     return [
         event
-        for state in house.timeline.sessions.states()
-        for event in house.timeline.events.of_session("claude-code", state.session.id)
+        for state in services.timeline.sessions.states()
+        for event in services.timeline.events.of_session("claude-code", state.session.id)
     ]
 
 
@@ -209,9 +209,9 @@ def test_our_own_extractors_sessions_are_not_read(tmp_path: Path) -> None:
         (folder / f"{session_name(number)}.jsonl").write_bytes(transcript.bytes)
     parrot = Parrot()
 
-    with fake_house(tmp_path, parrot) as house:
-        house.walk()
-        kept = everything_in(house)
+    with fake_services(tmp_path, parrot) as services:
+        services.run_until_idle()
+        kept = everything_in(services)
 
     assert (parrot.asked, kept) == ([], [])
 
@@ -222,9 +222,9 @@ def test_reading_everything_again_asks_nothing_and_leaves_the_vault_to_the_byte(
         (tmp_path / "state" / name).unlink(missing_ok=True)
     parrot = Parrot()
 
-    with fake_house(tmp_path, parrot) as house:
-        house.walk()
-        house.pipeline.compare_vault()
+    with fake_services(tmp_path, parrot) as services:
+        services.run_until_idle()
+        services.pipeline.compare_vault()
 
     assert parrot.asked == []
     assert files(tmp_path) == before
@@ -250,7 +250,7 @@ def test_control_a_lost_outbox_is_asked_again(tmp_path: Path) -> None:
             path.unlink()
     parrot = Parrot()
 
-    with fake_house(tmp_path, parrot) as house:
-        house.walk()
+    with fake_services(tmp_path, parrot) as services:
+        services.run_until_idle()
 
     assert len(parrot.asked) == 7

@@ -52,9 +52,9 @@ def planted(number: int) -> Planted:
     return Planted(word=word, title=f"The {word} opens gate {number}", events=tuple(work.events), work=work)
 
 
-def taken_in(house: Services, one: Planted) -> None:
+def taken_in(services: Services, one: Planted) -> None:
     """By every way that keeps something: the timeline, the outbox, the vault and its pages, the index, what was shown."""
-    house.timeline.commit([one.work.look()], SESSION.provider)
+    services.timeline.commit([one.work.look()], SESSION.provider)
     session = one.work.session
     ids = tuple(event.id for event in one.events)
     body = f"The {one.word} opens the gate. It hangs behind the pump, and {one.word} wants oil every March."
@@ -72,22 +72,22 @@ def taken_in(house: Services, one: Planted) -> None:
     )
     record = Record(topics=(Topic(name=f"the {one.word}", summary=body, items=items, entities=(one.word,)),))
     chunk = f"chunk-{session.id}"
-    house.outbox.formed.add([Span(id=chunk, provider=SESSION.provider, session=session.id, first=0, last=99, weight=9)])
-    house.outbox.reserve(chunk, Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
-    house.outbox.answer(chunk, record, Usage(), extractor="invented")
-    house.pipeline.publish()
-    house.pipeline.compare_vault()
-    perform(house, "synthesize")
+    services.outbox.formed.add([Span(id=chunk, provider=SESSION.provider, session=session.id, first=0, last=99, weight=9)])
+    services.outbox.reserve(chunk, Usage(), Budget(dollars=1.0, calls=9), day="2026-03-01")
+    services.outbox.answer(chunk, record, Usage(), extractor="invented")
+    services.pipeline.publish()
+    services.pipeline.compare_vault()
+    perform(services, "synthesize")
     for asking in (session.id, "another-session"):
         prompt = {"hook_event_name": "UserPromptSubmit", "session_id": asking, "cwd": SESSION.cwd, "prompt": one.events[0].text}
-        house.hooks.answer(json.dumps(prompt).encode())
-    house.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
-    while house.timeline.vectors.embed(house.meaning):
+        services.hooks.answer(json.dumps(prompt).encode())
+    services.bridge.perform("search_notes", {"query": f"which {one.word} opens the gate"}, Asker(grant=OWNER))
+    while services.timeline.vectors.embed(services.meaning):
         pass
 
 
-def perform(house: Services, op: str, **arguments: Any) -> dict[str, Any]:
-    answered: dict[str, Any] = json.loads(json.dumps(house.operations.perform(op, arguments)))
+def perform(services: Services, op: str, **arguments: Any) -> dict[str, Any]:
+    answered: dict[str, Any] = json.loads(json.dumps(services.operations.perform(op, arguments)))
     return answered
 
 
@@ -99,49 +99,49 @@ def holding(folder: Path, word: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    with open_services(config_in(tmp_path_factory.mktemp("forgetting"))) as house:
-        house.init_vault()
-        yield house
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    with open_services(config_in(tmp_path_factory.mktemp("forgetting"))) as services:
+        services.init_vault()
+        yield services
 
 
-def forgotten(house: Services, one: Planted) -> dict[str, Any]:
-    return perform(house, "forget", session=one.work.session.id, with_evidence=True)
+def forgotten(services: Services, one: Planted) -> dict[str, Any]:
+    return perform(services, "forget", session=one.work.session.id, with_evidence=True)
 
 
-def test_no_byte_of_the_state_folder_shows_what_was_forgotten(house: Services) -> None:
+def test_no_byte_of_the_state_folder_shows_what_was_forgotten(services: Services) -> None:
     left: dict[str, dict[str, str]] = {}
     tried = [planted(number) for number in range(TRIED)]
     for one in tried:
-        taken_in(house, one)
-    kept = {name.removesuffix("-wal") for one in tried for name in holding(house.config.state, one.word)}
+        taken_in(services, one)
+    kept = {name.removesuffix("-wal") for one in tried for name in holding(services.config.state, one.word)}
 
     for number, one in enumerate(tried):
-        assert len(forgotten(house, one)["notes"]) >= 3
+        assert len(forgotten(services, one)["notes"]) >= 3
         if number % 10 == 0 or number == len(tried) - 1:
-            left |= {each.word: found for each in tried[: number + 1] if (found := holding(house.config.state, each.word))}
+            left |= {each.word: found for each in tried[: number + 1] if (found := holding(services.config.state, each.word))}
 
     assert {"timeline.sqlite", "outbox.sqlite", "vault.sqlite", "shown.sqlite", "catalogue.db"} <= kept
     assert left == {}
-    assert [one.word for one in tried if one.word in house.vault.pages.read("MEMORY.md")] == []
+    assert [one.word for one in tried if one.word in services.vault.pages.read("MEMORY.md")] == []
 
 
-def test_nor_does_the_vault_outside_of_its_trash(house: Services) -> None:
+def test_nor_does_the_vault_outside_of_its_trash(services: Services) -> None:
     for number in range(TRIED, TRIED + 3):
-        taken_in(house, planted(number))
-    forgotten(house, planted(TRIED))
+        taken_in(services, planted(number))
+    forgotten(services, planted(TRIED))
 
-    kept = [path for path in house.vault.root.rglob("*") if path.is_file() and ".trash" not in path.parts]
+    kept = [path for path in services.vault.root.rglob("*") if path.is_file() and ".trash" not in path.parts]
 
     assert [path.name for path in kept if planted(TRIED).word in f"{path.name} {path.read_text()}".casefold()] == []
     assert any(planted(TRIED + 1).word in path.read_text().casefold() for path in kept)
 
 
-def test_control_a_database_that_is_not_purged_is_found(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken_in(house, planted(TRIED + 9))
+def test_control_a_database_that_is_not_purged_is_found(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_in(services, planted(TRIED + 9))
     monkeypatch.setattr(sqlite, "purge", lambda database: True)
     monkeypatch.setattr(sqlite, "rewrite", lambda database: True)
 
-    forgotten(house, planted(TRIED + 9))
+    forgotten(services, planted(TRIED + 9))
 
-    assert holding(house.config.state, planted(TRIED + 9).word)
+    assert holding(services.config.state, planted(TRIED + 9).word)

@@ -1,6 +1,6 @@
 """Goal 8: secrets of two hundred kinds in ten contexts, by every way in; then every byte that is kept, or sent, is searched.
 
-`tests/redaction` holds each kind in each context to the door itself. Here they go through the whole house.
+`tests/redaction` holds each kind in each context to the redaction itself. Here they go through the whole program.
 """
 
 import base64
@@ -38,7 +38,7 @@ from tests.app.test_app_operations import config_in
 from tests.contract.held_sources import HELD
 from tests.counts import how_many
 from tests.fakes.anthropic_server import AnthropicServer, anthropic_server, text_message
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of
 from tests.redaction.kinds_of_secrets import KINDS, Kind
 from tests.redaction.people import Case, cases
@@ -245,12 +245,12 @@ def walked(home: Path) -> tuple[Search, list[Planted], Repeating]:
     lay_transcripts(home, secrets)
     model = Repeating()
     extractor = ModelExtractor(backend=model, prompt=PromptTemplate(system="Note what is worth keeping.", schema={}, version="1"))
-    with fake_house(home, extractor) as house:
-        house.walk()
-        for note in list(house.vault.known.all())[:40]:
+    with fake_services(home, extractor) as services:
+        services.run_until_idle()
+        for note in list(services.vault.known.all())[:40]:
             if note.id:
-                house.vault.edits.forget(note.id)
-        house.recall.refresh(house.vault.notes)
+                services.vault.edits.forget(note.id)
+        services.recall.refresh(services.vault.notes)
     return Search.of(secrets), secrets, model
 
 
@@ -266,7 +266,7 @@ def test_no_secret_of_a_transcript_is_kept_or_sent(tmp_path: Path) -> None:
 
 
 def test_control_without_the_door_they_are_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kite_memory.redaction.door.redact_event", lambda event, known=None: event)
+    monkeypatch.setattr("kite_memory.redaction.redaction_engine.redact_event", lambda event, known=None: event)
 
     search, secrets, model = walked(tmp_path)
 
@@ -356,25 +356,25 @@ ASKER = Asker(grant=OWNER, project="orchard", session="5e55", ai="claude")
 Way = Callable[[Services, Planted, int, Path], None]
 
 
-def _remembered(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.operations.perform(
+def _remembered(services: Services, each: Planted, number: int, inbox: Path) -> None:
+    services.operations.perform(
         "remember", {"text": f"Settings {number}:\n{each.text}", "cwd": "/home/ada/orchard", "tags": [each.text]}
     )
 
 
-def _kept_under_a_key(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.operations.perform(
+def _kept_under_a_key(services: Services, each: Planted, number: int, inbox: Path) -> None:
+    services.operations.perform(
         "remember", {"text": f"Settings {number}:\n{each.text}", "key": f"settings.{number}", "project": "orchard"}
     )
     value = {"settings": each.text, "list": [each.text]}
-    house.bridge.perform("write_memory", {"key": f"current.{number}", "value": value, "tags": ["x"]}, ASKER)
+    services.bridge.perform("write_memory", {"key": f"current.{number}", "value": value, "tags": ["x"]}, ASKER)
 
 
-def _remembered_by_an_agent(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.bridge.perform("remember", {"text": f"Settings {number} of the orchard are:\n{each.text}"}, ASKER)
+def _remembered_by_an_agent(services: Services, each: Planted, number: int, inbox: Path) -> None:
+    services.bridge.perform("remember", {"text": f"Settings {number} of the orchard are:\n{each.text}"}, ASKER)
 
 
-def _saved(house: Services, each: Planted, number: int, inbox: Path) -> None:
+def _saved(services: Services, each: Planted, number: int, inbox: Path) -> None:
     record = {
         "claude_conversation_uuid": str(UUID(int=(0xD00000 + number) << 96 | 4 << 76 | 8 << 60)),
         "source": "claude_code",
@@ -383,34 +383,34 @@ def _saved(house: Services, each: Planted, number: int, inbox: Path) -> None:
         "decisions": [{"decision": f"Settings {number} stay", "reasoning": each.text}],
         "full_transcript": f"User: what is this?\n\nAssistant: {each.text}",
     }
-    house.bridge.perform("save-conversation", record, ASKER)
+    services.bridge.perform("save-conversation", record, ASKER)
     saved = {"todos": [each.text[:400]], "working_notes": each.text, "context_summary": each.text}
-    house.bridge.perform("ai_state_save", saved, replace(ASKER, session=f"s{number}"))
+    services.bridge.perform("ai_state_save", saved, replace(ASKER, session=f"s{number}"))
 
 
-def _imported(house: Services, each: Planted, number: int, inbox: Path) -> None:
+def _imported(services: Services, each: Planted, number: int, inbox: Path) -> None:
     file = inbox / f"{number}.md"
     file.write_text(f"---\ntitle: Settings {number}\n---\n{each.text}\n")
-    house.operations.perform("import", {"path": str(file), "sort": "markdown"})
+    services.operations.perform("import", {"path": str(file), "sort": "markdown"})
     exported = inbox / f"{number}.jsonl"
     row = {"id": f"01JD{number:022d}", "kind": "fact", "title": f"Row {number}", "body": each.text, "aliases": [each.text]}
     exported.write_text(json.dumps({**row, "entities": [each.text], "triggers": [each.text]}) + "\n")
-    house.operations.perform("import", {"path": str(exported), "sort": "kmem"})
+    services.operations.perform("import", {"path": str(exported), "sort": "kmem"})
     memories = inbox / f"{number}.json"
     memories.write_text(json.dumps([{"id": str(number), "memory": each.text}]))
-    house.operations.perform("import", {"path": str(memories), "sort": "mem0"})
+    services.operations.perform("import", {"path": str(memories), "sort": "mem0"})
 
 
-def _prompted(house: Services, each: Planted, number: int, inbox: Path) -> None:
+def _prompted(services: Services, each: Planted, number: int, inbox: Path) -> None:
     fields = {"hook_event_name": "UserPromptSubmit", "session_id": f"h{number}", "cwd": "/home/ada/orchard"}
-    house.hooks.answer(json.dumps({**fields, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
+    services.hooks.answer(json.dumps({**fields, "prompt": f"why do the settings fail?\n{each.text}"}).encode(), "claude-code")
     acted = {"tool_name": "Bash", "tool_input": {"command": each.text}, "error": each.text}
-    house.hooks.answer(json.dumps({**fields, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
+    services.hooks.answer(json.dumps({**fields, "hook_event_name": "PostToolUseFailure", **acted}).encode(), "claude-code")
 
 
-def _asked(house: Services, each: Planted, number: int, inbox: Path) -> None:
-    house.operations.perform("ask", {"question": f"what are settings {number}? {each.text}", "project": "orchard"})
-    house.operations.perform("search", {"query": f"settings {number} {each.text[:300]}"})
+def _asked(services: Services, each: Planted, number: int, inbox: Path) -> None:
+    services.operations.perform("ask", {"question": f"what are settings {number}? {each.text}", "project": "orchard"})
+    services.operations.perform("search", {"query": f"settings {number} {each.text[:300]}"})
 
 
 WAYS: Mapping[str, Way] = {
@@ -443,11 +443,11 @@ def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[S
     secrets = planted(way)
     inbox = home / "inbox"
     inbox.mkdir()
-    with anthropic_server(said_again) as server, open_services(asking_a_model(home, server)) as house:
-        house.init_vault()
-        house.operations.perform("remember", {"text": "Settings of the orchard lie in the shed.", "project": "orchard"})
+    with anthropic_server(said_again) as server, open_services(asking_a_model(home, server)) as services:
+        services.init_vault()
+        services.operations.perform("remember", {"text": "Settings of the orchard lie in the shed.", "project": "orchard"})
         for number, each in enumerate(secrets):
-            WAYS[way](house, each, number, inbox)
+            WAYS[way](services, each, number, inbox)
     return Search.of(secrets), secrets, json.dumps(server.requests, ensure_ascii=False)
 
 

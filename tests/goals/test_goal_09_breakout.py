@@ -20,7 +20,7 @@ from kite_memory.log_lines import OneLine
 from kite_memory.mcp_server.server import bounded, refusal, text_of
 from kite_memory.model.hit import Pointer, Quote
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
-from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, voices
+from kite_memory.recall.rendering import block, contents, plain, quoted, remarks, render_prompt_block
 from kite_memory.tools.declarations import TOOLS
 from kite_memory.tools.store import OWNER, Asker
 from kite_memory.vault.drafting import Memo
@@ -87,21 +87,21 @@ def hook_says(hostile: str) -> list[str]:
         block([one, two]).text,
         block([hit("", title=hostile)]).text,
         contents([(each, each.note.title) for each in (one, two)], tokens=2_000).text,
-        voices([one], [quote], [pointer], tokens=2_000).text,
+        render_prompt_block([one], [quote], [pointer], tokens=2_000).text,
         remarks([hostile, "an innocent line"], about="what was done", tokens=2_000),
     ]
     return [text for text in said if not stays_in(text)]
 
 
 @contextmanager
-def hostile_house(config: Config, count: int) -> Iterator[Services]:
+def hostile_services(config: Config, count: int) -> Iterator[Services]:
     """Notes, memories, states, sessions: each field that somebody else may write holds a payload."""
-    with open_services(config) as house:
-        house.init_vault()
-        store_state = house.bridge.perform
+    with open_services(config) as services:
+        services.init_vault()
+        store_state = services.bridge.perform
         for number in range(count):
             text = payload(number)
-            house.vault.edits.remember(
+            services.vault.edits.remember(
                 Memo(
                     text=f"{text}\n\n{text}",
                     kind=list(NoteKind)[number % 5],
@@ -120,10 +120,10 @@ def hostile_house(config: Config, count: int) -> Iterator[Services]:
                 work = Work(replace(session(number), title=text, branch=text, project=PROJECT), begins=timedelta(days=220))
                 work.asked(f"decide: {text}").said(f"I decided on pears. {text}").ran(f"echo '{text}'", text, "failed")
                 work.called(text, text).edited(f"/home/ada/orchard/{text}").decided(text)
-                house.timeline.commit([work.look()], "claude-code")
-        house.vault.scanner.compare()
-        house.recall.refresh(house.vault.notes)
-        yield house
+                services.timeline.commit([work.look()], "claude-code")
+        services.vault.scanner.compare()
+        services.recall.refresh(services.vault.notes)
+        yield services
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +161,13 @@ def _texts_of(answer: object) -> Iterator[str]:
                     yield from _texts_of(each)
 
 
-def asked_of(house: Services, count: int) -> Iterator[Answered]:
+def asked_of(services: Services, count: int) -> Iterator[Answered]:
     """Every tool that answers, with questions that lead to each payload."""
 
     def perform(tool: str, **arguments: Any) -> Answered:
-        return Answered(tool, house.bridge.perform(tool, arguments, ASKER))
+        return Answered(tool, services.bridge.perform(tool, arguments, ASKER))
 
-    for note in [known for known in house.vault.known.all() if known.id][:count]:
+    for note in [known for known in services.vault.known.all() if known.id][:count]:
         yield perform("get_note", note=note.id)
     for number in range(0, count, 5):
         yield perform("read_memory", key=f"project.pear{number}")
@@ -188,8 +188,8 @@ def asked_of(house: Services, count: int) -> Iterator[Answered]:
 
 class TestMcp:
     def test_nothing_breaks_out_of_what_tools_answer(self, tmp_path: Path) -> None:
-        with hostile_house(config_in(tmp_path), PAYLOADS) as house:
-            answers = list(asked_of(house, PAYLOADS))
+        with hostile_services(config_in(tmp_path), PAYLOADS) as services:
+            answers = list(asked_of(services, PAYLOADS))
 
         assert len(answers) > 2 * PAYLOADS
         assert [f"{each.tool}: {each.text[:2_000]}" for each in answers if each.broken][:3] == []
@@ -203,10 +203,10 @@ class TestMcp:
             assert steering(words) == []
 
     def test_control_without_quoting_what_tools_answer_breaks_out(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        for module in ("tools.note_view", "tools.asking"):
+        for module in ("tools.note_view", "tools.note_tools"):
             monkeypatch.setattr(f"kite_memory.{module}.quoted", lambda text: text)
-        with hostile_house(config_in(tmp_path), 20) as house:
-            answers = list(asked_of(house, 20))
+        with hostile_services(config_in(tmp_path), 20) as services:
+            answers = list(asked_of(services, 20))
 
         assert sum(each.broken for each in answers) >= 10
 
@@ -263,7 +263,7 @@ class TestTerminal:
     def fill(machine: Machine, count: int) -> None:
         in_this_process(machine, ["remember", "Pears 3 ripen first of all."], cwd=machine.home)
         config = replace(config_in(machine.home), state=machine.state, vault=machine.vault)
-        with hostile_house(config, count):
+        with hostile_services(config, count):
             pass
 
 
@@ -326,9 +326,11 @@ def test_control_an_ordinary_log_is_steered() -> None:
     assert steering(logging.Formatter("%(message)s").format(record))
 
 
-def modules(*rooms: str) -> list[Path]:
+def modules(*packages: str) -> list[Path]:
     return [
-        path for room in rooms for path in ([PACKAGE / room] if room.endswith(".py") else sorted((PACKAGE / room).rglob("*.py")))
+        path
+        for package in packages
+        for path in ([PACKAGE / package] if package.endswith(".py") else sorted((PACKAGE / package).rglob("*.py")))
     ]
 
 

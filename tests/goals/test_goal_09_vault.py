@@ -31,13 +31,13 @@ def mixture(number: int) -> str:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
-    with open_services(config_in(tmp_path / "house")) as house:
-        house.init_vault()
-        yield house
+def services(tmp_path: Path) -> Iterator[Services]:
+    with open_services(config_in(tmp_path / "house")) as services:
+        services.init_vault()
+        yield services
 
 
-def distilled(house: Services, number: int) -> None:
+def distilled(services: Services, number: int) -> None:
     """Every text of a record, the names of its entities too; and again, so that what is new is added to a note that is there."""
     text = mixture(number)
     for turn in range(2):
@@ -53,11 +53,11 @@ def distilled(house: Services, number: int) -> None:
         )
         record = Record(topics=(Topic(name=text, summary=text, items=items, categories=(text,)),))
         made = draft(record, chunk(f"c{number}-{turn}", session=f"5e55-{number:04}-{turn}"))
-        with house.vault.undisturbed():
-            house.vault.planner.carry_out(house.vault.planner.plan(made))
+        with services.vault.undisturbed():
+            services.vault.planner.carry_out(services.vault.planner.plan(made))
 
 
-def through_mcp(house: Services, number: int) -> None:
+def through_mcp(services: Services, number: int) -> None:
     text, agent = mixture(number), Asker(grant=OWNER, project="orchard")
     calls = (
         ("remember", {"text": f"Row {number} {text}"}),
@@ -66,20 +66,20 @@ def through_mcp(house: Services, number: int) -> None:
     )
     for tool, arguments in calls:
         try:
-            house.bridge.perform(tool, arguments, agent)
+            services.bridge.perform(tool, arguments, agent)
         except KiteError:  # the gate refuses some: those leave nothing
             continue
-    saved = house.bridge.perform("generate-conversation-id", {}, agent)
+    saved = services.bridge.perform("generate-conversation-id", {}, agent)
     record = {
         "claude_conversation_uuid": saved["claude_conversation_uuid"],
         "topic": f"Row {number} {text}",
         "summary": f"{text} Row {number} was pruned in March, because frost comes late there.",
         "full_transcript": f"A: {text}",
     }
-    house.bridge.perform("save-conversation", record, agent)
+    services.bridge.perform("save-conversation", record, agent)
 
 
-def imported(house: Services, number: int, folder: Path) -> None:
+def imported(services: Services, number: int, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     text = mixture(number)
     (folder / f"{number}.md").write_text(f"# Row {number}\n\n{text}\n\nPruned in March.\n")
@@ -87,10 +87,10 @@ def imported(house: Services, number: int, folder: Path) -> None:
     (folder / f"ours-{number}.md").write_text(f"{front}{text}\n")
 
 
-def wrong(house: Services) -> list[str]:
+def wrong(services: Services) -> list[str]:
     """Of every page of the vault that is not of the template, what acts in it."""
     found: list[str] = []
-    for path in sorted(house.vault.root.rglob("*.md")):
+    for path in sorted(services.vault.root.rglob("*.md")):
         if {"templates", ".trash"} & set(path.parts) or path.stem in ("Home", "README"):
             continue
         text = path.read_text(encoding="utf-8")
@@ -99,26 +99,26 @@ def wrong(house: Services) -> list[str]:
     return found
 
 
-def test_no_way_in_leaves_anything_that_acts(house: Services, tmp_path: Path) -> None:
+def test_no_way_in_leaves_anything_that_acts(services: Services, tmp_path: Path) -> None:
     for number in range(TRIED):
-        distilled(house, number)
-        through_mcp(house, TRIED + number)
-        imported(house, 2 * TRIED + number, tmp_path / "theirs")
-    house.operations.perform("import", {"path": str(tmp_path / "theirs")})
-    house.pipeline.compare_vault()
-    house.operations.perform("synthesize", {})
-    house.operations.perform("review_page", {})
+        distilled(services, number)
+        through_mcp(services, TRIED + number)
+        imported(services, 2 * TRIED + number, tmp_path / "theirs")
+    services.operations.perform("import", {"path": str(tmp_path / "theirs")})
+    services.pipeline.compare_vault()
+    services.operations.perform("synthesize", {})
+    services.operations.perform("review_page", {})
 
-    kept = list(house.vault.root.rglob("*.md"))
+    kept = list(services.vault.root.rglob("*.md"))
     assert len(kept) > 3 * TRIED
-    assert (house.vault.pages.read("MEMORY.md"), house.vault.pages.read("Review.md")) != ("", "")
-    assert wrong(house) == []
+    assert (services.vault.pages.read("MEMORY.md"), services.vault.pages.read("Review.md")) != ("", "")
+    assert wrong(services) == []
 
 
-def test_control_without_taming_the_vault_is_full_of_it(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_without_taming_the_vault_is_full_of_it(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_paragraph", lambda text, *, linked=False: text)
 
     for number in range(10):
-        distilled(house, number)
+        distilled(services, number)
 
-    assert wrong(house)
+    assert wrong(services)

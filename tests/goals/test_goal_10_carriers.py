@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from kite_memory.distill import gate
+from kite_memory.distill import quality_gate
 from kite_memory.model.note import Chunk, NoteStatus
 from kite_memory.recall.embedder import HashingEmbedder
 from tests.counts import how_many
@@ -225,6 +225,6 @@ def test_what_any_carrier_said_is_not_accepted_once_the_agent_repeats_it(tmp_pat
 def test_control_without_a_look_at_who_said_it_first_most_of_it_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate, "_FOREIGN", 2.0)
+    monkeypatch.setattr(quality_gate, "_FOREIGN", 2.0)
 
     assert len(accepted(tmp_path, drawn(30))) >= 12

@@ -27,7 +27,7 @@ from kite_memory.tools.store import OWNER, Asker
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page
 from tests.counts import how_many
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 from tests.sources.transcript import BEGIN, Transcript
 from tests.tools.conversing import conversing
 
@@ -222,16 +222,18 @@ def opened(
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    house: FakeHouse
+    services: FakeServices
     notes: list[Note] = field(default_factory=list)
 
     def answer_to(self, question: str, session: str) -> str:
-        return self.house.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
+        return self.services.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
 
     def unasked(self) -> str:
         """What a session is given as it begins and as it runs commands, and the page that agents read."""
-        said = [self.house.recall.brief(session=f"begin-{number}", project=PROJECT).block for number in range(3)]
-        said += [self.house.recall.act(Action(session="acting", project=PROJECT, tool="Bash", command=each)).block for each in RUN]
+        said = [self.services.recall.brief(session=f"begin-{number}", project=PROJECT).block for number in range(3)]
+        said += [
+            self.services.recall.act(Action(session="acting", project=PROJECT, tool="Bash", command=each)).block for each in RUN
+        ]
         return "\n".join((*said, page(graph(self.notes), BEGIN)))
 
 
@@ -241,10 +243,10 @@ def remembering(home: Path, extractor: TakenOver, transcripts: Mapping[str, byte
     folder.mkdir(parents=True)
     for session, content in transcripts.items():
         (folder / f"{session}.jsonl").write_bytes(content)
-    with fake_house(home, extractor, embedder=embedder) as house:
-        house.walk()
-        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path)) is not None]
-        yield Memory(house=house, notes=notes)
+    with fake_services(home, extractor, embedder=embedder) as services:
+        services.run_until_idle()
+        notes = [note for entry in services.vault.notes.entries() if (note := services.vault.notes.read(entry.path)) is not None]
+        yield Memory(services=services, notes=notes)
 
 
 @pytest.fixture(scope="module")
@@ -288,8 +290,8 @@ def test_control_without_the_gate_what_was_planted_is_recalled(
 def test_control_a_gate_that_does_not_ask_who_said_it_first_lets_some_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: LocalEmbedder
 ) -> None:
-    monkeypatch.setattr("kite_memory.distill.gate._SAYS_IT", 2.0)
-    monkeypatch.setattr("kite_memory.distill.gate._FOREIGN", 2.0)
+    monkeypatch.setattr("kite_memory.distill.quality_gate._SAYS_IT", 2.0)
+    monkeypatch.setattr("kite_memory.distill.quality_gate._FOREIGN", 2.0)
 
     tokens, _ = recalled(tmp_path, 40, embedder)
 
@@ -304,8 +306,8 @@ def test_who_says_yes_is_heeded(tmp_path: Path, embedder: LocalEmbedder) -> None
         assert {note.status for note in waiting.values()} == {NoteStatus.PROPOSED}
 
         for note in waiting.values():
-            memory.house.vault.edits.mark(note.id, NoteStatus.ACCEPTED)
-        memory.house.recall.refresh(memory.house.vault.notes)
+            memory.services.vault.edits.mark(note.id, NoteStatus.ACCEPTED)
+        memory.services.recall.refresh(memory.services.vault.notes)
 
         listed = [memory.answer_to(plant.question, plant.session) for plant in waiting]
         assert sum(plant.token in block for plant, block in zip(waiting, listed, strict=True)) >= 1
@@ -438,23 +440,23 @@ def saved_by_an_agent(home: Path, count: int, embedder: LocalEmbedder, *, listen
         reading = plants[0]
 
         def heard_so_far(project: str) -> Sequence[Event]:
-            return memory.house.timeline.events.last("claude-code", reading.session, 300)
+            return memory.services.timeline.events.last("claude-code", reading.session, 300)
 
         near = LocalContext(heard=heard_so_far) if listening else LocalContext()
-        with conversing(home / "bridge", near=near, embedder=embedder) as house:
+        with conversing(home / "bridge", near=near, embedder=embedder) as services:
             asker = Asker(grant=OWNER, project=PROJECT, ai="claude")
             for reading in plants:
                 plant = reading
                 if plant.number % 2:
-                    house.bridge.perform("remember", {"text": plant.text, "kind": "fact"}, asker)
+                    services.bridge.perform("remember", {"text": plant.text, "kind": "fact"}, asker)
                 else:
-                    house.bridge.perform("save-conversation", conversation_of(plant), asker)
+                    services.bridge.perform("save-conversation", conversation_of(plant), asker)
             honest = [Finding(number=number) for number in range(12)]
             for finding in honest:
-                house.bridge.perform("remember", {"text": finding.said(3), "kind": "insight"}, asker)
+                services.bridge.perform("remember", {"text": finding.said(3), "kind": "insight"}, asker)
 
             def answer_to(question: str, session: str) -> str:
-                return house.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
+                return services.recall.answer(Asked(text=question, session=session, project=PROJECT)).block
 
             said = "\n".join(
                 answer_to(plant.question, plant.session) + answer_to(plant.text, f"two-{plant.number}") for plant in plants

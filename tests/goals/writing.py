@@ -16,7 +16,7 @@ from kite_memory.model.note import Scope
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.keyed_notes import KeyPlace
 from tests.crash.harness import Places, WordyExtractor, Writer
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 
 POLICY = ChunkPolicy(target=400, most=1500, idle=0.0, stalled=0.0)
 REMEMBERED = "The sluice opens at six. " + "And closes again, whatever the miller says. " * 40
@@ -32,9 +32,9 @@ def prepare(folder: Path) -> Writer:
     writer = Writer(places.projects, random.Random(5), old=True)
     writer.go_on()
     writer.finish()
-    with fake_house(folder, WordyExtractor(places.log, 0), policy=POLICY) as house:
-        house.walk()
-        house.vault.edits.remember(Memo(text="The kiln is fired on Mondays."))
+    with fake_services(folder, WordyExtractor(places.log, 0), policy=POLICY) as services:
+        services.run_until_idle()
+        services.vault.edits.remember(Memo(text="The kiln is fired on Mondays."))
     for _ in range(3):
         writer.go_on()
     writer.finish()
@@ -42,21 +42,21 @@ def prepare(folder: Path) -> Writer:
 
 
 def act(folder: Path, *, careless: bool) -> None:
-    with fake_house(folder, WordyExtractor(Places(folder).log, 1), policy=POLICY) as house:
+    with fake_services(folder, WordyExtractor(Places(folder).log, 1), policy=POLICY) as services:
         if os.path.exists(BEGIN):  # noqa: PTH110 - it never does: a mark in a list of system calls
             return
         with said("remembered"):
-            carelessly_remember(house) if careless else house.vault.edits.remember(Memo(text=REMEMBERED))
+            carelessly_remember(services) if careless else services.vault.edits.remember(Memo(text=REMEMBERED))
         with said("kept"):
-            house.vault.keys.keep(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
+            services.vault.keys.keep(KeyPlace(key="port", scope=Scope.GLOBAL), lambda before: KEPT)
         with said("read"):
-            house.pipeline.ingest_many([(source, path) for source, path, _ in house.pipeline.unread()])
+            services.pipeline.ingest_many([(source, path) for source, path, _ in services.pipeline.unread()])
         with said("noted"):
-            house.walk()
-            if set(house.outbox.states()) - {"written", "nothing"}:
+            services.run_until_idle()
+            if set(services.outbox.states()) - {"written", "nothing"}:
                 raise NotAllDone
         with said("forgotten"):
-            house.vault.edits.forget("The kiln is fired on Mondays.")
+            services.vault.edits.forget("The kiln is fired on Mondays.")
 
 
 class NotAllDone(Exception):
@@ -75,10 +75,10 @@ def said(step: str) -> Iterator[None]:
         os.write(1, f"done: {step}\n".encode())
 
 
-def carelessly_remember(house: FakeHouse) -> None:
+def carelessly_remember(services: FakeServices) -> None:
     """The planted bug: no one looks at what the disk says."""
     try:
-        with (house.vault.root / "projects" / "sluice.md").open("w") as file:
+        with (services.vault.root / "projects" / "sluice.md").open("w") as file:
             file.write("\n" * 2_000_000 + REMEMBERED)
     except OSError:
         pass
@@ -87,15 +87,15 @@ def carelessly_remember(house: FakeHouse) -> None:
 def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
     """What was said to be done and is not, and what is damaged; then whether a repeat puts all right."""
     lines: list[str] = []
-    with fake_house(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as house:
+    with fake_services(folder, WordyExtractor(Places(folder).log, 2), policy=POLICY) as services:
         known = {
             event.text.split()[0]
-            for state in house.timeline.sessions.states()
-            for event in house.timeline.events.of_session(state.session.provider, state.session.id)
+            for state in services.timeline.sessions.states()
+            for event in services.timeline.events.of_session(state.session.provider, state.session.id)
         }
         if "read" in said and not tokens <= known:
             lines.append(f"said to be read, and is not: {sorted(tokens - known)}")
-        bodies = "\n".join(path.read_text() for path in house.vault.root.rglob("*.md") if ".trash" not in path.parts)
+        bodies = "\n".join(path.read_text() for path in services.vault.root.rglob("*.md") if ".trash" not in path.parts)
         if "remembered" in said and REMEMBERED.strip() not in bodies:
             lines.append("said to be remembered, and is not whole")
         if "kept" in said and KEPT not in bodies:
@@ -104,17 +104,17 @@ def untrue(folder: Path, said: set[str], tokens: set[str]) -> list[str]:
             lines.append("said to be forgotten, and is not")
         if "noted" in said and not tokens <= set(re.findall(r"Said of (matter-\d+) in", bodies)):
             lines.append("said to be noted, and is not")
-        house.pipeline.compare_vault()
-        house.walk()
-        house.pipeline.compare_vault()
-        notes = [note for entry in house.vault.notes.entries() if (note := house.vault.notes.read(entry.path))]
+        services.pipeline.compare_vault()
+        services.run_until_idle()
+        services.pipeline.compare_vault()
+        notes = [note for entry in services.vault.notes.entries() if (note := services.vault.notes.read(entry.path))]
         noted = [token for note in notes for token in re.findall(r"Said of (matter-\d+) in", note.body)]
         if sorted(noted) != sorted(tokens):
             lines.append(f"after a repeat: {sorted(noted)} instead of {sorted(tokens)}")
-        lines += [f"torn: {problem.file}" for problem in house.vault.notes.problems()]
-        lines += [f"left over: {path.name}" for path in house.vault.root.rglob(".kmem-*")]
-        lines += [f"damaged: {line}" for line in (*house.timeline.damage(), *house.recall.index.verify())]
-        if house.recall.index.status().stale:
+        lines += [f"torn: {problem.file}" for problem in services.vault.notes.problems()]
+        lines += [f"left over: {path.name}" for path in services.vault.root.rglob(".kmem-*")]
+        lines += [f"damaged: {line}" for line in (*services.timeline.damage(), *services.recall.index.verify())]
+        if services.recall.index.status().stale:
             lines.append("the index is stale")
     return lines
 

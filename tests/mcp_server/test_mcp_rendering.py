@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError
 from kite_memory.mcp_server.server import bounded, refusal, text_of
-from kite_memory.text.quoting import written
+from kite_memory.text.quoting import safe_json
 from kite_memory.tools.store import Conflict, StoreUnavailable
 
 JSON = st.recursive(
@@ -22,7 +22,7 @@ JSON = st.recursive(
 def test_no_result_is_longer_than_it_may_be(result: dict[str, object], longest: int) -> None:
     short = bounded(result, longest)
 
-    assert len(written({name: value for name, value in short.items() if name != "cut"})) <= longest
+    assert len(safe_json({name: value for name, value in short.items() if name != "cut"})) <= longest
     assert short == result or "cut" in short
 
 

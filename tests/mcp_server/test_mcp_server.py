@@ -283,5 +283,5 @@ def test_the_prompt_brings_the_briefing(table: Table, era: str) -> None:
         ("\0\n", ""),
     ],
 )
-def test_an_agent_is_called_as_the_house_calls_it(client: str, agent: str) -> None:
+def test_an_agent_has_the_name_of_its_source(client: str, agent: str) -> None:
     assert agent_of(client) == agent

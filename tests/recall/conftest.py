@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.recall.house import Services
+from tests.recall.services import Services
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
-    house = Services(tmp_path)
-    yield house
-    house.recall.close()
+def services(tmp_path: Path) -> Iterator[Services]:
+    services = Services(tmp_path)
+    yield services
+    services.recall.close()

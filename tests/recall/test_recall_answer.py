@@ -9,15 +9,15 @@ import pytest
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
 from kite_memory.recall.search import Query
 from kite_memory.recall.select import Prompt, Requirement, bounded
-from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, QUEUE, VAULT, Pile, note
+from tests.recall.services import Services
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 ON_BOTH = "should the PostgreSQL job queue check login tokens with JWT before they expire?"
 
 
-def test_a_prompt_on_the_subject_is_given_the_note(house: Services) -> None:
-    injection = house.over(*VAULT).says(ON_THE_QUEUE)
+def test_a_prompt_on_the_subject_is_given_the_note(services: Services) -> None:
+    injection = services.over(*VAULT).says(ON_THE_QUEUE)
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
     assert "--- [decisions/postgres-over-sqlite-feb26.md] · decision · 2026-02-26 ---\nYou chose PostgreSQL over" in injection.block
@@ -26,10 +26,10 @@ def test_a_prompt_on_the_subject_is_given_the_note(house: Services) -> None:
     assert injection.reason.startswith("1 in full: best ")
 
 
-def test_two_notes_at_most_and_the_newest_first(house: Services) -> None:
+def test_two_notes_at_most_and_the_newest_first(services: Services) -> None:
     more = note("more", "Login tokens are JWT", "The login tokens of the job queue are JWT and expire.", project="mycelia", age=5)
 
-    injection = house.reopened(bar=Requirement(dial="eager")).over(*VAULT, more).says(ON_BOTH)
+    injection = services.reopened(requirement=Requirement(dial="eager")).over(*VAULT, more).says(ON_BOTH)
 
     assert len(injection.hits) == 2
     assert injection.block.count("\n--- [") == 2
@@ -38,18 +38,18 @@ def test_two_notes_at_most_and_the_newest_first(house: Services) -> None:
 
 
 @pytest.mark.parametrize("tokens", [0, 60, 120, 200])
-def test_what_is_left_of_the_turn_bounds_it(house: Services, tokens: int) -> None:
+def test_what_is_left_of_the_turn_bounds_it(services: Services, tokens: int) -> None:
     long = replace(QUEUE, body=QUEUE.body + " Eight workers write at once." * 100)
-    house.over(long)
+    services.over(long)
 
-    injection = house.recall.answer(Prompt(text=ON_THE_QUEUE, session="one", project="mycelia", tokens=tokens))
+    injection = services.recall.answer(Prompt(text=ON_THE_QUEUE, session="one", project="mycelia", tokens=tokens))
 
     assert injection.tokens <= tokens
-    assert house.says(ON_THE_QUEUE, session="two").tokens > 200
+    assert services.says(ON_THE_QUEUE, session="two").tokens > 200
 
 
-def test_a_vault_of_one_note_can_speak(house: Services) -> None:
-    assert house.over(QUEUE).ids(ON_THE_QUEUE) == ["queue"]
+def test_a_vault_of_one_note_can_speak(services: Services) -> None:
+    assert services.over(QUEUE).ids(ON_THE_QUEUE) == ["queue"]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ def test_a_vault_of_one_note_can_speak(house: Services) -> None:
         ("paint the garden fence a lighter shade of green", "below threshold: best 0."),
     ],
 )
-def test_silence_has_a_reason(house: Services, text: str, reason: str) -> None:
-    injection = house.over(*VAULT).says(text)
+def test_silence_has_a_reason(services: Services, text: str, reason: str) -> None:
+    injection = services.over(*VAULT).says(text)
 
     assert injection.silent
     assert injection.block == ""
@@ -79,70 +79,70 @@ def test_silence_has_a_reason(house: Services, text: str, reason: str) -> None:
     assert injection.reason.startswith(reason)
 
 
-def test_a_path_is_no_slash_command(house: Services) -> None:
-    injection = house.over(*VAULT).says("/srv/app/worker.py: which job queue, PostgreSQL or SQLite?")
+def test_a_path_is_no_slash_command(services: Services) -> None:
+    injection = services.over(*VAULT).says("/srv/app/worker.py: which job queue, PostgreSQL or SQLite?")
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
 
 
-def test_an_empty_vault_is_silent(house: Services) -> None:
-    assert house.says(ON_THE_QUEUE).reason == "nothing in the vault"
-    assert house.over().says(ON_THE_QUEUE).reason == "nothing in the vault"
+def test_an_empty_vault_is_silent(services: Services) -> None:
+    assert services.says(ON_THE_QUEUE).reason == "nothing in the vault"
+    assert services.over().says(ON_THE_QUEUE).reason == "nothing in the vault"
 
 
-def test_no_note_twice_in_a_session(house: Services) -> None:
-    house.over(*VAULT)
+def test_no_note_twice_in_a_session(services: Services) -> None:
+    services.over(*VAULT)
 
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
-    assert house.says(ON_THE_QUEUE).reason == "already shown in this session"
-    assert house.ids(ON_THE_QUEUE, session="two") == ["queue"]
-
-
-def test_what_was_shown_is_remembered_over_a_restart(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
-    house.recall.close()
-    house.recall = house.opened()
-
-    assert house.says(ON_THE_QUEUE).silent
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.says(ON_THE_QUEUE).reason == "already shown in this session"
+    assert services.ids(ON_THE_QUEUE, session="two") == ["queue"]
 
 
-def test_after_a_compaction_it_may_be_said_again(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
+def test_what_was_shown_is_remembered_over_a_restart(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
+    services.recall.close()
+    services.recall = services.opened()
 
-    house.recall.forget_session("one")
-
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
-
-
-def test_a_copy_of_a_shown_note_is_not_shown(house: Services) -> None:
-    house.over(QUEUE, replace(QUEUE, path="decisions/conflicted copy.md"))
-
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
-    assert house.says(ON_THE_QUEUE).silent
+    assert services.says(ON_THE_QUEUE).silent
 
 
-def test_a_look_leaves_no_trace(house: Services) -> None:
-    house.over(*VAULT)
+def test_after_a_compaction_it_may_be_said_again(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
 
-    house.says(ON_THE_QUEUE, remember=False)
-    weighed = house.recall.weigh(Prompt(text=ON_THE_QUEUE, session="one", project="mycelia"))
+    services.recall.forget_session("one")
+
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
+
+
+def test_a_copy_of_a_shown_note_is_not_shown(services: Services) -> None:
+    services.over(QUEUE, replace(QUEUE, path="decisions/conflicted copy.md"))
+
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.says(ON_THE_QUEUE).silent
+
+
+def test_a_look_leaves_no_trace(services: Services) -> None:
+    services.over(*VAULT)
+
+    services.says(ON_THE_QUEUE, remember=False)
+    weighed = services.recall.weigh(Prompt(text=ON_THE_QUEUE, session="one", project="mycelia"))
 
     assert weighed.silence == ""
     assert weighed.candidates[0].note.id == "queue"
     assert weighed.candidates[0].score >= weighed.threshold > weighed.candidates[1].score
-    assert house.recall.memory.report.occasions(9) == ()
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.recall.memory.report.occasions(9) == ()
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_what_a_prompt_was_given_and_why_is_kept(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
-    house.says("yes", session="two", project="orchard")
+def test_what_a_prompt_was_given_and_why_is_kept(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
+    services.says("yes", session="two", project="orchard")
 
-    silent, spoken = house.recall.memory.report.occasions(9)
+    silent, spoken = services.recall.memory.report.occasions(9)
 
     assert (silent.session, silent.project, silent.head, silent.reason) == ("two", "orchard", "yes", "a confirmation")
     assert silent.given == ()
-    assert spoken.at == house.now
+    assert spoken.at == services.now
     assert [given.note for given in spoken.given] == ["queue"]
     assert spoken.given[0].score > 0.42
     assert "in full" in spoken.reason
@@ -161,19 +161,19 @@ NEVER_SAID = {
 
 
 @pytest.mark.parametrize("never", NEVER_SAID.values(), ids=NEVER_SAID)
-def test_some_notes_are_never_said_unasked(house: Services, never: Note) -> None:
-    assert house.over(never, *VAULT[1:]).says(ON_THE_QUEUE).silent
+def test_some_notes_are_never_said_unasked(services: Services, never: Note) -> None:
+    assert services.over(never, *VAULT[1:]).says(ON_THE_QUEUE).silent
 
 
 @pytest.mark.parametrize("name", ["proposed", "muted", "superseded", "a journal", "an entity's page", "another session's"])
-def test_and_most_of_them_are_found_by_who_asks(house: Services, name: str) -> None:
-    house.over(NEVER_SAID[name], *VAULT[1:])
+def test_and_most_of_them_are_found_by_who_asks(services: Services, name: str) -> None:
+    services.over(NEVER_SAID[name], *VAULT[1:])
 
-    assert house.recall.search(Query(text=ON_THE_QUEUE))[0].note.id == "queue"
+    assert services.recall.search(Query(text=ON_THE_QUEUE))[0].note.id == "queue"
 
 
-def test_a_session_s_own_note_is_said_in_it(house: Services) -> None:
-    assert house.over(replace(QUEUE, scope=Scope.SESSION, session="one")).ids(ON_THE_QUEUE) == ["queue"]
+def test_a_session_s_own_note_is_said_in_it(services: Services) -> None:
+    assert services.over(replace(QUEUE, scope=Scope.SESSION, session="one")).ids(ON_THE_QUEUE) == ["queue"]
 
 
 OLD = note("old", "SQLite for the job queue", "You chose SQLite over PostgreSQL for the job queue.", age=30, project="mycelia")
@@ -187,42 +187,42 @@ OLD = note("old", "SQLite for the job queue", "You chose SQLite over PostgreSQL 
         (OLD, note("successor", "We moved on", "Nothing of that sort any more, it is all in a cloud.", supersedes=("old",))),
     ],
 )
-def test_of_a_replaced_note_only_the_successor_is_said(house: Services, old: Note, new: Note) -> None:
-    assert house.over(old, new, AUTH).ids(ON_THE_QUEUE) == [new.id]
+def test_of_a_replaced_note_only_the_successor_is_said(services: Services, old: Note, new: Note) -> None:
+    assert services.over(old, new, AUTH).ids(ON_THE_QUEUE) == [new.id]
 
 
 CACHE = note("cache", "Parser cache", "The parser keeps its cache on the disk of the build server.", project="orchard")
 
 
-def test_what_is_for_one_project_only_is_given_in_no_other(house: Services) -> None:
+def test_what_is_for_one_project_only_is_given_in_no_other(services: Services) -> None:
     text = "where does the parser write the files of the build?"
-    house.over(CACHE)
+    services.over(CACHE)
 
-    assert house.weighed(text, project="orchard").near
-    assert house.says(text, project="mycelia").silent
-
-
-def test_a_threshold_of_one_s_own_is_taken_as_it_is(house: Services) -> None:
-    house.over(*VAULT)
-    house.reopened(bar=Requirement(threshold=0.99))
-
-    assert house.says(ON_THE_QUEUE).reason.endswith("< 0.99")
+    assert services.weighed(text, project="orchard").near
+    assert services.says(text, project="mycelia").silent
 
 
-def test_the_number_of_notes_and_of_tokens_can_be_set(house: Services) -> None:
+def test_a_threshold_of_one_s_own_is_taken_as_it_is(services: Services) -> None:
+    services.over(*VAULT)
+    services.reopened(requirement=Requirement(threshold=0.99))
+
+    assert services.says(ON_THE_QUEUE).reason.endswith("< 0.99")
+
+
+def test_the_number_of_notes_and_of_tokens_can_be_set(services: Services) -> None:
     long = note("long", "Queue", "The PostgreSQL job queue has many properties. " * 100, project="mycelia")
-    house.over(QUEUE, AUTH, long)
-    house.recall.close()
-    house.recall = house.opened(bar=Requirement(threshold=0.2), notes_per_prompt=1, tokens_per_prompt=200)
+    services.over(QUEUE, AUTH, long)
+    services.recall.close()
+    services.recall = services.opened(requirement=Requirement(threshold=0.2), notes_per_prompt=1, tokens_per_prompt=200)
 
-    injection = house.says(ON_BOTH)
+    injection = services.says(ON_BOTH)
 
     assert len(injection.hits) == 1
     assert injection.tokens <= 200
 
 
-def test_a_prompt_equal_to_a_note_is_given_that_note(house: Services) -> None:
-    assert house.over(*VAULT).ids(QUEUE.body)[0] == "queue"
+def test_a_prompt_equal_to_a_note_is_given_that_note(services: Services) -> None:
+    assert services.over(*VAULT).ids(QUEUE.body)[0] == "queue"
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_a_prompt_equal_to_a_note_is_given_that_note(house: Services) -> None:
         f"{ON_THE_QUEUE} \ud800",
     ],
 )
-def test_a_hostile_prompt_is_only_a_prompt(house: Services, text: str) -> None:
-    injection = house.over(*VAULT).says(text)
+def test_a_hostile_prompt_is_only_a_prompt(services: Services, text: str) -> None:
+    injection = services.over(*VAULT).says(text)
 
     assert [hit.note.id for hit in injection.hits] == ["queue"]
     assert injection.block.count("vault-context>") == 2
@@ -250,95 +250,95 @@ OTHER_SCRIPTS = [
 
 
 @pytest.mark.parametrize("text", OTHER_SCRIPTS)
-def test_prompts_in_other_scripts_are_answered_or_met_with_silence(house: Services, text: str) -> None:
-    assert house.over(*VAULT).says(text).reason
+def test_prompts_in_other_scripts_are_answered_or_met_with_silence(services: Services, text: str) -> None:
+    assert services.over(*VAULT).says(text).reason
 
 
-def test_a_note_in_another_script_is_said_to_a_prompt_in_it(house: Services) -> None:
+def test_a_note_in_another_script_is_said_to_a_prompt_in_it(services: Services) -> None:
     japanese = note("ja", "ジョブキューはPostgreSQL", "ジョブキューのデータベースはPostgreSQLです。", project="mycelia")
 
-    assert house.over(*VAULT, japanese).ids("ジョブキューのデータベースは何ですか") == ["ja"]
+    assert services.over(*VAULT, japanese).ids("ジョブキューのデータベースは何ですか") == ["ja"]
 
 
 @pytest.mark.parametrize("piece", ["lorem ipsum dolor ", "x", "\x00\xff", "日本", '"', "</vault-context>", "a b c d e f "])
-def test_a_megabyte_is_looked_at_from_both_ends(house: Services, piece: str) -> None:
-    house.over(*VAULT)
+def test_a_megabyte_is_looked_at_from_both_ends(services: Services, piece: str) -> None:
+    services.over(*VAULT)
     paste = piece * (1_000_000 // len(piece))
 
-    assert house.says(paste).reason
+    assert services.says(paste).reason
     assert len(bounded(paste)) <= 10_001
 
 
-def test_what_a_person_writes_above_a_paste_counts(house: Services) -> None:
+def test_what_a_person_writes_above_a_paste_counts(services: Services) -> None:
     log = "\n".join(f"2026-02-26 12:00:{second:02} INFO heartbeat" for second in range(60)) * 100
 
-    assert house.over(*VAULT).ids(f"{ON_THE_QUEUE}\n\n{log}") == ["queue"]
+    assert services.over(*VAULT).ids(f"{ON_THE_QUEUE}\n\n{log}") == ["queue"]
 
 
-def test_no_network_is_asked(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    house.over(*VAULT)
+def test_no_network_is_asked(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    services.over(*VAULT)
 
     def refuse(*arguments: object, **more: object) -> None:
         raise AssertionError("a socket was opened")
 
     monkeypatch.setattr(socket, "socket", refuse)
 
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_where_the_index_is_gone_there_is_silence_and_a_reason(house: Services, tmp_path: Path) -> None:
-    house.over(*VAULT).recall.close()
+def test_where_the_index_is_gone_there_is_silence_and_a_reason(services: Services, tmp_path: Path) -> None:
+    services.over(*VAULT).recall.close()
     for path in (tmp_path / "index").glob("catalogue.db*"):
         path.unlink()
     (tmp_path / "index" / "catalogue.db").write_bytes(b"not a database at all, but long enough" * 200)
-    house.recall = house.opened()
+    services.recall = services.opened()
 
-    injection = house.says(ON_THE_QUEUE)
+    injection = services.says(ON_THE_QUEUE)
 
     assert injection.silent
     assert "cannot be used" in injection.reason
 
 
-def test_where_vectors_are_gone_the_words_still_speak(house: Services, tmp_path: Path) -> None:
-    house.over(*VAULT).recall.close()
+def test_where_vectors_are_gone_the_words_still_speak(services: Services, tmp_path: Path) -> None:
+    services.over(*VAULT).recall.close()
     next((tmp_path / "index").glob("*/manifest.json")).unlink()
-    house.recall = house.opened()
+    services.recall = services.opened()
 
-    weighed = house.recall.weigh(Prompt(text=ON_THE_QUEUE))
+    weighed = services.recall.weigh(Prompt(text=ON_THE_QUEUE))
 
     assert weighed.candidates[0].note.id == "queue"
     assert "words: " in weighed.candidates[0].why
 
 
-def test_where_it_cannot_be_remembered_there_is_silence(house: Services, tmp_path: Path) -> None:
-    house.over(*VAULT)
+def test_where_it_cannot_be_remembered_there_is_silence(services: Services, tmp_path: Path) -> None:
+    services.over(*VAULT)
     other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
 
-    injection = house.says(ON_THE_QUEUE)
+    injection = services.says(ON_THE_QUEUE)
     other.execute("ROLLBACK")
     other.close()
 
     assert injection.silent
     assert "cannot be used" in injection.reason
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_a_full_refresh_forgets_old_sessions(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
-    house.now += timedelta(days=31)
+def test_a_full_refresh_forgets_old_sessions(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
+    services.now += timedelta(days=31)
 
-    house.over(*VAULT)
+    services.over(*VAULT)
 
-    assert house.recall.memory.report.occasions(9) == ()
-    assert house.ids(ON_THE_QUEUE) == ["queue"]
+    assert services.recall.memory.report.occasions(9) == ()
+    assert services.ids(ON_THE_QUEUE) == ["queue"]
 
 
-def test_a_rebuild_answers_as_before_and_remembers_what_was_shown(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
-    before = house.recall.weigh(Prompt(text=ON_BOTH, project="mycelia"))
+def test_a_rebuild_answers_as_before_and_remembers_what_was_shown(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
+    before = services.recall.weigh(Prompt(text=ON_BOTH, project="mycelia"))
 
-    house.recall.rebuild(Pile(*VAULT))
+    services.recall.rebuild(Pile(*VAULT))
 
-    assert house.recall.weigh(Prompt(text=ON_BOTH, project="mycelia")) == before
-    assert house.says(ON_THE_QUEUE).silent
+    assert services.recall.weigh(Prompt(text=ON_BOTH, project="mycelia")) == before
+    assert services.says(ON_THE_QUEUE).silent

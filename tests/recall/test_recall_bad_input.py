@@ -11,8 +11,8 @@ from kite_memory.model.hit import Injection
 from kite_memory.model.note import Note
 from kite_memory.recall.select import Prompt, Requirement, Situation
 from tests.counts import examples
-from tests.recall.house import Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
+from tests.recall.services import Services
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 
@@ -82,16 +82,16 @@ def assert_sound(injection: Injection) -> None:
 
 @pytest.fixture(scope="module", params=VAULTS.values(), ids=list(VAULTS))
 def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(dial="eager")).over(*request.param)
-    yield house
-    house.recall.close()
+    services = Services(tmp_path_factory.mktemp("house")).reopened(requirement=Requirement(dial="eager")).over(*request.param)
+    yield services
+    services.recall.close()
 
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    house = Services(tmp_path_factory.mktemp("house")).reopened(bar=Requirement(judged=True)).over(HOSTILE, *VAULT)
-    yield house
-    house.recall.close()
+    services = Services(tmp_path_factory.mktemp("house")).reopened(requirement=Requirement(judged=True)).over(HOSTILE, *VAULT)
+    yield services
+    services.recall.close()
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -138,11 +138,11 @@ def test_the_closing_tag_in_a_prompt_opens_nothing(asking: Services) -> None:
 
 
 def test_where_there_is_no_index_yet_the_status_says_so(tmp_path: Path) -> None:
-    house = Services(tmp_path)
+    services = Services(tmp_path)
 
-    injection = house.says(ON_THE_QUEUE)
-    status = house.recall.index.status()
-    house.recall.close()
+    injection = services.says(ON_THE_QUEUE)
+    status = services.recall.index.status()
+    services.recall.close()
 
     assert injection.reason == "nothing in the vault"
     assert (status.notes, status.rows) == (0, 0)

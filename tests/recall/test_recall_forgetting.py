@@ -12,8 +12,8 @@ from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Hit, Injection, Judged, Question, Verdict
 from kite_memory.model.note import NoteStatus
 from kite_memory.recall.uptake import Uptake
-from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, QUEUE, Pile
+from tests.recall.services import Services
 
 FINDS_THE_QUEUE = Judged(verdicts=(Verdict(note="queue", probability=0.9),))
 
@@ -24,12 +24,12 @@ def about(*names: str) -> Question:
     return Question(session="one", project="mycelia", prompt="ask", exchange="", candidates=candidates)
 
 
-def ruled(house: Services) -> Injection:
-    return house.recall.judged(about("queue", "auth"), FINDS_THE_QUEUE)
+def ruled(services: Services) -> Injection:
+    return services.recall.judged(about("queue", "auth"), FINDS_THE_QUEUE)
 
 
-def test_what_a_judge_finds_is_shown(house: Services) -> None:
-    assert [hit.note.id for hit in ruled(house.over(QUEUE, AUTH)).hits] == ["queue"]
+def test_what_a_judge_finds_is_shown(services: Services) -> None:
+    assert [hit.note.id for hit in ruled(services.over(QUEUE, AUTH)).hits] == ["queue"]
 
 
 @pytest.mark.parametrize(
@@ -43,26 +43,26 @@ def test_what_a_judge_finds_is_shown(house: Services) -> None:
     ],
     ids=str,
 )
-def test_what_may_no_longer_be_said_is_not_shown_whatever_the_judge_found(house: Services, meanwhile: dict[str, Any]) -> None:
-    house.over(replace(QUEUE, **meanwhile), AUTH)
+def test_what_may_no_longer_be_said_is_not_shown_whatever_the_judge_found(services: Services, meanwhile: dict[str, Any]) -> None:
+    services.over(replace(QUEUE, **meanwhile), AUTH)
 
-    assert ruled(house).silent
-
-
-def test_what_was_replaced_while_the_judge_read_is_not_shown(house: Services) -> None:
-    house.over(QUEUE, replace(AUTH, supersedes=("queue",)))
-
-    assert ruled(house).silent
+    assert ruled(services).silent
 
 
-def test_what_was_forgotten_while_the_judge_read_is_not_shown(house: Services) -> None:
-    assert ruled(house.over(AUTH)).silent
+def test_what_was_replaced_while_the_judge_read_is_not_shown(services: Services) -> None:
+    services.over(QUEUE, replace(AUTH, supersedes=("queue",)))
+
+    assert ruled(services).silent
 
 
-def test_what_was_changed_while_the_judge_read_is_shown_as_it_reads_now(house: Services) -> None:
-    house.over(replace(QUEUE, body="The job queue is in PostgreSQL, on the second machine."), AUTH)
+def test_what_was_forgotten_while_the_judge_read_is_not_shown(services: Services) -> None:
+    assert ruled(services.over(AUTH)).silent
 
-    assert "on the second machine" in ruled(house).block
+
+def test_what_was_changed_while_the_judge_read_is_shown_as_it_reads_now(services: Services) -> None:
+    services.over(replace(QUEUE, body="The job queue is in PostgreSQL, on the second machine."), AUTH)
+
+    assert "on the second machine" in ruled(services).block
 
 
 Moment = Callable[[Services], Injection]
@@ -72,24 +72,24 @@ Moment = Callable[[Services], Injection]
 @pytest.mark.parametrize(
     "moment",
     [
-        lambda house: house.says("should the job queue use PostgreSQL or SQLite?"),
-        lambda house: house.recall.brief(session="one", project="mycelia"),
+        lambda services: services.says("should the job queue use PostgreSQL or SQLite?"),
+        lambda services: services.recall.brief(session="one", project="mycelia"),
         ruled,
     ],
     ids=["prompt", "brief", "late"],
 )
-def test_a_note_is_muted_whatever_a_copy_of_its_file_says(house: Services, moment: Moment, muted: str) -> None:
+def test_a_note_is_muted_whatever_a_copy_of_its_file_says(services: Services, moment: Moment, muted: str) -> None:
     files = {"the note": QUEUE, "its copy": replace(QUEUE, path="decisions/postgres-over-sqlite-feb26 1.md")}
     pile = Pile(*files.values())
-    house.recall.refresh(pile)
-    before = moment(house)
-    house.recall.forget_session("one")
+    services.recall.refresh(pile)
+    before = moment(services)
+    services.recall.forget_session("one")
 
     pile.change(files[muted].path, status=NoteStatus.MUTED)
-    house.recall.refresh(pile)
+    services.recall.refresh(pile)
 
     assert [hit.note.id for hit in before.hits] == ["queue"]
-    assert moment(house).silent
+    assert moment(services).silent
 
 
 ReadResult = Callable[[Services], object]
@@ -98,72 +98,72 @@ ReadResult = Callable[[Services], object]
 @pytest.mark.parametrize(
     "look",
     [
-        lambda house: house.recall.memory.shown("one"),
-        lambda house: [given.note for occasion in house.recall.memory.report.occasions(9) for given in occasion.given],
-        lambda house: [given.why for occasion in house.recall.memory.report.occasions(9) for given in occasion.given],
-        lambda house: list(house.recall.memory.tallies()),
-        lambda house: [ruled.note for each in house.recall.memory.verdicts.since(DAY) for ruled in each.notes],
-        lambda house: _stored(house),
+        lambda services: services.recall.memory.shown("one"),
+        lambda services: [given.note for occasion in services.recall.memory.report.occasions(9) for given in occasion.given],
+        lambda services: [given.why for occasion in services.recall.memory.report.occasions(9) for given in occasion.given],
+        lambda services: list(services.recall.memory.tallies()),
+        lambda services: [ruled.note for each in services.recall.memory.verdicts.since(DAY) for ruled in each.notes],
+        lambda services: _stored(services),
     ],
     ids=["shown", "given", "why", "tallies", "rulings", "anything stored"],
 )
-def test_the_record_of_what_was_shown_no_longer_names_it(house: Services, look: ReadResult) -> None:
-    house.over(QUEUE, AUTH)
+def test_the_record_of_what_was_shown_no_longer_names_it(services: Services, look: ReadResult) -> None:
+    services.over(QUEUE, AUTH)
     for name in ("queue", "auth"):
-        house.recall.judged(about(name), Judged(verdicts=(Verdict(note=name, probability=0.9),)))
-    house.recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
-    for showing in house.recall.memory.shown_open(house.now + timedelta(days=1)):
-        house.recall.memory.settle(showing, Uptake(outcome="used", why=f"“{showing.note}.py” in a command"), house.now)
-    assert "queue" in str(look(house))
+        services.recall.judged(about(name), Judged(verdicts=(Verdict(note=name, probability=0.9),)))
+    services.recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
+    for showing in services.recall.memory.shown_open(services.now + timedelta(days=1)):
+        services.recall.memory.settle(showing, Uptake(outcome="used", why=f"“{showing.note}.py” in a command"), services.now)
+    assert "queue" in str(look(services))
 
-    house.recall.forget_notes(["queue"])
+    services.recall.forget_notes(["queue"])
 
-    assert "queue" not in str(look(house))
-    assert "auth" in str(look(house))
+    assert "queue" not in str(look(services))
+    assert "auth" in str(look(services))
 
 
-def _stored(house: Services) -> list[Any]:
-    with sqlite3.connect(house.recall.memory.path) as database:
+def _stored(services: Services) -> list[Any]:
+    with sqlite3.connect(services.recall.memory.path) as database:
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows = [database.execute(f"SELECT * FROM {name}").fetchall() for name in tables]
     database.close()
     return rows
 
 
-def test_what_was_counted_week_by_week_stays(house: Services) -> None:
-    house.over(QUEUE)
-    ruled(house)
-    before = house.recall.memory.report.weekly(1, house.now)
+def test_what_was_counted_week_by_week_stays(services: Services) -> None:
+    services.over(QUEUE)
+    ruled(services)
+    before = services.recall.memory.report.weekly(1, services.now)
 
-    house.recall.forget_notes(["queue"])
+    services.recall.forget_notes(["queue"])
 
-    assert house.recall.memory.report.weekly(1, house.now) == before
+    assert services.recall.memory.report.weekly(1, services.now) == before
     assert before[0].count.shown == 1
 
 
-def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(house: Services) -> None:
-    house.over(QUEUE)
-    ruled(house)
-    (showing,) = house.recall.memory.shown_open(house.now + timedelta(days=1))
+def test_what_came_of_it_is_not_written_down_once_it_is_forgotten(services: Services) -> None:
+    services.over(QUEUE)
+    ruled(services)
+    (showing,) = services.recall.memory.shown_open(services.now + timedelta(days=1))
 
-    house.recall.forget_notes(["queue"])
-    house.recall.memory.settle(showing, Uptake(outcome="used", why="“row-level locking” in what it said"), house.now)
+    services.recall.forget_notes(["queue"])
+    services.recall.memory.settle(showing, Uptake(outcome="used", why="“row-level locking” in what it said"), services.now)
 
-    assert "row-level" not in str(_stored(house))
-
-
-def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(house: Services) -> None:
-    house.over(AUTH).recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
-
-    assert house.recall.memory.verdicts.since(DAY) == ()
+    assert "row-level" not in str(_stored(services))
 
 
-def test_where_the_record_cannot_be_changed_it_says_so(house: Services) -> None:
-    house.over(QUEUE)
-    ruled(house)
-    other = sqlite3.connect(house.recall.memory.path, isolation_level=None)
+def test_a_verdict_on_what_was_forgotten_meanwhile_is_not_written_down(services: Services) -> None:
+    services.over(AUTH).recall.log_verdicts(about("queue", "auth"), FINDS_THE_QUEUE)
+
+    assert services.recall.memory.verdicts.since(DAY) == ()
+
+
+def test_where_the_record_cannot_be_changed_it_says_so(services: Services) -> None:
+    services.over(QUEUE)
+    ruled(services)
+    other = sqlite3.connect(services.recall.memory.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(StateNotWritten, match="locked"):
-        house.recall.forget_notes(["queue"])
+        services.recall.forget_notes(["queue"])
     other.close()

@@ -142,7 +142,7 @@ def test_without_meaning_a_hint_is_found_by_words_and_by_meaning_once_it_is_embe
     index.refresh(pile)
     pile.put(QUEUE)
 
-    refreshed = index.refresh(pile, hint={QUEUE.path}, meaning=False)
+    refreshed = index.refresh(pile, hint={QUEUE.path}, embed=False)
 
     assert (refreshed.added, refreshed.embedded, index.status().stale) == (1, 0, 1)
     assert QUEUE.id in found(index, QUEUE.title)

@@ -4,15 +4,18 @@ from datetime import UTC, datetime
 import pytest
 
 from kite_memory.recall import gate
-from kite_memory.recall.gate import FEATURES, LEAST, Gate, Ruled, Ruling, personal
+from kite_memory.recall.gate import FEATURES, LEAST, Gate, JudgedCandidate, LoggedVerdict, personal
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 FIGURES = tuple(0.5 if name == "score" else 0.0 for name in FEATURES)
 
 
-def ruling(probability: float, *, figures: tuple[float, ...] = FIGURES) -> Ruling:
-    notes = (Ruled(note="first", score=0.2, probability=probability), Ruled(note="second", score=0.1, probability=0.0))
-    return Ruling(at=NOW, session="s", project="mycelia", features=figures, anything=1.0, notes=notes)
+def ruling(probability: float, *, figures: tuple[float, ...] = FIGURES) -> LoggedVerdict:
+    notes = (
+        JudgedCandidate(note="first", score=0.2, probability=probability),
+        JudgedCandidate(note="second", score=0.1, probability=0.0),
+    )
+    return LoggedVerdict(at=NOW, session="s", project="mycelia", features=figures, anything=1.0, notes=notes)
 
 
 @pytest.fixture

@@ -9,22 +9,22 @@ import pytest
 
 from kite_memory.model.note import NoteKind, NoteStatus
 from kite_memory.recall.select import Requirement
-from tests.recall.house import Services
 from tests.recall.notes import AUTH, DAY, LINT, QUEUE, VAULT, Pile, note
+from tests.recall.services import Services
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 NEW = note("new", "MariaDB for the job queue", "The job queue lives in MariaDB now, no longer in PostgreSQL.", project="mycelia")
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
-    house = Services(tmp_path)
-    yield house
-    house.recall.close()
+def services(tmp_path: Path) -> Iterator[Services]:
+    services = Services(tmp_path)
+    yield services
+    services.recall.close()
 
 
-def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(house: Services) -> None:
-    around = house.over(*VAULT, NEW).recall.nearest(NEW)
+def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(services: Services) -> None:
+    around = services.over(*VAULT, NEW).recall.nearest(NEW)
 
     assert around.near[0].note.id == "queue"
     assert {each.note.project for each in around.near} == {"mycelia"}
@@ -34,8 +34,8 @@ def test_the_nearest_note_of_its_project_comes_first_and_rare_words_tell_most(ho
     assert "the" not in around.rarity
 
 
-def test_a_note_that_says_the_very_same_means_the_same(house: Services) -> None:
-    around = house.over(QUEUE, AUTH, LINT).recall.nearest(replace(QUEUE, id="another"))
+def test_a_note_that_says_the_very_same_means_the_same(services: Services) -> None:
+    around = services.over(QUEUE, AUTH, LINT).recall.nearest(replace(QUEUE, id="another"))
 
     assert around.near[0].cosine > 0.99
 
@@ -44,25 +44,25 @@ def test_a_note_that_says_the_very_same_means_the_same(house: Services) -> None:
     "changes",
     [{"status": NoteStatus.REJECTED}, {"expires": DAY}, {"kind": NoteKind.JOURNAL}, {"kind": NoteKind.ENTITY}, {"id": ""}],
 )
-def test_nothing_is_held_against_what_does_not_count(house: Services, changes: dict[str, Any]) -> None:
-    near = house.over(replace(QUEUE, **changes), AUTH).recall.nearest(NEW).near
+def test_nothing_is_held_against_what_does_not_count(services: Services, changes: dict[str, Any]) -> None:
+    near = services.over(replace(QUEUE, **changes), AUTH).recall.nearest(NEW).near
 
     assert [each.note.id for each in near] == ["auth"]
 
 
-def test_around_nothing_there_is_nothing(house: Services) -> None:
-    assert house.recall.nearest(NEW).near == ()
+def test_around_nothing_there_is_nothing(services: Services) -> None:
+    assert services.recall.nearest(NEW).near == ()
 
 
-def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: Services) -> None:
+def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(services: Services) -> None:
     pile = Pile(*VAULT)
-    house.recall.refresh(pile)
-    fresh = house.weighed(ON_THE_QUEUE).candidates[0]
+    services.recall.refresh(pile)
+    fresh = services.weighed(ON_THE_QUEUE).candidates[0]
     pile.change(QUEUE.path, drifted=DAY)
-    house.recall.refresh(pile)
-    stale = house.weighed(ON_THE_QUEUE).candidates[0]
+    services.recall.refresh(pile)
+    stale = services.weighed(ON_THE_QUEUE).candidates[0]
 
-    said = house.reopened(bar=Requirement(threshold=0.1)).says(ON_THE_QUEUE).block
+    said = services.reopened(requirement=Requirement(threshold=0.1)).says(ON_THE_QUEUE).block
 
     assert (fresh.note.id, stale.note.id) == ("queue", "queue")
     assert stale.score < fresh.score
@@ -70,17 +70,17 @@ def test_a_note_whose_code_has_changed_counts_for_less_and_says_so(house: Servic
 
 
 @pytest.mark.parametrize(("branch", "said"), [("fix/queue", ["queue"]), ("", ["queue"]), ("main", [])])
-def test_a_note_of_a_branch_is_weighed_on_that_branch(house: Services, branch: str, said: list[str]) -> None:
-    house.over(replace(QUEUE, branch="fix/queue"), *VAULT[1:])
+def test_a_note_of_a_branch_is_weighed_on_that_branch(services: Services, branch: str, said: list[str]) -> None:
+    services.over(replace(QUEUE, branch="fix/queue"), *VAULT[1:])
 
-    found = [hit.note.id for hit in house.weighed(ON_THE_QUEUE, branch=branch).candidates if hit.note.id == "queue"]
+    found = [hit.note.id for hit in services.weighed(ON_THE_QUEUE, branch=branch).candidates if hit.note.id == "queue"]
 
     assert found == said
 
 
-def test_a_session_begins_without_notes_of_other_branches_or_of_code_that_changed(house: Services) -> None:
-    house.over(replace(QUEUE, branch="fix/queue"), replace(AUTH, drifted=DAY), LINT)
+def test_a_session_begins_without_notes_of_other_branches_or_of_code_that_changed(services: Services) -> None:
+    services.over(replace(QUEUE, branch="fix/queue"), replace(AUTH, drifted=DAY), LINT)
 
-    brief = house.recall.brief(session="s", project="mycelia", branch="main")
+    brief = services.recall.brief(session="s", project="mycelia", branch="main")
 
     assert [hit.note.id for hit in brief.hits] == ["lint"]

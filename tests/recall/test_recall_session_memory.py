@@ -115,9 +115,9 @@ class TestDelivery:
     def test_what_cannot_be_written_down_counts_as_shown_as_long_as_the_process_lives(self, tmp_path: Path) -> None:
         memory, delivery = SessionMemory(tmp_path / "memory.db"), Delivery()
         steps: list[str] = []
-        delivery.when(arrived=lambda: steps.append("first"))
+        delivery.add_callbacks(arrived=lambda: steps.append("first"))
         give(memory, ["queue"], occasion(1), delivery)
-        delivery.when(arrived=lambda: steps.append("last"))
+        delivery.add_callbacks(arrived=lambda: steps.append("last"))
         with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as another:
             another.execute("BEGIN IMMEDIATE")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit, Judged, Question, Verdict
-from kite_memory.recall.gate import Ruled, Ruling
+from kite_memory.recall.gate import JudgedCandidate, LoggedVerdict
 from kite_memory.recall.session_memory import Occasion, SessionMemory, ShownNote
 from kite_memory.recall.uptake import Count, Moment, Outcome, Tally, Uptake, Week, habit, mondays
 from tests.recall.notes import note
@@ -218,13 +218,16 @@ def test_verdicts_are_logged_with_the_features_and_without_a_word_of_the_prompt(
     memory.verdicts.log(question, Judged(verdicts=(Verdict(note="auth", probability=0.7),), anything=0.8), NOW)
 
     assert memory.verdicts.since(NOW) == (
-        Ruling(
+        LoggedVerdict(
             at=NOW,
             session="one",
             project="mycelia",
             features=(0.25, -1.0),
             anything=0.8,
-            notes=(Ruled(note="queue", score=0.6, probability=0.0), Ruled(note="auth", score=0.4, probability=0.7)),
+            notes=(
+                JudgedCandidate(note="queue", score=0.6, probability=0.0),
+                JudgedCandidate(note="auth", score=0.4, probability=0.7),
+            ),
         ),
     )
     assert not any(b"unmistakable" in path.read_bytes() for path in tmp_path.iterdir())

@@ -12,8 +12,8 @@ from kite_memory.recall.gate import Dial, Gate
 from kite_memory.recall.index import Index
 from kite_memory.recall.select import CANDIDATES, Prompt, Requirement, Situation, weigh
 from kite_memory.recall.uptake import Tally
-from tests.recall.house import LOCAL, Services
 from tests.recall.notes import AUTH, QUEUE, VAULT, note
+from tests.recall.services import LOCAL, Services
 
 ON_THE_QUEUE = "should the job queue use PostgreSQL or SQLite?"
 HAIKU = "write a haiku about the sea in autumn"
@@ -42,10 +42,10 @@ LADDERS = "which ladder of the orchard leans on a tree?"
 
 
 @pytest.mark.parametrize("count", range(1, 12))
-def test_a_note_that_plainly_fits_is_said_however_small_the_vault(house: Services, count: int) -> None:
+def test_a_note_that_plainly_fits_is_said_however_small_the_vault(services: Services, count: int) -> None:
     others = [note(f"other{number}", title, project="mycelia") for number, title in enumerate(_UNLIKE)]
 
-    assert house.over(QUEUE, *others[: count - 1]).ids(ON_THE_QUEUE) == ["queue"]
+    assert services.over(QUEUE, *others[: count - 1]).ids(ON_THE_QUEUE) == ["queue"]
 
 
 _UNLIKE = (
@@ -56,51 +56,51 @@ _UNLIKE = (
 
 
 @pytest.mark.parametrize("count", range(1, 12))
-def test_what_has_nothing_to_do_with_it_is_not_said_however_small_the_vault(house: Services, count: int) -> None:
+def test_what_has_nothing_to_do_with_it_is_not_said_however_small_the_vault(services: Services, count: int) -> None:
     others = [note(f"other{number}", title, project="mycelia") for number, title in enumerate(_UNLIKE)]
 
-    assert house.over(QUEUE, *others[: count - 1]).says("fix the colours of the landing page").silent
+    assert services.over(QUEUE, *others[: count - 1]).says("fix the colours of the landing page").silent
 
 
-def test_in_a_small_vault_too_the_words_of_a_title_count(house: Services) -> None:
-    (parts,) = house.over(QUEUE).weighed(ON_THE_QUEUE).parts
+def test_in_a_small_vault_too_the_words_of_a_title_count(services: Services) -> None:
+    (parts,) = services.over(QUEUE).weighed(ON_THE_QUEUE).parts
 
     assert parts["title"] > 0.5
 
 
-def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(house: Services) -> None:
-    house.over(*VAULT, *orchard(5))
+def test_who_is_eager_is_said_at_least_what_who_is_quiet_is(services: Services) -> None:
+    services.over(*VAULT, *orchard(5))
     prompts = (ON_THE_QUEUE, LADDERS, HAIKU, "run the linter please", "do JWT login tokens expire?", "commit the queue")
     dials: tuple[Dial, ...] = ("quiet", "normal", "eager")
     said = {}
     for dial in dials:
-        house.reopened(bar=Requirement(dial=dial, gate=by_score(quiet=0.9, normal=0.6, eager=0.4)))
-        said[dial] = [{hit.note.id for hit in house.says(text, session="", remember=False).hits} for text in prompts]
+        services.reopened(requirement=Requirement(dial=dial, gate=by_score(quiet=0.9, normal=0.6, eager=0.4)))
+        said[dial] = [{hit.note.id for hit in services.says(text, session="", remember=False).hits} for text in prompts]
 
     assert all(quiet <= normal <= eager for quiet, normal, eager in zip(said["quiet"], said["normal"], said["eager"], strict=True))
     assert sum(map(len, said["quiet"])) < sum(map(len, said["eager"]))
 
 
 @pytest.mark.parametrize(("second", "count"), [(1.0, 2), (1.05, 2), (10.0, 1)])
-def test_a_second_note_must_be_surer(house: Services, second: float, count: int) -> None:
+def test_a_second_note_must_be_surer(services: Services, second: float, count: int) -> None:
     twin = replace(QUEUE, id="twin", path="decisions/twin.md")
-    house.reopened(bar=Requirement(gate=by_score(normal=0.8, second=second))).over(QUEUE, twin, *VAULT[1:])
+    services.reopened(requirement=Requirement(gate=by_score(normal=0.8, second=second))).over(QUEUE, twin, *VAULT[1:])
 
-    weighed = house.weighed(ON_THE_QUEUE)
+    weighed = services.weighed(ON_THE_QUEUE)
 
     assert [hit.score >= 0.8 for hit in weighed.candidates[:2]] == [True, True]
     assert weighed.chosen == (2 if 0.8 * second <= weighed.candidates[1].score else 1) == count
 
 
-def test_what_was_already_said_is_given_as_the_reason(house: Services) -> None:
-    house.over(*VAULT).says(ON_THE_QUEUE)
+def test_what_was_already_said_is_given_as_the_reason(services: Services) -> None:
+    services.over(*VAULT).says(ON_THE_QUEUE)
 
-    assert house.says(ON_THE_QUEUE).reason == "already shown in this session"
-    assert house.says(HAIKU).reason.startswith("below threshold")
+    assert services.says(ON_THE_QUEUE).reason == "already shown in this session"
+    assert services.says(HAIKU).reason.startswith("below threshold")
 
 
-def test_each_part_is_reported_beside_its_own_candidate(house: Services) -> None:
-    weighed = house.over(*VAULT, *orchard(9)).weighed(ON_THE_QUEUE)
+def test_each_part_is_reported_beside_its_own_candidate(services: Services) -> None:
+    weighed = services.over(*VAULT, *orchard(9)).weighed(ON_THE_QUEUE)
 
     assert len(weighed.candidates) == len(weighed.parts) == len(weighed.figures) == 12
     for hit, parts in zip(weighed.candidates, weighed.parts, strict=True):
@@ -118,22 +118,24 @@ SUPERSEDING = {
 
 @pytest.mark.parametrize("dial", ["quiet", "normal", "eager"])
 @pytest.mark.parametrize("pair", SUPERSEDING.values(), ids=SUPERSEDING)
-def test_a_superseded_note_never_comes_up(house: Services, pair: tuple[Note, Note], dial: Dial) -> None:
-    house.reopened(bar=Requirement(dial=dial, judged=True)).over(*pair, AUTH)
+def test_a_superseded_note_never_comes_up(services: Services, pair: tuple[Note, Note], dial: Dial) -> None:
+    services.reopened(requirement=Requirement(dial=dial, judged=True)).over(*pair, AUTH)
 
-    injection = house.says(QUEUE.body + ON_THE_QUEUE)
+    injection = services.says(QUEUE.body + ON_THE_QUEUE)
     asked = injection.question.candidates if injection.question else ()
-    brief = house.recall.brief(session="two", project="mycelia")
+    brief = services.recall.brief(session="two", project="mycelia")
 
-    assert "queue" not in {hit.note.id for hit in (*injection.hits, *asked, *brief.hits, *house.weighed(ON_THE_QUEUE).candidates)}
+    assert "queue" not in {
+        hit.note.id for hit in (*injection.hits, *asked, *brief.hits, *services.weighed(ON_THE_QUEUE).candidates)
+    }
 
 
 @pytest.mark.parametrize("status", [NoteStatus.MUTED, NoteStatus.REJECTED, NoteStatus.PROPOSED])
-def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: Services, status: NoteStatus) -> None:
-    house.reopened(bar=Requirement(dial="eager", judged=True)).over(replace(QUEUE, status=status), AUTH)
+def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(services: Services, status: NoteStatus) -> None:
+    services.reopened(requirement=Requirement(dial="eager", judged=True)).over(replace(QUEUE, status=status), AUTH)
 
-    injection = house.says(ON_THE_QUEUE)
-    brief = house.recall.brief(session="two", project="mycelia")
+    injection = services.says(ON_THE_QUEUE)
+    brief = services.recall.brief(session="two", project="mycelia")
 
     assert injection.silent
     assert injection.question is None or "queue" not in {hit.note.id for hit in injection.question.candidates}
@@ -142,8 +144,8 @@ def test_a_note_that_is_muted_or_not_agreed_to_never_comes_up(house: Services, s
 
 class TestWithAJudge:
     @pytest.fixture
-    def judged(self, house: Services) -> Services:
-        return house.reopened(bar=Requirement(gate=by_score(quiet=0.99, normal=0.5), judged=True))
+    def judged(self, services: Services) -> Services:
+        return services.reopened(requirement=Requirement(gate=by_score(quiet=0.99, normal=0.5), judged=True))
 
     def test_what_is_only_likely_is_left_to_it(self, judged: Services) -> None:
         injection = judged.over(*VAULT).says(ON_THE_QUEUE)
@@ -154,16 +156,18 @@ class TestWithAJudge:
         assert injection.question.candidates[0].note.id == "queue"
         assert 0.5 < injection.question.candidates[0].score < 0.99
 
-    def test_what_is_certain_is_said_at_once_and_no_one_is_asked(self, house: Services) -> None:
-        house.reopened(bar=Requirement(gate=by_score(quiet=0.5), judged=True))
+    def test_what_is_certain_is_said_at_once_and_no_one_is_asked(self, services: Services) -> None:
+        services.reopened(requirement=Requirement(gate=by_score(quiet=0.5), judged=True))
 
-        injection = house.over(*VAULT).says(ON_THE_QUEUE)
+        injection = services.over(*VAULT).says(ON_THE_QUEUE)
 
         assert [hit.note.id for hit in injection.hits] == ["queue"]
         assert injection.question is None
 
-    def test_without_one_what_is_likely_is_said(self, house: Services) -> None:
-        injection = house.reopened(bar=Requirement(gate=by_score(quiet=0.99, normal=0.5))).over(*VAULT).says(ON_THE_QUEUE)
+    def test_without_one_what_is_likely_is_said(self, services: Services) -> None:
+        injection = (
+            services.reopened(requirement=Requirement(gate=by_score(quiet=0.99, normal=0.5))).over(*VAULT).says(ON_THE_QUEUE)
+        )
 
         assert [hit.note.id for hit in injection.hits] == ["queue"]
         assert injection.question is None
@@ -175,11 +179,11 @@ class TestWithAJudge:
     def test_it_is_not_asked_about_what_needs_no_memory(self, judged: Services, text: str) -> None:
         assert judged.over(*VAULT).says(text).question is None
 
-    def test_it_is_not_asked_where_nothing_is_in_doubt(self, house: Services) -> None:
-        house.reopened(bar=Requirement(gate=by_score(quiet=0.99, doubt=0.45), judged=True))
+    def test_it_is_not_asked_where_nothing_is_in_doubt(self, services: Services) -> None:
+        services.reopened(requirement=Requirement(gate=by_score(quiet=0.99, doubt=0.45), judged=True))
 
-        assert house.over(*VAULT).says(HAIKU).question is None
-        assert house.says(ON_THE_QUEUE).question is not None
+        assert services.over(*VAULT).says(HAIKU).question is None
+        assert services.says(ON_THE_QUEUE).question is not None
 
     def test_it_is_not_asked_over_an_empty_vault(self, judged: Services) -> None:
         assert judged.says(ON_THE_QUEUE).question is None
@@ -220,15 +224,22 @@ class TestWithAJudge:
         assert question.features == judged.recall.weigh(prompt).figures[0]
 
 
-def test_a_note_ignored_again_and_again_gives_way(house: Services) -> None:
-    house.over(*VAULT)
-    index = Index(house.folder / "index", embedder=LOCAL)
+def test_a_note_ignored_again_and_again_gives_way(services: Services) -> None:
+    services.over(*VAULT)
+    index = Index(services.folder / "index", embedder=LOCAL)
 
     def score(tally: Tally) -> float:
         prompt = Prompt(text=ON_THE_QUEUE, project="mycelia")
         tallies = {"queue": tally}
         weighed = weigh(
-            index, prompt, Requirement(gate=SHIPPED), shown=(), now=house.now.timestamp(), limit=2, tallies=tallies, all_too=True
+            index,
+            prompt,
+            Requirement(gate=SHIPPED),
+            shown=(),
+            now=services.now.timestamp(),
+            limit=2,
+            tallies=tallies,
+            explain_all=True,
         )
         return weighed.candidates[0].score
 
@@ -238,13 +249,13 @@ def test_a_note_ignored_again_and_again_gives_way(house: Services) -> None:
     assert ignored < new < used
 
 
-def test_of_equals_the_newer_is_said(house: Services) -> None:
+def test_of_equals_the_newer_is_said(services: Services) -> None:
     older = replace(QUEUE, id="older", path="decisions/older.md", created=QUEUE.created - timedelta(days=90))
 
-    assert house.over(QUEUE, older).ids(ON_THE_QUEUE)[0] == "queue"
+    assert services.over(QUEUE, older).ids(ON_THE_QUEUE)[0] == "queue"
 
 
-def test_a_journal_and_an_entity_s_page_never_come_up(house: Services) -> None:
+def test_a_journal_and_an_entity_s_page_never_come_up(services: Services) -> None:
     pages = [replace(QUEUE, id=kind, path=f"{kind}.md", kind=kind) for kind in (NoteKind.JOURNAL, NoteKind.ENTITY)]
 
-    assert house.reopened(bar=Requirement(dial="eager", judged=True)).over(*pages).says(ON_THE_QUEUE).question is None
+    assert services.reopened(requirement=Requirement(dial="eager", judged=True)).over(*pages).says(ON_THE_QUEUE).question is None

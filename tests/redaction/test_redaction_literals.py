@@ -90,16 +90,16 @@ def test_a_damaged_list_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None
         protected_literals(tmp_path / "config.toml")
 
 
-def test_a_house_that_is_opened_protects_them(tmp_path: Path) -> None:
+def test_opened_services_protect_them(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     (tmp_path / ".env").write_text(ENV)
     protect_file(tmp_path / ".env", config.file)
 
-    with open_services(config) as house:
-        house.init_vault()
-        house.operations.perform("remember", {"text": "The gate opens with quincejam in the evening."})
+    with open_services(config) as services:
+        services.init_vault()
+        services.operations.perform("remember", {"text": "The gate opens with quincejam in the evening."})
 
-        assert house.operations.perform("search", {"query": "gate evening"})["hits"][0]["title"].startswith(
+        assert services.operations.perform("search", {"query": "gate evening"})["hits"][0]["title"].startswith(
             "The gate opens with [redacted"
         )
 

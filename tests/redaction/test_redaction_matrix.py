@@ -7,8 +7,8 @@ import pytest
 
 from kite_memory.redaction import redact
 from kite_memory.redaction.cleaning import bare
-from kite_memory.redaction.door import KINDS as MARKS
-from kite_memory.redaction.door import find
+from kite_memory.redaction.redaction_engine import KINDS as MARKS
+from kite_memory.redaction.redaction_engine import find
 from kite_memory.redaction.vendors import VENDORS, catalogue
 from tests.redaction.contexts import CONTEXTS, HOSTILE, PLAIN, left_of
 from tests.redaction.kinds_of_secrets import KINDS, Kind

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from kite_memory.redaction import door, redact
+from kite_memory.redaction import redact, redaction_engine
 from kite_memory.redaction.chance import TextWords
 from kite_memory.redaction.cleaning import bare, clean
-from kite_memory.redaction.door import find
+from kite_memory.redaction.redaction_engine import find
 from tests.redaction.people import Case, cases
 
 CASES = list(cases())
@@ -66,7 +66,7 @@ def test_what_a_program_puts_together_and_longer_sentences(text: str, secret: st
 def test_leaving_out_words_that_no_search_asks_for_changes_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = bare(clean(case.text))
     found = find(raw, [])
-    monkeypatch.setattr(door, "words_of", every_word)
+    monkeypatch.setattr(redaction_engine, "words_of", every_word)
 
     assert sorted(found) == sorted(find(raw, []))
 

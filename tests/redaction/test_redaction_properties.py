@@ -10,7 +10,7 @@ from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
 from kite_memory.redaction import redact, redact_event
 from kite_memory.redaction.cleaning import clean
-from kite_memory.redaction.door import KINDS, mark
+from kite_memory.redaction.redaction_engine import KINDS, mark
 from tests.counts import examples
 
 DASHES = "-" * 5

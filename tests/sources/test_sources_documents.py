@@ -35,7 +35,7 @@ def look(path: Path, document: str, cursor: Cursor | None = None, *, limit: int 
 def test_what_is_reported_for_two_versions_is_all_that_the_second_says(before: list[str], after: list[str]) -> None:
     first, known = only_changed(events_of(before), ReturnedState())
 
-    second, _ = only_changed(events_of(after), ReturnedState.resumed(known.carried()))
+    second, _ = only_changed(events_of(after), ReturnedState.from_carry(known.to_carry()))
 
     held = {event.id: event for event in (*first, *second)}
     assert [held[event.id] for event in events_of(after)] == events_of(after)
@@ -45,7 +45,7 @@ def test_what_is_reported_for_two_versions_is_all_that_the_second_says(before: l
 def test_a_message_more_is_all_that_is_reported_again(texts: list[str], more: str) -> None:
     _, known = only_changed(events_of(texts), ReturnedState())
 
-    second, _ = only_changed(events_of([*texts, more]), ReturnedState.resumed(known.carried()))
+    second, _ = only_changed(events_of([*texts, more]), ReturnedState.from_carry(known.to_carry()))
 
     assert list(second) == events_of([*texts, more])[-1:]
 
@@ -68,7 +68,7 @@ def test_a_note_is_handed_from_version_to_version(tmp_path: Path) -> None:
     first = look(tmp_path / "d.json", '["a"]')
     second = look(tmp_path / "d.json", '["a","b"]', first.cursor)
 
-    assert [ReturnedState.resumed(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
+    assert [ReturnedState.from_carry(each.cursor.carry).note for each in (first, second)] == ["+", "++"]
 
 
 def test_a_text_that_was_cut_amid_a_character_is_read(tmp_path: Path) -> None:

@@ -184,5 +184,5 @@ def test_of_antigravity(steps: list[dict[str, Any]], helper: bool) -> None:
         line.end()
 
     assert in_order(line.events)
-    assert Progress.resumed(progress.carried()) == progress
+    assert Progress.from_carry(progress.to_carry()) == progress
     assert not (helper and any(event.role == "user" for event in line.events))

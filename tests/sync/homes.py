@@ -14,7 +14,7 @@ from kite_memory.model.event import Cursor, Event, ReadResult, Session
 from kite_memory.redaction import redact_result
 from kite_memory.vault.drafting import Memo
 from tests.fakes.extractors import ScriptedExtractor
-from tests.fakes.house import FakeHouse, fake_house
+from tests.fakes.services import FakeServices, fake_services
 
 LONG_AGO = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ class Home:
     name: str
     root: Path
     shared: Path
-    house: FakeHouse
+    services: FakeServices
     syncing: Syncing
     forgetting: Forgetting
 
@@ -53,12 +53,12 @@ class Home:
 
     def remember(self, text: str) -> str:
         """Return the id of the note."""
-        note = self.house.vault.edits.remember(Memo(text=text))
+        note = self.services.vault.edits.remember(Memo(text=text))
         return note.id
 
     def path(self, id: str) -> Path:
-        self.house.vault.scanner.compare()
-        return self.vault / self.house.vault.notes.find(id).path
+        self.services.vault.scanner.compare()
+        return self.vault / self.services.vault.notes.find(id).path
 
     def write(self, id: str, text: str) -> None:
         """Write a sentence into a note, as its owner does in an editor."""
@@ -91,10 +91,10 @@ class Home:
             cursor=Cursor(position=0, size=0, mtime_ns=0),
             amends=amends,
         )
-        self.house.timeline.commit([redact_result(look)], session.provider)
+        self.services.timeline.commit([redact_result(look)], session.provider)
 
     def texts(self, session: Session) -> list[str]:
-        return [each.text for each in self.house.timeline.events.of_session(session.provider, session.id)]
+        return [each.text for each in self.services.timeline.events.of_session(session.provider, session.id)]
 
 
 def session_of(machine: str) -> Session:
@@ -109,23 +109,27 @@ def said(number: int, text: str, session: Session) -> Event:
 def open_home(
     root: Path, shared: Path, clock: Callable[[], datetime], step: Callable[[str], None] = lambda doing: None
 ) -> Iterator[Home]:
-    with fake_house(root, ScriptedExtractor([]), step=step) as house:
+    with fake_services(root, ScriptedExtractor([]), step=step) as services:
         forgetting = Forgetting(
-            timeline=house.timeline, outbox=house.outbox, vault=house.vault, recall=house.recall, indexer=house.indexer
+            timeline=services.timeline,
+            outbox=services.outbox,
+            vault=services.vault,
+            recall=services.recall,
+            indexer=services.indexer,
         )
         syncing = Syncing(
-            vault=house.vault,
-            timeline=house.timeline,
-            outbox=house.outbox,
-            memory=house.recall.memory,
-            indexer=house.indexer,
+            vault=services.vault,
+            timeline=services.timeline,
+            outbox=services.outbox,
+            memory=services.recall.memory,
+            indexer=services.indexer,
             forgetting=forgetting,
             erase=lambda: forgetting.purge_files({}),
             machine=Machine(name=root.name, state=root / "state", environment={}),
             clock=clock,
             step=step,
         )
-        yield Home(name=root.name, root=root, shared=shared, house=house, syncing=syncing, forgetting=forgetting)
+        yield Home(name=root.name, root=root, shared=shared, services=services, syncing=syncing, forgetting=forgetting)
 
 
 @contextmanager

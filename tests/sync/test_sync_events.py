@@ -43,12 +43,12 @@ def test_what_comes_from_elsewhere_is_not_distilled_here(tmp_path: Path) -> None
         desk.read(said(5, "why plums?", DESK), session=DESK)
         settle(laptop, desk)
 
-        assert desk.house.pipeline.open_count() == 1
-        assert desk.house.pipeline.passed_over() == []
+        assert desk.services.pipeline.open_count() == 1
+        assert desk.services.pipeline.passed_over() == []
         laptop.read(said(7, "row 7", LAPTOP), session=LAPTOP)
         settle(laptop, desk)
-        assert desk.house.pipeline.open_count() == 1
-        assert desk.house.pipeline.passed_over() == []
+        assert desk.services.pipeline.open_count() == 1
+        assert desk.services.pipeline.passed_over() == []
 
 
 def test_an_event_that_an_agent_rewrites_is_rewritten_there(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_what_is_erased_on_one_is_erased_on_the_other_and_in_the_folder(tmp_path
         settle(laptop, desk)
         assert WORDS.encode() in everything(desk)
 
-        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.events.citation(event.id)), blank=True)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.services.timeline.events.citation(event.id)), blank=True)
         laptop.forgetting.purge_files({})
         settle(laptop, desk)
 
@@ -97,7 +97,7 @@ def test_what_was_erased_before_it_was_read_here_is_not_read_here(tmp_path: Path
         event = said(0, f"remember: {WORDS}", LAPTOP)
         laptop.read(event, session=LAPTOP)
         settle(laptop, desk)
-        desk.forgetting.forget_events(desk.forgetting.ground(desk.house.timeline.events.citation(event.id)), blank=True)
+        desk.forgetting.forget_events(desk.forgetting.ground(desk.services.timeline.events.citation(event.id)), blank=True)
         settle(laptop, desk)
 
         for home in (laptop, desk):
@@ -114,8 +114,8 @@ def test_a_machine_that_was_away_never_gets_what_was_erased_meanwhile(tmp_path: 
         id = laptop.remember(f"In short, {WORDS}.")
         settle(laptop, desk)
 
-        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.house.timeline.events.citation(event.id)), blank=True)
-        desk.house.vault.edits.forget(id)
+        laptop.forgetting.forget_events(laptop.forgetting.ground(laptop.services.timeline.events.citation(event.id)), blank=True)
+        desk.services.vault.edits.forget(id)
         settle(laptop, desk)
         settle(laptop, desk, shed)
 
@@ -125,17 +125,17 @@ def test_a_machine_that_was_away_never_gets_what_was_erased_meanwhile(tmp_path: 
 
 def test_counts_of_all_machines_are_added_up_once(tmp_path: Path) -> None:
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
-        laptop.house.recall.memory.hear_tallies("before", {})
-        connection = laptop.house.recall.memory._connection
+        laptop.services.recall.memory.hear_tallies("before", {})
+        connection = laptop.services.recall.memory._connection
         connection.execute("INSERT INTO tally (note, shown, used, ignored) VALUES ('n', 5, 2, 1)")
-        desk.house.recall.memory._connection.execute("INSERT INTO tally (note, shown, used, ignored) VALUES ('n', 1, 1, 0)")
+        desk.services.recall.memory._connection.execute("INSERT INTO tally (note, shown, used, ignored) VALUES ('n', 1, 1, 0)")
         settle(laptop, desk)
         settle(laptop, desk)
         connection.execute("UPDATE tally SET shown = 6 WHERE note = 'n'")
         settle(laptop, desk)
 
         for home in (laptop, desk):
-            assert home.house.recall.memory.tallies()["n"] == Tally(shown=7, used=3, ignored=1)
+            assert home.services.recall.memory.tallies()["n"] == Tally(shown=7, used=3, ignored=1)
 
 
 def test_a_timeline_made_anew_is_filled_again(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _change(home: Home, doing: str, id: str, number: int, said: dict[str, list[s
         elif doing == "rename":
             home.rename(id, f"note {number}")
         elif doing == "delete":
-            home.house.vault.edits.forget(id)
+            home.services.vault.edits.forget(id)
             deleted.add(id)
     except NoteNotFound:
         pass  # it has not come here yet, or was deleted

@@ -20,8 +20,8 @@ def test_a_note_reaches_the_other_machine(tmp_path: Path) -> None:
 
         settle(laptop, desk)
 
-        assert list(alike(laptop, desk)) == [laptop.house.vault.notes.find(id).path]
-        assert desk.house.vault.notes.is_ours(desk.house.vault.notes.find(id))
+        assert list(alike(laptop, desk)) == [laptop.services.vault.notes.find(id).path]
+        assert desk.services.vault.notes.is_ours(desk.services.vault.notes.find(id))
 
 
 def test_both_write_at_once(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_same_words_on_both_are_one_note_of_each_name(tmp_path: Path) -> Non
 
         settle(laptop, desk)
 
-        assert {machine.house.vault.notes.find(id).id for machine in (laptop, desk) for id in ids} == ids
+        assert {machine.services.vault.notes.find(id).id for machine in (laptop, desk) for id in ids} == ids
         assert len(laptop.files()) == len(desk.files()) == len(ids)
 
 
@@ -96,13 +96,13 @@ def test_a_note_deleted_on_one_and_changed_on_the_other_is_gone_and_its_text_in_
         laptop.remember("The press needs forty bar.")
         settle(laptop, desk)
 
-        laptop.house.vault.edits.forget(id)
+        laptop.services.vault.edits.forget(id)
         desk.write(id, "Unless it freezes.")
         settle(laptop, desk)
 
         assert len(alike(laptop, desk)) == 1
         assert "Unless it freezes." in desk.trashed()
-        assert desk.house.vault.known.is_buried(id)
+        assert desk.services.vault.known.is_buried(id)
 
 
 def test_the_same_note_renamed_here_and_deleted_there_is_gone(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_a_deleted_note_is_not_written_again_on_the_other_machine(tmp_path: Path
     with homes(tmp_path, "laptop", "desk") as (laptop, desk):
         id = laptop.remember("Frost covers come off in May.")
         laptop.remember("The press needs forty bar.")
-        title = laptop.house.vault.notes.find(id).title
-        laptop.house.vault.edits.forget(id)
+        title = laptop.services.vault.notes.find(id).title
+        laptop.services.vault.edits.forget(id)
 
         settle(laptop, desk)
 
-        assert desk.house.vault.known.is_buried("", title)
+        assert desk.services.vault.known.is_buried("", title)
 
 
 def test_what_was_put_back_comes_back(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_was_put_back_comes_back(tmp_path: Path) -> None:
         id = laptop.remember("Frost covers come off in May.")
         laptop.remember("The press needs forty bar.")
         settle(laptop, desk)
-        forgotten = laptop.house.vault.edits.forget(id)
+        forgotten = laptop.services.vault.edits.forget(id)
         settle(laptop, desk)
         assert len(desk.files()) == 1
 
@@ -143,7 +143,7 @@ def test_what_was_put_back_comes_back(tmp_path: Path) -> None:
         settle(laptop, desk)
 
         assert len(alike(laptop, desk)) == 2
-        assert not desk.house.vault.known.is_buried(id)
+        assert not desk.services.vault.known.is_buried(id)
 
 
 def test_a_name_taken_by_another_note_is_left_to_it(tmp_path: Path) -> None:

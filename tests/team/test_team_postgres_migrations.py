@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import StateNewer, UsageError
 from kite_memory.model.note import Scope
 from kite_memory.recall.embedder import HashingEmbedder
@@ -15,9 +15,9 @@ from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, ope
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
 from kite_memory.text.ages import age
-from kite_memory.tools.asking import tools_of
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import OWNER, Grant, MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
@@ -210,13 +210,13 @@ def test_the_schema_is_upgraded_while_a_server_answers(url: str, tmp_path: Path,
     """The server is one that was started before, so it has not looked at the version since."""
     migrate(url, to=version, spaces=[EMBEDDER.space])
     store = PostgresStore(Connections(url, tenant="team", most=8), embedder=EMBEDDER)
-    tools = tools_of(store, LocalContext(), saving=Saving(rules=OfflineRules()), age=age)
+    tools = all_tools(store, LocalContext(), saving=SaveChecker(rules=OfflineRules()), age=age)
     failed: list[object] = []
     counts: dict[int, int] = {}
     stop = threading.Event()
     going = threading.Barrier(5)
 
-    with serving(tmp_path, Bridge(tools).perform, private=False, names=("127.0.0.1",), team=True) as served:
+    with serving(tmp_path, ToolDispatcher(tools).perform, private=False, names=("127.0.0.1",), team=True) as served:
         token, _ = served.tokens.create("ada")
 
         def client(number: int) -> None:

@@ -23,8 +23,8 @@ from kite_memory.model.event import RedactedText
 from kite_memory.model.note import NoteKind
 from kite_memory.redaction import redact
 from kite_memory.team.search import MARGIN, SCORE, CircuitBreaker, Team, TeamRecall, hits_of, note_of, standing_out
-from kite_memory.tools import asking
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools import note_tools
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
@@ -141,11 +141,11 @@ def ended() -> None:
 
 def test_what_a_served_team_knows_comes_with_its_text(tmp_path: Path) -> None:
     store = MemoryStore()
-    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    tools = note_tools.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
     note = store.remember(OWNER, "Geese guard the gate, since\nthe dogs sleep.", NoteKind.DECISION, ORCHARD)
     store.remember(OWNER, "Geese guard the gate in the harbour", NoteKind.FACT, HARBOUR)
     store.remember(OWNER, "Geese guard the gate this morning", NoteKind.FACT, MORNING)
-    with serving(tmp_path, Bridge(tools).perform) as served:
+    with serving(tmp_path, ToolDispatcher(tools).perform) as served:
         token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
         telling = TeamRecall(Team(address=served.url, token=token), clock=Clock()).ask(ASKS, "orchard", until=PATIENT)
         assert telling is not None

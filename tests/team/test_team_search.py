@@ -17,8 +17,8 @@ from kite_memory.errors import UsageError
 from kite_memory.model.note import NoteKind, Origin, RecordItem
 from kite_memory.redaction import redact
 from kite_memory.team.search import Asking, Team, TeamConnection, together
-from kite_memory.tools import asking
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools import note_tools
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
@@ -40,15 +40,15 @@ class Open:
     def says_nothing(self, text: str, /) -> str:
         return ""
 
-    def whose(self, item: RecordItem, heard: object, provenance: object, /) -> Origin:
+    def origin_of(self, item: RecordItem, heard: object, provenance: object, /) -> Origin:
         return item.origin
 
 
 @contextmanager
 def team_at(state: Path) -> Iterator[tuple[Served, Team, MemoryStore]]:
     store = MemoryStore()
-    tools = asking.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
-    with serving(state, Bridge(tools).perform) as served:
+    tools = note_tools.tools(store, LocalContext(), gate=Open(), age=lambda text, now: None, clock=lambda: datetime.now(UTC))
+    with serving(state, ToolDispatcher(tools).perform) as served:
         token, _ = served.tokens.create("colleague", write=False, projects=["orchard"])
         yield served, Team(address=served.url, token=token), store
 

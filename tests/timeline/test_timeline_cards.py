@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session
 from kite_memory.timeline.cards import highest
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.store import CardHit, Timeline
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 NOW = MONDAY + timedelta(days=90)
-MEANING = Meaning(
+MEANING = ConversationEmbedder(
     space="test",
     of_texts=lambda texts: np.full((len(texts), 4), 0.5, np.float32),
     of_question=lambda text: np.full(4, 0.5, np.float32),
@@ -65,7 +65,7 @@ def keep(timeline: Timeline, result: Sequence[Event], *, days: int = 0, project:
 def talked(timeline: Timeline, name: str, *said: str, days: int = 0, project: str = "orchard") -> list[Event]:
     result = chat(name, *said, days=days, project=project)
     keep(timeline, result, days=days, project=project)
-    while timeline.cards.make():
+    while timeline.cards.rebuild():
         pass
     return result
 
@@ -101,10 +101,10 @@ def test_what_no_one_answered_is_a_card_only_as_a_sessions_last_word(timeline: T
 def test_an_answer_that_goes_on_takes_the_place_of_what_stood_there(timeline: Timeline) -> None:
     first = chat("a", *SLUICE)
     keep(timeline, first)
-    timeline.cards.make()
+    timeline.cards.rebuild()
     more = [*first, replace(first[1], id="00000009-a", ordinal=2, text="In short: the hinge was rusty, and has been oiled.")]
     keep(timeline, more)
-    timeline.cards.make()
+    timeline.cards.rebuild()
 
     assert found(timeline, "meltwater") == []
     assert found(timeline, "rusty hinges") == [SLUICE[0]]
@@ -114,18 +114,18 @@ def test_a_turn_is_closed_when_its_session_has_been_quiet_for_a_while(timeline: 
     clock.now = MONDAY + timedelta(minutes=2)
     keep(timeline, chat("a", *SLUICE))
 
-    soon = timeline.cards.make()
+    soon = timeline.cards.rebuild()
     clock.now += timedelta(minutes=2)
 
     assert soon == 0
-    assert timeline.cards.make() == 1
+    assert timeline.cards.rebuild() == 1
 
 
 def test_the_newest_sessions_of_a_backlog_come_first(timeline: Timeline) -> None:
     for days in (3, 9, 6):
         keep(timeline, chat(f"s{days}", f"What of day {days}?", "It rained for hours on end."), days=days)
 
-    timeline.cards.make(limit=1)
+    timeline.cards.rebuild(limit=1)
 
     assert found(timeline, "rained") == ["What of day 9?"]
 
@@ -164,7 +164,7 @@ def test_of_forgotten_words_no_posting_is_left(timeline: Timeline) -> None:
     cards = talked(timeline, "a", *SLUICE)
 
     timeline.forgotten.add(cards, blank=True)
-    timeline.cards.make()
+    timeline.cards.rebuild()
 
     assert timeline._database.all("SELECT * FROM card_words") == []
     assert timeline._database.all("SELECT cards, words FROM card_projects") == [(0, 0)]
@@ -198,7 +198,7 @@ def by_topic(text: str) -> list[float]:
     return [pump / (pump + boat or 1) ** 0.5, boat / (pump + boat or 1) ** 0.5]
 
 
-BY_TOPIC = Meaning(
+BY_TOPIC = ConversationEmbedder(
     space="topics",
     of_texts=lambda texts: np.array([by_topic(text) for text in texts], np.float32),
     of_question=lambda text: np.array(by_topic(text), np.float32),
@@ -246,13 +246,13 @@ def test_a_conversation_is_told_by_what_it_began_with_and_how_it_ended(timeline:
 
 
 def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(timeline: Timeline) -> None:
-    few = timeline.cards.bar("orchard")
+    few = timeline.cards.opening_threshold("orchard")
     for number, question in enumerate(("Is the sluice open?", "Is the pump on?", "Who oils the hinge?", "Where is the key?")):
         talked(timeline, f"s{number}", question, "I have looked, and it is as you say.", days=number)
     talked(timeline, "again", "Is the sluice open again, and who opened the sluice?", "It was the smith, he said.", days=9)
 
     assert few is None
-    bar = timeline.cards.bar("orchard")
+    bar = timeline.cards.opening_threshold("orchard")
     best = max(hit.bm25 for hit in _hits(timeline, "Is the sluice open again, and who opened the sluice?", besides="again"))
     assert bar is not None and 0 < bar < best
 

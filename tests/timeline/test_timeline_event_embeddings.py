@@ -13,7 +13,7 @@ import pytest
 
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.timeline import schema
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
@@ -50,8 +50,8 @@ def embedder() -> Embedder:
 
 
 @pytest.fixture
-def meaning(embedder: Embedder) -> Meaning:
-    return Meaning(space="subjects-3", of_texts=embedder.texts, of_question=embedder.question)
+def meaning(embedder: Embedder) -> ConversationEmbedder:
+    return ConversationEmbedder(space="subjects-3", of_texts=embedder.texts, of_question=embedder.question)
 
 
 class Clock:
@@ -102,7 +102,9 @@ def keep(timeline: Timeline, *events: Event, amends: bool = False) -> None:
 FLOOD = event_of(3, EventType.DECISION, "We raise the bank by a hand's breadth, and open the sluice before it rains.")
 
 
-def test_what_means_the_same_is_found_without_a_common_word(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
+def test_what_means_the_same_is_found_without_a_common_word(
+    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder
+) -> None:
     keep(timeline, FLOOD, event_of(4, EventType.ASSISTANT_MESSAGE, "The invoice is on the table, and so is its price."))
     clock.now += timedelta(hours=1)
     before = timeline.search.find(EventQuery(text="flood"), meaning)
@@ -117,7 +119,9 @@ def test_what_means_the_same_is_found_without_a_common_word(timeline: Timeline, 
     assert timeline.search.find(EventQuery(text="price", by_words=False), meaning) == ()
 
 
-def test_only_what_shows_something_gets_a_vector(timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder) -> None:
+def test_only_what_shows_something_gets_a_vector(
+    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
+) -> None:
     keep(
         timeline,
         event_of(1, EventType.USER_MESSAGE, "Every raw message stays without a vector of its own, whatever it says."),
@@ -137,7 +141,7 @@ def test_only_what_shows_something_gets_a_vector(timeline: Timeline, clock: Cloc
 
 
 def test_a_decision_is_read_with_what_was_said_before_it(
-    timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder
+    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
 ) -> None:
     keep(
         timeline,
@@ -153,7 +157,7 @@ def test_a_decision_is_read_with_what_was_said_before_it(
 
 
 def test_a_failure_is_read_with_what_made_it_go_away(
-    timeline: Timeline, clock: Clock, meaning: Meaning, embedder: Embedder
+    timeline: Timeline, clock: Clock, meaning: ConversationEmbedder, embedder: Embedder
 ) -> None:
     keep(
         timeline,
@@ -174,7 +178,7 @@ def test_a_failure_is_read_with_what_made_it_go_away(
     ]
 
 
-def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
+def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
     keep(timeline, replace(FLOOD, at=clock.now))
 
     at_once = timeline.vectors.embed(meaning)
@@ -185,7 +189,7 @@ def test_a_session_that_goes_on_waits(timeline: Timeline, clock: Clock, meaning:
     assert timeline.vectors.embed(meaning) == 0
 
 
-def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
+def test_a_bundle_that_is_amended_is_embedded_anew(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
     keep(timeline, FLOOD, amends=True)
     clock.now += timedelta(hours=1)
     timeline.vectors.embed(meaning)
@@ -209,13 +213,13 @@ def test_a_bundle_that_changes_while_it_is_embedded_keeps_no_old_vector(
         keep(timeline, replace(FLOOD, text="We buy the lamp, so that nobody falls into the ditch."), amends=True)
         return embedder.texts(texts)
 
-    slow = Meaning(space="subjects-3", of_texts=amended_meanwhile, of_question=embedder.question)
+    slow = ConversationEmbedder(space="subjects-3", of_texts=amended_meanwhile, of_question=embedder.question)
 
     assert timeline.vectors.embed(slow) == 0
     assert timeline.search.find(EventQuery(text="flood"), slow) == ()
 
 
-def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
+def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
     keep(timeline, FLOOD)
     clock.now += timedelta(hours=1)
     timeline.vectors.embed(meaning)
@@ -229,7 +233,7 @@ def test_vectors_of_another_space_are_made_anew(timeline: Timeline, clock: Clock
     assert timeline.search.find(EventQuery(text="flood"), meaning) == ()
 
 
-def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: Meaning) -> None:
+def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: ConversationEmbedder) -> None:
     keep(timeline, *(replace(FLOOD, id=f"{number:08x}-x", ordinal=number) for number in range(5)))
     clock.now += timedelta(hours=1)
     today = [timeline.vectors.embed(meaning, 2, per_day=3) for _ in range(3)]
@@ -241,7 +245,9 @@ def test_a_day_has_room_for_so_many(timeline: Timeline, clock: Clock, meaning: M
     assert tomorrow == 2
 
 
-def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(tmp_path: Path, clock: Clock, meaning: Meaning) -> None:
+def test_bundles_of_an_earlier_schema_are_found_with_the_next_commit(
+    tmp_path: Path, clock: Clock, meaning: ConversationEmbedder
+) -> None:
     path, earlier = tmp_path / "now.sqlite", tmp_path / "earlier.sqlite"
     with closing(Timeline(path, clock=clock)) as timeline:
         keep(timeline, FLOOD)

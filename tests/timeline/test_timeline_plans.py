@@ -22,13 +22,13 @@ from kite_memory.model.event import (
     Status,
     evidence_reference,
 )
-from kite_memory.timeline.conversations import CardQuery, Meaning
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.rows import Since
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 
 FAILED = "E       ConnectionRefusedError: could not connect to the ledger database"
-MEANING = Meaning(
+MEANING = ConversationEmbedder(
     space="test",
     of_texts=lambda texts: np.full((len(texts), 4), 0.5, np.float32),
     of_question=lambda text: np.full(4, 0.5, np.float32),
@@ -107,7 +107,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         ),
         "vectors.embed": lambda: timeline.vectors.embed(MEANING),
         "vectors.near": lambda: timeline.vectors.near("ledger", MEANING),
-        "cards.make": timeline.cards.make,
+        "cards.rebuild": timeline.cards.rebuild,
         "cards.find": lambda: (
             timeline.cards.find(
                 CardQuery(text="mend the ledger database", project=project, session=session[:8], since=START), MEANING
@@ -120,7 +120,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "cards.turn": lambda: timeline.cards.turn(first.id),
         "cards.conversation": lambda: timeline.cards.conversation(first.id),
         "cards.closing": lambda: timeline.cards.closing(first.id),
-        "cards.bar": lambda: timeline.cards.bar(project),
+        "cards.opening_threshold": lambda: timeline.cards.opening_threshold(project),
         "search.unsearched": timeline.search.unsearched,
         "fixes.fix": lambda: timeline.fixes.fix(project=project, session="another", signatures=[signature], command="make test"),
         "fixes.fix_of": lambda: timeline.fixes.fix_of(first),
@@ -141,7 +141,7 @@ def _every_method(timeline: Timeline) -> dict[str, Callable[[], object]]:
         "identity": timeline.identity,
         "events.changed_since": lambda: timeline.events.changed_since(Since(), 10),
         "events.numbered": lambda: timeline.events.numbered([1, 2]),
-        "forgotten.out_of_step": timeline.forgotten.out_of_step,
+        "forgotten.mismatches": timeline.forgotten.mismatches,
         "events.citation": lambda: timeline.events.citation(first.id),
         "provenance": lambda: timeline.provenance(project).traces([FAILED]),
     }

@@ -17,7 +17,7 @@ from kite_memory.extensions.contract.extractor_contract import SESSION, START
 from kite_memory.model.event import PLANNING, EventType
 from kite_memory.timeline import schema
 from kite_memory.timeline.cards import PromptOutcome, prompt_outcome
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
@@ -46,13 +46,13 @@ def timeline(tmp_path: Path, clock: Clock) -> Iterator[Timeline]:
         yield store
 
 
-def hears(word: str) -> Meaning:
+def hears(word: str) -> ConversationEmbedder:
     """Knows a single subject: whether the sweeper, or what the question asks for it with, is spoken of."""
 
     def vector(text: str) -> list[float]:
         return [1.0, 0.0] if "sweeper" in text or word in text else [0.0, 1.0]
 
-    return Meaning(
+    return ConversationEmbedder(
         space="one-subject",
         of_texts=lambda texts: np.array([vector(text) for text in texts], np.float32).reshape(len(texts), 2),
         of_question=lambda text: np.array(vector(text), np.float32),

@@ -10,14 +10,14 @@ from typing import Any
 
 from kite_memory import assets
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.text.ages import age
-from kite_memory.tools import asking, conversations
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools import conversation_tools, note_tools
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
@@ -91,7 +91,7 @@ class Conversing:
     recall: Recall
     kept: LocalConversations
     folder: Path
-    bridge: Bridge
+    bridge: ToolDispatcher
     asker: Asker = field(default_factory=lambda: Asker(grant=OWNER, ai="claude"))
 
     def call(self, tool: str, *, by: Grant | None = None, project: str = "", **arguments: Any) -> Json:
@@ -111,13 +111,13 @@ class Conversing:
         return {known.path: (self.vault.root / known.path).read_text() for known in self.vault.known.all() if known.id}
 
 
-def tools_over(store: Store, near: LocalContext = LocalContext(), clock: Callable[[], datetime] | None = None) -> Bridge:  # noqa: B008 - frozen
-    saving = Saving(rules=OfflineExtractor())
+def tools_over(store: Store, near: LocalContext = LocalContext(), clock: Callable[[], datetime] | None = None) -> ToolDispatcher:  # noqa: B008 - frozen
+    saving = SaveChecker(rules=OfflineExtractor())
     clock = clock or Clock()
-    return Bridge(
+    return ToolDispatcher(
         {
-            **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
-            **asking.tools(store, near, gate=saving, age=age, clock=clock),
+            **conversation_tools.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
+            **note_tools.tools(store, near, gate=saving, age=age, clock=clock),
         }
     )
 
@@ -141,12 +141,12 @@ def conversing(
     )
     recall.refresh(vault.notes)
 
-    def take_up(paths: Collection[str], *, meaning: bool) -> None:
+    def take_up(paths: Collection[str], *, embed: bool) -> None:
         recall.refresh(vault.notes, hint=paths)
 
-    kept = LocalConversations(vault=vault, folder=state / "conversations", take_up=partial(take_up, meaning=True))
+    kept = LocalConversations(vault=vault, folder=state / "conversations", index_notes=partial(take_up, embed=True))
     own = LocalState(state / "bridge.sqlite")
-    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, take_up=take_up, clock=clock)
+    store = LocalStore(vault=vault, recall=recall, state=own, conversations=kept, index_notes=take_up, clock=clock)
     try:
         yield Conversing(
             store=store,

@@ -48,15 +48,15 @@ def local_store(
         clock=clock,
     )
 
-    def take_up(paths: Collection[str], *, meaning: bool = True) -> None:
-        recall.refresh(vault.notes, hint=paths, meaning=meaning)
+    def take_up(paths: Collection[str], *, embed: bool = True) -> None:
+        recall.refresh(vault.notes, hint=paths, embed=embed)
 
     store = LocalStore(
         vault=vault,
         recall=recall,
         state=LocalState(state / "bridge.sqlite"),
-        conversations=LocalConversations(vault=vault, folder=state / "conversations", take_up=take_up),
-        take_up=take_up,
+        conversations=LocalConversations(vault=vault, folder=state / "conversations", index_notes=take_up),
+        index_notes=take_up,
         let_go=let_go,
         clock=clock,
     )

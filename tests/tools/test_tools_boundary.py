@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError
 from kite_memory.mcp_server.tokens import StoredToken, Tokens
 from kite_memory.text.ages import age
 from kite_memory.tools import declarations
-from kite_memory.tools.asking import tools_of
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, Grant
 from tests.tools.conversing import conversing
 from tests.tools.test_tools_conversations_boundary import MARK, PROJECTS, World, grant, question
@@ -34,7 +34,7 @@ TOKENS = 80
 class Guarded:
     """A bridge that is only asked with a token."""
 
-    bridge: Bridge
+    bridge: ToolDispatcher
     tokens: Tokens
     world: World
     chance: random.Random
@@ -58,12 +58,12 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Guarded]:
     chance = random.Random(11)
-    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as house:
-        bridge = Bridge(tools_of(house.store, LocalContext(), saving=Saving(rules=OfflineExtractor()), age=age))
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as services:
+        bridge = ToolDispatcher(all_tools(services.store, LocalContext(), saving=SaveChecker(rules=OfflineExtractor()), age=age))
         world = World(bridge, chance)
         world.fill(90)
-        house.vault.scanner.compare()
-        house.recall.refresh(house.vault.notes)
+        services.vault.scanner.compare()
+        services.recall.refresh(services.vault.notes)
         tokens = Tokens(Path(folder) / "tokens")
         held = []
         for number in range(TOKENS):

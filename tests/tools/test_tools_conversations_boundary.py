@@ -18,13 +18,13 @@ from uuid import UUID
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.saving import Saving
+from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError
 from kite_memory.model.note import Scope
 from kite_memory.text.ages import age
-from kite_memory.tools.asking import tools_of
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import OWNER, Asker, Grant
 from tests.tools.conversing import conversing
 from tests.vault.building import MEMORY_DISK
@@ -56,7 +56,7 @@ class Written:
 class World:
     """Notes, conversations, keyed memories and states of all places, each with its mark."""
 
-    def __init__(self, bridge: Bridge, chance: random.Random) -> None:
+    def __init__(self, bridge: ToolDispatcher, chance: random.Random) -> None:
         self.written: dict[str, Written] = {}
         self.names: list[str] = ["nowhere", "projects/nowhere.md"]
         self._bridge = bridge
@@ -109,15 +109,15 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> Iterator[tuple[Bridge, World, random.Random]]:
+def drawn() -> Iterator[tuple[ToolDispatcher, World, random.Random]]:
     chance = random.Random(7)
-    saving = Saving(rules=OfflineExtractor())
-    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as house:
-        bridge = Bridge(tools_of(house.store, LocalContext(), saving=saving, age=age))
+    saving = SaveChecker(rules=OfflineExtractor())
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as folder, conversing(Path(folder)) as services:
+        bridge = ToolDispatcher(all_tools(services.store, LocalContext(), saving=saving, age=age))
         world = World(bridge, chance)
         world.fill(90)
-        house.vault.scanner.compare()
-        house.recall.refresh(house.vault.notes)
+        services.vault.scanner.compare()
+        services.recall.refresh(services.vault.notes)
         yield bridge, world, chance
 
 
@@ -151,7 +151,7 @@ def question(world: World, chance: random.Random) -> tuple[str, dict[str, Any]]:
     return chance.choice(asked)
 
 
-def test_nothing_is_read_across_a_boundary(drawn: tuple[Bridge, World, random.Random]) -> None:
+def test_nothing_is_read_across_a_boundary(drawn: tuple[ToolDispatcher, World, random.Random]) -> None:
     bridge, world, chance = drawn
     read = strays = 0
     for _ in range(TRIPLES):

@@ -7,7 +7,7 @@ import pytest
 
 from kite_memory.errors import UsageError
 from kite_memory.tools.arguments import TODOS, VALUE, Argument
-from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, Bridge, Declared, called
+from kite_memory.tools.declarations import MORE_TOOLS, RECENT_NOTES, TOOLS, ToolDispatcher, ToolSpec, called
 from kite_memory.tools.store import OWNER, Asker
 
 EVERY = (*TOOLS.values(), RECENT_NOTES, MORE_TOOLS)
@@ -43,7 +43,7 @@ def sample(schema: dict[str, Any]) -> Any:
             raise AssertionError(other)
 
 
-def needed(tool: Declared) -> dict[str, Any]:
+def needed(tool: ToolSpec) -> dict[str, Any]:
     return {argument.name: sample(argument.schema) for argument in tool.takes if argument.needed}
 
 
@@ -77,7 +77,7 @@ def beyond(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 @EACH
-def test_what_is_declared_is_taken(tool: Declared, argument: Argument[Any]) -> None:
+def test_what_is_declared_is_taken(tool: ToolSpec, argument: Argument[Any]) -> None:
     parsed = tool.parsed(needed(tool) | {argument.name: sample(argument.schema)})
 
     assert argument in parsed
@@ -85,7 +85,7 @@ def test_what_is_declared_is_taken(tool: Declared, argument: Argument[Any]) -> N
 
 
 @EACH
-def test_what_is_omitted_or_null_has_the_default(tool: Declared, argument: Argument[Any]) -> None:
+def test_what_is_omitted_or_null_has_the_default(tool: ToolSpec, argument: Argument[Any]) -> None:
     if argument.needed:
         return
 
@@ -96,7 +96,7 @@ def test_what_is_omitted_or_null_has_the_default(tool: Declared, argument: Argum
 
 
 @EACH
-def test_what_is_needed_is_asked_for(tool: Declared, argument: Argument[Any]) -> None:
+def test_what_is_needed_is_asked_for(tool: ToolSpec, argument: Argument[Any]) -> None:
     left = {name: value for name, value in needed(tool).items() if name != argument.name}
     if not argument.needed:
         return
@@ -116,7 +116,7 @@ def bounded() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("tool", "argument", "value"), tuple(bounded()))
-def test_each_limit_that_is_reported_is_enforced(tool: Declared, argument: Argument[Any], value: Any) -> None:
+def test_each_limit_that_is_reported_is_enforced(tool: ToolSpec, argument: Argument[Any], value: Any) -> None:
     with pytest.raises(UsageError) as refused:
         tool.parsed(needed(tool) | {argument.name: value})
 
@@ -131,7 +131,7 @@ def renamed() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("tool", "argument", "alias"), tuple(renamed()))
-def test_an_argument_is_taken_under_its_older_names(tool: Declared, argument: Argument[Any], alias: str) -> None:
+def test_an_argument_is_taken_under_its_older_names(tool: ToolSpec, argument: Argument[Any], alias: str) -> None:
     rest = {name: value for name, value in needed(tool).items() if name != argument.name}
     value, other = sample(argument.schema), {"string": "fig", "array": ["fig"], "integer": 200}[argument.schema["type"]]
 
@@ -159,7 +159,7 @@ def test_older_names_of_tools_mean_the_same() -> None:
 
 
 @pytest.mark.parametrize("tool", EVERY, ids=lambda tool: tool.name)
-def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
+def test_what_is_not_declared_is_refused_by_its_name(tool: ToolSpec) -> None:
     if tool.open:
         assert tool.parsed({"claude_conversation_uuid": UUID, "sope": 1}).raw["sope"] == 1
         return
@@ -171,7 +171,9 @@ def test_what_is_not_declared_is_refused_by_its_name(tool: Declared) -> None:
 def test_null_is_a_value() -> None:
     fields = {"key": "a", "value": None, "tags": None}
 
-    assert Bridge({"write_memory": lambda asker, parsed: parsed.raw}).perform("write_memory", fields, Asker(grant=OWNER)) == {
+    assert ToolDispatcher({"write_memory": lambda asker, parsed: parsed.raw}).perform(
+        "write_memory", fields, Asker(grant=OWNER)
+    ) == {
         "key": "a",
         "value": None,
     }
@@ -190,7 +192,7 @@ def test_what_stands_in_the_context_is_taken_and_the_rest_of_it_kept() -> None:
 
 def test_a_call_is_parsed_once() -> None:
     """Text that is JSON is read as JSON once: what it holds stays text."""
-    bridge = Bridge({"write_memory": lambda asker, arguments: {"value": arguments[VALUE]}})
+    bridge = ToolDispatcher({"write_memory": lambda asker, arguments: {"value": arguments[VALUE]}})
 
     answer = bridge.perform("write_memory", {"key": "a", "value": '["{\\"a\\": 1}"]'}, Asker(grant=OWNER))
 

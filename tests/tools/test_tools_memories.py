@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.mcp_server.server import bounded
-from kite_memory.text.quoting import written
-from kite_memory.tools.declarations import TOOLS, Bridge, Json
+from kite_memory.text.quoting import safe_json
+from kite_memory.tools.declarations import TOOLS, Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.resuming import memory_tools
+from kite_memory.tools.memory_tools import memory_tools
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, JsonValue, NotAllowed
 from tests.fakes.memory_store import MemoryStore
 from tests.tools.local_stores import START
@@ -27,7 +27,7 @@ Ask = Callable[..., Json]
 
 @pytest.fixture
 def ask() -> Ask:
-    known = Bridge(memory_tools(MemoryStore(), LocalContext(), clock=lambda: START))
+    known = ToolDispatcher(memory_tools(MemoryStore(), LocalContext(), clock=lambda: START))
 
     def asking(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform(tool, arguments, asker)
@@ -132,7 +132,7 @@ def test_a_list_shows_all_that_there_is_room_for_and_that_there_are_more(ask: As
     assert shown == listed
     assert listed["count"] == len(listed["memories"]) < 150
     assert listed["more"] and "narrow" in listed["hint"]
-    assert len(written(listed)) > 0.9 * TOOLS["list_memories"].longest
+    assert len(safe_json(listed)) > 0.9 * TOOLS["list_memories"].longest
     assert [each["key"] for each in listed["memories"]] == [f"k{number:03}" for number in range(listed["count"])]
 
 
@@ -223,7 +223,7 @@ def test_it_ends_after_so_many_seconds(ask: Ask) -> None:
 @pytest.mark.parametrize("ttl", [1, 1.5, 0.001])
 def test_it_never_ends_early_though_a_note_shows_whole_seconds(ttl: float) -> None:
     now = START + timedelta(milliseconds=700)
-    known = Bridge(memory_tools(MemoryStore(), LocalContext(), clock=lambda: now))
+    known = ToolDispatcher(memory_tools(MemoryStore(), LocalContext(), clock=lambda: now))
 
     written = known.perform("write_memory", {"key": "port", "value": 80, "ttl": ttl, "scope": "global"}, HERE)
 
@@ -388,7 +388,7 @@ def test_whatever_is_given_the_answer_is_json_or_an_error_with_a_hint(arguments:
 
     for tool in known:
         try:
-            answer = Bridge(known).perform(tool, arguments, HERE)
+            answer = ToolDispatcher(known).perform(tool, arguments, HERE)
         except KiteError as error:
             assert error.hint
         else:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from kite_memory.errors import UsageError
-from kite_memory.tools.declarations import Bridge, Json
+from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed, State, Todo
@@ -41,7 +41,7 @@ def asking(clock: Clock, *shown: State) -> Ask:
     def working(project: str, session: str, *, projects: Sequence[str] = ()) -> list[State]:
         return [each for each in shown if (each.session == session if session else each.project == project)]
 
-    known = Bridge(tools(MemoryStore(), LocalContext(working=working), clock=clock))
+    known = ToolDispatcher(tools(MemoryStore(), LocalContext(working=working), clock=clock))
 
     def ask(tool: str, asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform(tool, arguments, asker)

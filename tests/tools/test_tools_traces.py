@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.app.timeline_queries import NoShelf, TimelineQueries
+from kite_memory.app.timeline_queries import EmptyVault, TimelineQueries
 from kite_memory.errors import KiteError
 from kite_memory.extensions.contract.extractor_contract import SESSION, START, event
 from kite_memory.model.event import Event, EventType
@@ -16,8 +16,8 @@ from kite_memory.model.note import Scope
 from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.schema import TimelineDatabase
 from kite_memory.timeline.store import Timeline
-from kite_memory.tools import resuming
-from kite_memory.tools.declarations import Bridge
+from kite_memory.tools import memory_tools
+from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import working
 from kite_memory.tools.store import Asker, Grant
@@ -70,12 +70,12 @@ def timeline(tmp_path: Path) -> Iterator[Watched]:
 
 @pytest.fixture
 def past(timeline: Timeline) -> TimelineQueries:
-    return TimelineQueries(timeline=timeline, notes=NoShelf())
+    return TimelineQueries(timeline=timeline, notes=EmptyVault())
 
 
 def briefed(past: TimelineQueries, grant: Grant, **arguments: object) -> str:
-    tools = resuming.tools(MemoryStore(), LocalContext(timeline=past.timeline, resume=past.resume), clock=lambda: START)
-    return str(Bridge(tools).perform("smart_resume", arguments, Asker(grant=grant))["briefing"])
+    tools = memory_tools.resume_tools(MemoryStore(), LocalContext(timeline=past.timeline, resume=past.resume), clock=lambda: START)
+    return str(ToolDispatcher(tools).perform("smart_resume", arguments, Asker(grant=grant))["briefing"])
 
 
 def test_a_session_is_kept_apart_only_from_those_that_are_seen(past: TimelineQueries) -> None:
@@ -94,10 +94,10 @@ def test_what_a_sub_agent_did_in_another_project_is_no_part_of_a_brief(past: Tim
 def test_no_event_of_a_session_out_of_sight_is_read_for_anybody(timeline: Watched, past: TimelineQueries) -> None:
     """How long an answer takes would tell of it."""
     near = LocalContext(timeline=past.timeline, resume=past.resume, working=partial(working, timeline))
-    tools = resuming.tools(MemoryStore(), near, clock=lambda: START)
+    tools = memory_tools.resume_tools(MemoryStore(), near, clock=lambda: START)
 
     for arguments in ({"session_id": THEIRS.id}, {"project_path": "quarry"}, {"session_id": HIRED.id}):
-        Bridge(tools).perform("smart_resume", arguments, Asker(grant=ORCHARD))
+        ToolDispatcher(tools).perform("smart_resume", arguments, Asker(grant=ORCHARD))
 
     assert timeline.events.read == []
 

@@ -51,44 +51,44 @@ class Services:
         return {path for path in (self.home / "vault").rglob("*") if path.is_file()}
 
 
-def unmounted(house: Services) -> None:
-    (house.home / "vault").rename(house.home / "elsewhere")
-    (house.home / "vault").mkdir()
+def unmounted(services: Services) -> None:
+    (services.home / "vault").rename(services.home / "elsewhere")
+    (services.home / "vault").mkdir()
 
 
-def half_synced(house: Services) -> None:
-    (house.home / "elsewhere").mkdir()
-    for path in house.notes_on_disk():
+def half_synced(services: Services) -> None:
+    (services.home / "elsewhere").mkdir()
+    for path in services.notes_on_disk():
         if "port" not in path.name:
-            path.rename(house.home / "elsewhere" / path.name)
+            path.rename(services.home / "elsewhere" / path.name)
 
 
-def all_but_laid_out(house: Services) -> None:
-    (house.home / "elsewhere").mkdir()
-    for path in house.notes_on_disk():
-        path.rename(house.home / "elsewhere" / path.name)
+def all_but_laid_out(services: Services) -> None:
+    (services.home / "elsewhere").mkdir()
+    for path in services.notes_on_disk():
+        path.rename(services.home / "elsewhere" / path.name)
 
 
 ASKED: dict[str, Callable[[Services], object]] = {
-    "write a new memory": lambda house: house.store.write_memory(OWNER, "host", "localhost", ORCHARD),
-    "write a memory anew": lambda house: house.store.write_memory(OWNER, "port", 8081, ORCHARD),
-    "delete a memory": lambda house: house.store.delete_memory(OWNER, "port", ORCHARD),
-    "remember": lambda house: house.store.remember(OWNER, "The well is behind the barn.", NoteKind.FACT, ORCHARD),
-    "remember again": lambda house: house.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD),
-    "read a note": lambda house: house.store.note(OWNER, house.notes["apple"]),
-    "forget a note": lambda house: house.store.forget(OWNER, house.notes["apple"]),
-    "save a conversation": lambda house: house.store.save_conversation(OWNER, conversation(ELSE)),
-    "save a conversation again": lambda house: house.store.save_conversation(OWNER, conversation(UUID)),
-    "read a conversation": lambda house: house.store.conversation(OWNER, UUID),
+    "write a new memory": lambda services: services.store.write_memory(OWNER, "host", "localhost", ORCHARD),
+    "write a memory anew": lambda services: services.store.write_memory(OWNER, "port", 8081, ORCHARD),
+    "delete a memory": lambda services: services.store.delete_memory(OWNER, "port", ORCHARD),
+    "remember": lambda services: services.store.remember(OWNER, "The well is behind the barn.", NoteKind.FACT, ORCHARD),
+    "remember again": lambda services: services.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD),
+    "read a note": lambda services: services.store.note(OWNER, services.notes["apple"]),
+    "forget a note": lambda services: services.store.forget(OWNER, services.notes["apple"]),
+    "save a conversation": lambda services: services.store.save_conversation(OWNER, conversation(ELSE)),
+    "save a conversation again": lambda services: services.store.save_conversation(OWNER, conversation(UUID)),
+    "read a conversation": lambda services: services.store.conversation(OWNER, UUID),
 }
 OF_MEMORIES: dict[str, Callable[[Services], object]] = {
-    "read a memory": lambda house: house.store.memories(OWNER, MemoryQuery(pattern="port")),
-    "list memories": lambda house: house.store.memories(OWNER, MemoryQuery(pattern="*")),
+    "read a memory": lambda services: services.store.memories(OWNER, MemoryQuery(pattern="port")),
+    "list memories": lambda services: services.store.memories(OWNER, MemoryQuery(pattern="*")),
 }
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
+def services(tmp_path: Path) -> Iterator[Services]:
     with local_store(tmp_path) as store:
         yield Services(tmp_path, store)
 
@@ -96,69 +96,69 @@ def house(tmp_path: Path) -> Iterator[Services]:
 @pytest.mark.parametrize("vanishes", [unmounted, half_synced, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", ASKED)
 def test_a_vault_that_has_vanished_is_neither_written_into_nor_said_to_hold_nothing(
-    house: Services, asked: str, vanishes: Callable[[Services], None]
+    services: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
-    vanishes(house)
-    before = house.files()
+    vanishes(services)
+    before = services.files()
 
     with pytest.raises(VaultMissing):
-        ASKED[asked](house)
+        ASKED[asked](services)
 
-    assert house.files() == before
+    assert services.files() == before
 
 
 @pytest.mark.parametrize("vanishes", [unmounted, all_but_laid_out], ids=lambda how: how.__name__)
 @pytest.mark.parametrize("asked", OF_MEMORIES)
 def test_of_memories_whose_vault_has_vanished_no_one_says_that_none_exists(
-    house: Services, asked: str, vanishes: Callable[[Services], None]
+    services: Services, asked: str, vanishes: Callable[[Services], None]
 ) -> None:
-    vanishes(house)
+    vanishes(services)
 
     with pytest.raises(VaultMissing):
-        OF_MEMORIES[asked](house)
+        OF_MEMORIES[asked](services)
 
 
 @pytest.mark.parametrize("vanishes", [unmounted, half_synced, all_but_laid_out], ids=lambda how: how.__name__)
-def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(house: Services, vanishes: Callable[[Services], None]) -> None:
-    paths = {path.name: path for path in house.notes_on_disk()}
-    vanishes(house)
+def test_a_vault_that_comes_back_is_as_if_it_had_never_been_gone(services: Services, vanishes: Callable[[Services], None]) -> None:
+    paths = {path.name: path for path in services.notes_on_disk()}
+    vanishes(services)
     for asked in ASKED.values():
         with pytest.raises(VaultMissing):
-            asked(house)
+            asked(services)
     if vanishes is unmounted:
-        (house.home / "vault").rmdir()
-        (house.home / "elsewhere").rename(house.home / "vault")
+        (services.home / "vault").rmdir()
+        (services.home / "elsewhere").rename(services.home / "vault")
     else:
-        for path in (house.home / "elsewhere").iterdir():
+        for path in (services.home / "elsewhere").iterdir():
             path.rename(paths[path.name])
 
-    again = house.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD)
+    again = services.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD)
 
-    assert again.id == house.notes["apple"]
-    assert [memory.value for memory in house.store.memories(OWNER, MemoryQuery())] == [8080]
-    assert house.store.conversation(OWNER, UUID) is not None
-    assert house.store.transcript(OWNER, UUID) == "Hm."
+    assert again.id == services.notes["apple"]
+    assert [memory.value for memory in services.store.memories(OWNER, MemoryQuery())] == [8080]
+    assert services.store.conversation(OWNER, UUID) is not None
+    assert services.store.transcript(OWNER, UUID) == "Hm."
 
 
 def test_nothing_that_a_note_rests_on_is_let_go_while_the_note_cannot_be_forgotten(tmp_path: Path) -> None:
     let_go: list[str] = []
     with local_store(tmp_path, let_go=lambda note: let_go.append(note.id)) as store:
-        house = Services(tmp_path, store)
-        half_synced(house)
+        services = Services(tmp_path, store)
+        half_synced(services)
 
         with pytest.raises(VaultMissing):
             store.delete_memory(OWNER, "port", ORCHARD)
 
     assert let_go == []
-    assert [path for path in house.notes_on_disk() if "port" in path.name]
+    assert [path for path in services.notes_on_disk() if "port" in path.name]
 
 
-def test_a_note_that_its_owner_has_just_moved_is_read_and_remembered_where_it_is(house: Services) -> None:
-    path = next(path for path in house.notes_on_disk() if "apple" in path.name)
-    path.rename(house.home / "vault" / "ideas" / "apples.md")
+def test_a_note_that_its_owner_has_just_moved_is_read_and_remembered_where_it_is(services: Services) -> None:
+    path = next(path for path in services.notes_on_disk() if "apple" in path.name)
+    path.rename(services.home / "vault" / "ideas" / "apples.md")
 
-    again = house.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD)
-    found = house.store.note(OWNER, house.notes["apple"])
+    again = services.store.remember(OWNER, said_of("apple"), NoteKind.FACT, ORCHARD)
+    found = services.store.note(OWNER, services.notes["apple"])
 
-    assert again.id == house.notes["apple"]
+    assert again.id == services.notes["apple"]
     assert found is not None and found.path == again.path == "ideas/apples.md"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
 from kite_memory.model.note import Scope
-from kite_memory.redaction.door import redact_id
+from kite_memory.redaction.redaction_engine import redact_id
 from kite_memory.tools import declarations
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, NotAllowed, StoreUnavailable
 

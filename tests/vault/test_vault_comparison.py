@@ -9,12 +9,14 @@ from kite_memory.vault.files import Stamp
 from kite_memory.vault.ledger import KnownFile
 from kite_memory.vault.listing import Listing
 from kite_memory.vault.notefile import UnreadableNote
-from kite_memory.vault.scanning import Judgement, judge, to_read
+from kite_memory.vault.scanning import VaultDiff, diff_vault, to_read
 from tests.vault.building import note
 
 
 def known(path: str, id: str, *, size: int = 1, twin: bool = False) -> KnownFile:
-    return KnownFile(path=path, id=id, twin=twin, kind="fact", title=path, project="", status="accepted", size=size, mtime_ns=1)
+    return KnownFile(
+        path=path, id=id, duplicate=twin, kind="fact", title=path, project="", status="accepted", size=size, mtime_ns=1
+    )
 
 
 def entry(path: str, *, size: int = 1, mtime_ns: int = 1) -> Entry:
@@ -25,14 +27,14 @@ def listing(*entries: Entry) -> Listing:
     return Listing(entries=list(entries), bare=not entries, marked=bool(entries))
 
 
-def judged(before: list[KnownFile], found: Listing, ids: dict[str, str | None] | None = None, **options: bool) -> Judgement:
+def judged(before: list[KnownFile], found: Listing, ids: dict[str, str | None] | None = None, **options: bool) -> VaultDiff:
     """``ids`` are of the files that had to be read; ``None`` for one that cannot be."""
     read: dict[str, tuple[Note | UnreadableNote, Stamp]] = {}
     for one in to_read(before, found):
         id = (ids or {}).get(one.path, "")
         content = UnreadableNote(path=one.path, reason="broken") if id is None else replace(note(), id=id, path=one.path)
         read[one.path] = (content, Stamp(size=one.size, mtime_ns=one.mtime_ns))
-    return judge(before, found, read, buried_ids={"DEAD-1"}, **options)
+    return diff_vault(before, found, read, buried_ids={"DEAD-1"}, **options)
 
 
 def test_nothing_new_means_nothing_to_do() -> None:
@@ -57,7 +59,7 @@ def test_a_file_without_an_id_is_followed_by_size_and_time() -> None:
 def test_of_two_claims_to_a_new_id_the_older_file_has_it() -> None:
     found = judged([], listing(entry("new.md", mtime_ns=9), entry("old.md", mtime_ns=5)), {"new.md": "A", "old.md": "A"})
 
-    assert {sight.path: sight.twin for sight in found.seen} == {"new.md": True, "old.md": False}
+    assert {sight.path: sight.duplicate for sight in found.seen} == {"new.md": True, "old.md": False}
 
 
 def test_an_original_that_cannot_be_seen_keeps_its_id() -> None:
@@ -65,7 +67,7 @@ def test_an_original_that_cannot_be_seen_keeps_its_id() -> None:
 
     found = judged([known("a.md", "A")], hidden, {"copy.md": "A"})
 
-    assert [sight.twin for sight in found.seen] == [True]
+    assert [sight.duplicate for sight in found.seen] == [True]
     assert found.comparison.renamed == ()
     assert found.comparison.deleted == ()
 
@@ -99,7 +101,7 @@ def test_the_dead_who_are_back_are_alive() -> None:
 def test_a_broken_file_keeps_its_id_and_is_a_problem() -> None:
     found = judged([known("a.md", "A")], listing(entry("a.md", size=2)), {"a.md": None})
 
-    assert [(sight.id, sight.twin) for sight in found.seen] == [("A", False)]
+    assert [(sight.id, sight.duplicate) for sight in found.seen] == [("A", False)]
     assert [problem.reason for problem in found.comparison.problems] == ["broken"]
 
 

@@ -67,7 +67,7 @@ def forget(vault: Vault) -> None:
         vault.edits.forget("Old")
     except NoteNotFound:
         assert not (vault.root / OLD).exists()
-    if vault.scanner.unmended:  # as the daemon does after it has compared
+    if vault.scanner.links_outdated:  # as the daemon does after it has compared
         vault.scanner.mend_links()
 
 

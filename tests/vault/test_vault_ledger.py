@@ -218,7 +218,7 @@ def test_what_waits_is_known_without_a_look_at_the_rest(tmp_path: Path) -> None:
             ledger.notes.see(replace(plain, id="C", path="c.md", conflicts=("[[a]]",)), stamp, id="C")
             ledger.notes.see(replace(plain, id="D", path="d.md", review="split"), stamp, id="D")
             ledger.notes.see(replace(plain, id="E", path="e.md", review="split", status=NoteStatus.SUPERSEDED), stamp, id="E")
-            ledger.notes.see(replace(plain, id="B", path="b copy.md", status=NoteStatus.PROPOSED), stamp, id="B", twin=True)
+            ledger.notes.see(replace(plain, id="B", path="b copy.md", status=NoteStatus.PROPOSED), stamp, id="B", duplicate=True)
         assert [each.path for each in ledger.notes.waiting()] == ["b.md", "c.md", "d.md"]
 
         ledger.notes.see(replace(plain, id="C", path="c.md"), stamp, id="C")

@@ -16,7 +16,7 @@ from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import NoteKind, Rejected
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.vault import Vault
-from tests.fakes.house import fake_house
+from tests.fakes.services import fake_services
 from tests.sources.transcript import Transcript
 from tests.vault.building import TEMPLATE, decision, fact, later, write
 from tests.vault.person import Person
@@ -62,10 +62,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The vault of three invented sessions, with its page."""
     home = tmp_path_factory.mktemp("obsidian")
     transcripts(home)
-    with fake_house(home, OfflineExtractor()) as house:
-        house.walk()
-        VaultPages(vault=house.vault, clock=later).synthesize()
-        yield house.vault.root
+    with fake_services(home, OfflineExtractor()) as services:
+        services.run_until_idle()
+        VaultPages(vault=services.vault, clock=later).synthesize()
+        yield services.vault.root
 
 
 @pytest.fixture(scope="module")
@@ -254,10 +254,10 @@ def test_links_to_what_was_renamed_outside_of_obsidian_lead_to_it_again(vault: V
         (person.root / old).rename(person.root / new)
 
     vault.scanner.compare()
-    asked = vault.scanner.unmended
+    asked = vault.scanner.links_outdated
     vault.scanner.mend_links()
 
-    assert asked and not vault.scanner.unmended
+    assert asked and not vault.scanner.links_outdated
     assert "[[Postgres]]" in vault.notes.find("Two").body
     assert vault.notes.find(path).superseded_by == "Quinces"
     assert vault.notes.unresolved_links() == []
@@ -284,7 +284,7 @@ def test_a_rename_whose_links_obsidian_has_rewritten_leaves_nothing_to_mend(vaul
 
     vault.scanner.compare()
 
-    assert not vault.scanner.unmended
+    assert not vault.scanner.links_outdated
 
 
 def test_what_comes_back_from_the_trash_links_to_nothing_that_went_meanwhile(vault: Vault, person: Person) -> None:
@@ -298,7 +298,7 @@ def test_what_comes_back_from_the_trash_links_to_nothing_that_went_meanwhile(vau
     person.renames(trashed, two)
 
     vault.scanner.compare()
-    asked = vault.scanner.unmended
+    asked = vault.scanner.links_outdated
     vault.scanner.mend_links()
 
     assert asked

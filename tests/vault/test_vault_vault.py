@@ -793,11 +793,11 @@ def test_anyone_who_notices_a_deletion_there_are_links_to_mend_until_they_are_me
     (vault.root / one).unlink()
     assert vault.notes.called(one) is None
 
-    noticed = vault.scanner.unmended
+    noticed = vault.scanner.links_outdated
     changed = vault.scanner.mend_links()
 
     assert noticed and changed == [two]
-    assert not vault.scanner.unmended
+    assert not vault.scanner.links_outdated
 
 
 def hidden(vault: Vault, tmp_path: Path) -> Path:
@@ -1017,7 +1017,7 @@ def test_what_is_not_found_is_said_with_what_comes_near(vault: Vault) -> None:
     assert missing.value.hint == "did you mean “Late frost”?"
     with pytest.raises(NoteNotFound, match="~nobody"):
         vault.notes.find("~nobody/x")
-    with pytest.raises(NoteNotFound, match="no note is meant"):
+    with pytest.raises(NoteNotFound, match="empty note name"):
         vault.notes.find("  ")
 
 

@@ -391,7 +391,9 @@ class Sitting:
             yield f"deleted, and back: {sorted(back)}"
         if doubled := {id for id, count in ids.items() if count > 1 + self.copied[id]}:
             yield f"one id in several notes: {sorted(doubled)}"
-        holding = (known for known in vault.known.all() if known.id and not known.twin and known.status != NoteStatus.SUPERSEDED)
+        holding = (
+            known for known in vault.known.all() if known.id and not known.duplicate and known.status != NoteStatus.SUPERSEDED
+        )
         titles = (title_key(known.title) for known in holding)  # what was replaced, and is said again later, holds in a new note
         thoughts = Counter(title for title in titles if title.startswith("thought "))
         if twice := {title for title, count in thoughts.items() if count > 1}:

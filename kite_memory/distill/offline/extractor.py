@@ -14,13 +14,13 @@ from typing import Any, Literal, assert_never
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import REVISION, Answer, Usage
-from kite_memory.distill.gate import passed
 from kite_memory.distill.offline.claims import established
 from kite_memory.distill.offline.drafts import drafts_of, of_command
 from kite_memory.distill.offline.people import MACHINE, people_in
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
 from kite_memory.distill.prose import bounded, clean, one_line, stems
+from kite_memory.distill.quality_gate import apply_quality_gate
 from kite_memory.model.event import Event, EventType, Provenance, Session
 from kite_memory.model.note import PERSON, Chunk, Decision, Fact, Insight, OpenQuestion, Preference, Record, RecordItem, Topic
 from kite_memory.text import lazy_regex
@@ -278,7 +278,7 @@ _MOST = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class WorthThreshold:
     """Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already.
 
     Fitted by ``bench.extract_gold --fit``, which also reports each project by the values fitted to the others.
@@ -295,8 +295,8 @@ Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None]
 class OfflineExtractor:
     """Extractor by rules. Yields fewer and plainer notes than a model, every sentence of them quoted."""
 
-    gate: Gate = passed
-    bar: Bar = Bar()
+    gate: Gate = apply_quality_gate
+    threshold: WorthThreshold = WorthThreshold()
 
     @property
     def name(self) -> str:
@@ -310,7 +310,7 @@ class OfflineExtractor:
         return Usage()
 
     def extract(self, chunk: Chunk) -> Answer:
-        drafts = _selected(chunk, self.bar)
+        drafts = _selected(chunk, self.threshold)
         events = {event.id: event for event in (*chunk.before, *chunk.events)}
         people = people_in(events.values())
         items = tuple(item for draft in drafts if (item := _item(draft, events, people)) is not None)
@@ -344,7 +344,7 @@ def said_to_keep(events: Sequence[Event]) -> bool:
     return any(item.origin == "user" for item in record.items())
 
 
-def _selected(chunk: Chunk, bar: Bar) -> Sequence[OfflineDraft]:
+def _selected(chunk: Chunk, threshold: WorthThreshold) -> Sequence[OfflineDraft]:
     """Return the drafts worth a note; of two that say the same, the more certain one."""
     whole = turns((*chunk.before, *chunk.events))
     fresh = frozenset(event.id for event in chunk.events)
@@ -355,7 +355,7 @@ def _selected(chunk: Chunk, bar: Bar) -> Sequence[OfflineDraft]:
     ]
     kept: list[tuple[OfflineDraft, frozenset[str]]] = []
     for draft in sorted(drafts, key=lambda draft: (_ORDER.index(draft.rule), -draft.worth)):
-        if draft.worth < bar.least + bar.increase * (chunk.noted + len(kept)) or len(kept) == _MOST:
+        if draft.worth < threshold.least + threshold.increase * (chunk.noted + len(kept)) or len(kept) == _MOST:
             continue
         own = stems(draft.body)
         if own and all(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import EventType, ReadResult, RedactedResult
-from kite_memory.sources.common.source import Compound, Source
+from kite_memory.sources.common.source import CompositeSource, Source
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.store import Timeline
 
@@ -198,4 +198,4 @@ def event_texts(read_results: list[ReadResult]) -> list[tuple[str, str]]:
 
 
 def watched(source: Source) -> tuple[Path, ...]:
-    return (*source.roots(), *(source.flat_roots() if isinstance(source, Compound) else ()))
+    return (*source.roots(), *(source.flat_roots() if isinstance(source, CompositeSource) else ()))

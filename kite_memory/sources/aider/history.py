@@ -194,7 +194,7 @@ class AiderRun:
     place: HistoryPlace = field(default_factory=HistoryPlace)
     calls: OpenCalls = field(default_factory=OpenCalls)
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         place = self.place
         return orjson.dumps(
             {
@@ -207,13 +207,13 @@ class AiderRun:
                 "foreign_to": self.foreign_to,
                 "seen": self.seen,
                 "place": [place.in_run, place.marked, place.after_answer, place.gathers],
-                "calls": self.calls.carried(),
+                "calls": self.calls.to_carry(),
             }
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "AiderRun | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+    def from_carry(carry: str) -> "AiderRun | None":
+        """Parse what `to_carry` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -228,7 +228,7 @@ class AiderRun:
                 foreign_to=known["foreign_to"],
                 seen=known["seen"],
                 place=HistoryPlace(in_run=in_run, marked=marked, after_answer=after_answer, gathers=gathers),
-                calls=OpenCalls.resumed(known["calls"]),
+                calls=OpenCalls.from_carry(known["calls"]),
             )
         except (ValueError, KeyError, TypeError, IndexError):
             return None

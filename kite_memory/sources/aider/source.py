@@ -9,7 +9,7 @@ from pathlib import Path
 from kite_memory.model.event import Cursor, ReadResult
 from kite_memory.projects import Git, GitFailed
 from kite_memory.sources.aider.history import PROVIDER, AiderRun, HistoryReading
-from kite_memory.sources.common.growing import read_growing, resumed
+from kite_memory.sources.common.growing import read_growing, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
 from kite_memory.system.private_files import is_file, is_text
 
@@ -98,7 +98,7 @@ class Aider:
         )
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, run, changed = resumed(file, cursor, AiderRun, AiderRun.resumed)
+        position, run, changed = starting_point(file, cursor, AiderRun, AiderRun.from_carry)
         self._mark_foreign(path, file, run)
         reading = HistoryReading(path=path, run=run)
         if changed:
@@ -120,7 +120,7 @@ class Aider:
                 size=file.size,
                 mtime_ns=file.mtime_ns,
                 identity=file.identity(position),
-                carry=reading.run.carried(),
+                carry=reading.run.to_carry(),
             ),
             more=reading.stopped or (more and moved),
         )

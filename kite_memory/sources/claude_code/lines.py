@@ -52,17 +52,17 @@ _TITLES = {"summary": (1, "summary"), "ai-title": (2, "aiTitle"), "custom-title"
 class ClaudeCodeInterpreter:
     """Parses lines in file order and collects their events. Changes only the `TranscriptState` it was given."""
 
-    def __init__(self, *, file: str, session: str, sub_agent: bool, thread: TranscriptState) -> None:
+    def __init__(self, *, file: str, session: str, sub_agent: bool, state: TranscriptState) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.passages: list[Passage] = []
         self._file = file
         self._session = session
         self._sub_agent = sub_agent
-        self._thread = thread
+        self._state = state
         self._row: Mapping[str, Any] = {}
         self._id = ""
-        self._at = thread.last_at
+        self._at = state.last_at
         self._start = self._end = 0
         self._events_of_line = 0
         self._in_project: dict[str, bool] = {}
@@ -71,7 +71,7 @@ class ClaudeCodeInterpreter:
         """Parse one object at the bytes ``[start, end)`` of the file, on ``line``."""
         self._row, self._start, self._end = row, start, end
         self._events_of_line = 0
-        self._thread.ordinal = max(start, self._thread.ordinal)
+        self._state.ordinal = max(start, self._state.ordinal)
         kind = row.get("type")
         if not isinstance(kind, str):
             self.problem(start, "no type")
@@ -85,8 +85,8 @@ class ClaudeCodeInterpreter:
             self._at = self._moment()
             self._place()
             match kind:
-                case "user" if any(name not in self._thread.calls for name in calls_answered(row)):
-                    self._thread.early.append(EarlyResult(row=row, line=self._id, start=start, end=end))
+                case "user" if any(name not in self._state.calls for name in calls_answered(row)):
+                    self._state.early.append(EarlyResult(row=row, line=self._id, start=start, end=end))
                 case "user":
                     self._user()
                 case "assistant":
@@ -101,7 +101,7 @@ class ClaudeCodeInterpreter:
 
     def _late_results(self) -> None:
         """Add the events of results that preceded their calls, as if they were on this line."""
-        for early in self._thread.due():
+        for early in self._state.due():
             self._row, self._start, self._end, self._id = early.row, early.start, early.end, early.line
             self._at = moment(early.row.get("timestamp")) or self._at
             self._events_of_line = 0
@@ -113,28 +113,28 @@ class ClaudeCodeInterpreter:
     # Session
 
     def _moment(self) -> datetime:
-        thread = self._thread
+        state = self._state
         found = moment(self._row.get("timestamp"))
         if found is not None:
-            thread.last_at = found
-            if thread.started is None:
-                thread.started = found
-        return thread.last_at
+            state.last_at = found
+            if state.started is None:
+                state.started = found
+        return state.last_at
 
     def _place(self) -> None:
-        thread, row = self._thread, self._row
-        if not thread.cwd and isinstance(cwd := row.get("cwd"), str):
-            thread.cwd = beginning(cwd, 4096)
+        state, row = self._state, self._row
+        if not state.cwd and isinstance(cwd := row.get("cwd"), str):
+            state.cwd = beginning(cwd, 4096)
         if isinstance(branch := row.get("gitBranch"), str) and branch and self._in_the_project(row.get("cwd")):
-            thread.branch = beginning(branch, _TITLE_LIMIT)
-        if not thread.parent:
+            state.branch = beginning(branch, _TITLE_LIMIT)
+        if not state.parent:
             forked_from = row if self._sub_agent else row.get("forkedFrom")
             parent = as_id(forked_from.get("sessionId")) if isinstance(forked_from, dict) else ""
-            thread.parent = "" if parent == self._session else parent
+            state.parent = "" if parent == self._session else parent
 
     def _in_the_project(self, cwd: object) -> bool:
         """Return whether ``cwd`` is in the session's project: a line written in another repository has that one's branch."""
-        first = self._thread.cwd
+        first = self._state.cwd
         if not isinstance(cwd, str) or cwd == first:
             return True
         if (known := self._in_project.get(cwd)) is None:  # asks the disk, for this read once a folder
@@ -144,9 +144,9 @@ class ClaudeCodeInterpreter:
     def _title(self, kind: str) -> None:
         rank, key = _TITLES[kind]
         title = self._row.get(key)
-        if rank >= self._thread.title_rank and isinstance(title, str) and title.strip():
-            self._thread.title_rank = rank
-            self._thread.title = title_of(title)
+        if rank >= self._state.title_rank and isinstance(title, str) and title.strip():
+            self._state.title_rank = rank
+            self._state.title = title_of(title)
 
     # Messages of the user
 
@@ -187,15 +187,15 @@ class ClaudeCodeInterpreter:
     def _utterance(self, utterance: Utterance, parent: str, *, begins_a_turn: bool = False) -> None:
         match utterance:
             case Said(text=text):
-                if self._thread.queue.met(text, attached=False) == "new" and begins_a_turn:
-                    self._add_queued(self._thread.queue.passed())
+                if self._state.queue.met(text, attached=False) == "new" and begins_a_turn:
+                    self._add_queued(self._state.queue.passed())
                 self._add(EventType.USER_MESSAGE, "user", tools.kept(text, _MESSAGE_LIMIT), parent=parent, whole=text)
             case Ran(command=command):
                 command = tools.kept(command, tools.COMMAND_LIMIT)
                 event = self._add(EventType.COMMAND, "user", command, command=command, parent=parent)
-                self._thread.open_call(event, OpenClaudeCall(event=event, tool="Bash", detail=command))
+                self._state.open_call(event, OpenClaudeCall(event=event, tool="Bash", detail=command))
             case Printed(text=text):
-                ran = self._thread.calls.pop(parent, None) or OpenClaudeCall(event=parent, tool="Bash", detail="")
+                ran = self._state.calls.pop(parent, None) or OpenClaudeCall(event=parent, tool="Bash", detail="")
                 self._add_result(records.Result(text=text, status=""), ran, "")
             case Approved(plan=plan):
                 self._add(EventType.DECISION, "user", tools.kept(plan, _PLAN_LIMIT), tool=PLANNING, parent=parent)
@@ -222,11 +222,11 @@ class ClaudeCodeInterpreter:
     def _background_result(self, notification: Notified) -> None:
         """Add a background result once, identified by task and text: it is in the queue, in its own line, or in both."""
         name = digest(f"{notification.task}\n{notification.result}".encode())
-        if not self._thread.new_notification(name):
+        if not self._state.new_notification(name):
             return
         at_line = self._id, self._events_of_line
         self._id, self._events_of_line = name, 0
-        call = self._thread.calls.get(notification.call) or OpenClaudeCall(event="", tool=tools.AGENT, detail="")
+        call = self._state.calls.get(notification.call) or OpenClaudeCall(event="", tool=tools.AGENT, detail="")
         self._add_result(
             records.Result(text=notification.result, status=records.BACKGROUND_STATUS.get(notification.status, "")),
             call,
@@ -235,7 +235,7 @@ class ClaudeCodeInterpreter:
         self._id, self._events_of_line = at_line
 
     def _queue_operation(self) -> None:
-        row, queue = self._row, self._thread.queue
+        row, queue = self._row, self._state.queue
         content = row.get("content")
         text = content if isinstance(content, str) else ""
         match row.get("operation"):
@@ -254,10 +254,10 @@ class ClaudeCodeInterpreter:
     # Messages and tool calls of the agent
 
     def _assistant(self) -> None:
-        row, thread = self._row, self._thread
+        row, state = self._row, self._state
         message = row.get("message")
-        thread.answered = True
-        self._add_queued(thread.queue.answered(self._at))
+        state.answered = True
+        self._add_queued(state.queue.answered(self._at))
         if row.get("isApiErrorMessage") is True or (isinstance(message, dict) and message.get("model") == "<synthetic>"):
             return
         parent = self._line_before()
@@ -289,16 +289,16 @@ class ClaudeCodeInterpreter:
         )
         detail = command or path
         if tool in tools.SHELL_OUTPUTS:
-            detail = self._thread.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
+            detail = self._state.tasks.get(short(tool_input.get(tools.SHELL_OUTPUTS[tool])), "")
         if name:
-            self._thread.open_call(name, OpenClaudeCall(event=event, tool=tool, detail=detail))
+            self._state.open_call(name, OpenClaudeCall(event=event, tool=tool, detail=detail))
         if command:
             self._add(EventType.COMMAND, "assistant", command, tool=tool, command=command, call=name, parent=event)
 
     def _result(self, block: Mapping[str, Any]) -> None:
         row = self._row
         name = short(block.get("tool_use_id"))
-        call = self._thread.calls.pop(name, None)
+        call = self._state.calls.pop(name, None)
         if call is None:
             call = OpenClaudeCall(event=as_id(row.get("sourceToolAssistantUUID")), tool="", detail="")
         structured = row.get("toolUseResult")
@@ -326,7 +326,7 @@ class ClaudeCodeInterpreter:
         if call.tool in tools.SHELL_OUTPUTS:
             result = records.of_a_task(result)
         elif result.task:
-            self._thread.keep_task(result.task, command)
+            self._state.keep_task(result.task, command)
         text = tools.kept(result.text, tools.result_limit(call.tool, result.status))
         event = self._add(
             EventType.TOOL_RESULT,
@@ -410,7 +410,7 @@ class ClaudeCodeInterpreter:
         for utterance in utterances(text):
             match utterance:
                 case Said(text=said):
-                    if self._thread.queue.met(said, attached=True) != "reported":
+                    if self._state.queue.met(said, attached=True) != "reported":
                         self._add(EventType.USER_MESSAGE, "user", tools.kept(said, _MESSAGE_LIMIT), parent=parent)
                 case _:
                     self._utterance(utterance, parent)
@@ -442,7 +442,7 @@ class ClaudeCodeInterpreter:
                 id=name,
                 session=self._session,
                 provider=PROVIDER,
-                ordinal=self._thread.ordinal,
+                ordinal=self._state.ordinal,
                 at=self._at,
                 role=role,
                 type=type,
@@ -457,7 +457,7 @@ class ClaudeCodeInterpreter:
                 whole=without_echo(whole) if len(whole) > len(text) else "",
             )
         )
-        self._thread.ordinal += 1
+        self._state.ordinal += 1
         return name
 
     def _add_queued(self, entries: Iterable[Queued]) -> None:
@@ -468,7 +468,7 @@ class ClaudeCodeInterpreter:
                     id=digest(f"{entry.session}\n{entry.at.isoformat()}\n{entry.text}".encode()),
                     session=self._session,
                     provider=PROVIDER,
-                    ordinal=self._thread.ordinal,
+                    ordinal=self._state.ordinal,
                     at=entry.at,
                     role="user",
                     type=EventType.USER_MESSAGE,
@@ -476,7 +476,7 @@ class ClaudeCodeInterpreter:
                     where=Where(file=self._file, start=entry.start, end=entry.end),
                 )
             )
-            self._thread.ordinal += 1
+            self._state.ordinal += 1
 
     def _line_before(self) -> str:
         return as_id(self._row.get("parentUuid"))

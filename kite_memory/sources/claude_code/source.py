@@ -9,7 +9,7 @@ from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import TranscriptState
-from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
+from kite_memory.sources.common.growing import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, objects
 from kite_memory.sources.common.words import made_by_our_extractor
 from kite_memory.system.private_files import is_text
@@ -68,47 +68,49 @@ class ClaudeCode:
         def read_again(start: int, end: int) -> Mapping[str, Any]:
             return next((found.row for found in objects(file.between(start, end)) if isinstance(found, FoundObject)), {})
 
-        position, thread, changed = resumed(file, cursor, TranscriptState, lambda carry: TranscriptState.resumed(carry, read_again))
-        interpreter = ClaudeCodeInterpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), thread=thread)
+        position, state, changed = starting_point(
+            file, cursor, TranscriptState, lambda carry: TranscriptState.from_carry(carry, read_again)
+        )
+        interpreter = ClaudeCodeInterpreter(file=str(path), session=path.stem, sub_agent=_is_sub_agent(path), state=state)
         if changed:
             interpreter.problem(0, changed)
 
         def read_line(found: FoundObject, at: int, line: bytes) -> None:
-            if not thread.answered and not thread.ours:
-                cwd = thread.cwd or found.row.get("cwd")
+            if not state.answered and not state.own_session:
+                cwd = state.cwd or found.row.get("cwd")
                 first_cwd = cwd if isinstance(cwd, str) else ""
-                thread.ours = made_by_our_extractor(found.row, line, first_cwd=first_cwd, own_folders=self._own_folders)
-            if not thread.ours:
+                state.own_session = made_by_our_extractor(found.row, line, first_cwd=first_cwd, own_folders=self._own_folders)
+            if not state.own_session:
                 interpreter.line(found.row, at + found.start, at + found.end, line[found.start : found.end])
 
-        position, more = read_on(file, position, interpreter, read_line, budget=budget, wanted=not thread.ours)
-        return looked(
+        position, more = continue_reading(file, position, interpreter, read_line, budget=budget, wanted=not state.own_session)
+        return result_up_to(
             path,
             file,
             interpreter,
-            session=self._session(path, thread),
+            session=self._session(path, state),
             position=position,
-            carry=thread.carried(),
+            carry=state.to_carry(),
             more=more,
-            wanted=not thread.ours,
+            wanted=not state.own_session,
             passages=interpreter.passages,
         )
 
-    def _session(self, path: Path, thread: TranscriptState) -> Session | None:
-        if thread.started is None or thread.ours:
+    def _session(self, path: Path, state: TranscriptState) -> Session | None:
+        if state.started is None or state.own_session:
             return None
-        parent, folders = thread.parent, path.relative_to(self._projects).parts[1:-1]
+        parent, folders = state.parent, path.relative_to(self._projects).parts[1:-1]
         if not parent and "subagents" in folders[1:]:
             parent = folders[folders.index("subagents", 1) - 1]
         return Session(
             id=path.stem,
             provider=PROVIDER,
-            started=thread.started,
-            project=project_of(thread.cwd),
-            cwd=thread.cwd,
-            branch=thread.branch,
+            started=state.started,
+            project=project_of(state.cwd),
+            cwd=state.cwd,
+            branch=state.branch,
             parent=parent,
-            title=thread.title,
+            title=state.title,
         )
 
 

@@ -234,8 +234,8 @@ class TranscriptState:
 
     ``title_rank`` is the rank of the title's source: the user's outranks the client's, which outranks an old summary's. ``ordinal``
     is the next event's: its line's position, or higher if earlier lines yielded many events. ``tasks`` are background commands by
-    their names. ``notifications`` are the ids of background results, which the client writes more than once. ``ours`` is set if the
-    session is our own extractor's; ``answered`` once the agent has written something.
+    their names. ``notifications`` are the ids of background results, which the client writes more than once. ``own_session`` is set
+    if the session is our own extractor's; ``answered`` once the agent has written something.
     """
 
     started: datetime | None = None
@@ -246,7 +246,7 @@ class TranscriptState:
     parent: str = ""
     title: str = ""
     title_rank: int = 0
-    ours: bool = False
+    own_session: bool = False
     answered: bool = False
     calls: dict[str, OpenClaudeCall] = field(default_factory=dict)
     tasks: dict[str, str] = field(default_factory=dict)
@@ -286,7 +286,7 @@ class TranscriptState:
         self.early = staying
         return due
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         queue = self.queue
         return orjson.dumps(
             {
@@ -298,7 +298,7 @@ class TranscriptState:
                 "branch": self.branch,
                 "parent": self.parent,
                 "title": [self.title_rank, self.title],
-                "flags": [self.ours, self.answered],
+                "flags": [self.own_session, self.answered],
                 "calls": [[name, call.event, call.tool, call.detail] for name, call in self.calls.items()],
                 "tasks": self.tasks,
                 "notifications": self.notifications,
@@ -312,8 +312,8 @@ class TranscriptState:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "TranscriptState | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it.
+    def from_carry(carry: str, read_again: Callable[[int, int], Mapping[str, Any]]) -> "TranscriptState | None":
+        """Parse what `to_carry` returned; return ``None`` if another version wrote it.
 
         Queued prompts and early results are read again from the file, since they may be too long for a cursor.
         """
@@ -337,7 +337,7 @@ class TranscriptState:
                 parent=known["parent"],
                 title_rank=known["title"][0],
                 title=known["title"][1],
-                ours=known["flags"][0],
+                own_session=known["flags"][0],
                 answered=known["flags"][1],
                 calls={name: OpenClaudeCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in known["calls"]},
                 tasks=dict(known.get("tasks", {})),

@@ -48,14 +48,14 @@ class CodexInterpreter:
     ``file_id`` is the session's id if no header names one.
     """
 
-    def __init__(self, *, file: str, file_id: str, thread: RolloutState) -> None:
+    def __init__(self, *, file: str, file_id: str, state: RolloutState) -> None:
         self._file = file
         self._file_id = file_id
-        self._thread = thread
+        self._state = state
         self._builder = self._new_builder()
         self._row: Mapping[str, Any] = {}
         self._start = self._end = 0
-        self._at = thread.last_at
+        self._at = state.last_at
 
     @property
     def events(self) -> list[Event]:
@@ -66,10 +66,10 @@ class CodexInterpreter:
         return self._builder.problems
 
     def _new_builder(self) -> EventBuilder:
-        thread = self._thread
-        session = thread.header.id if thread.headers else self._file_id
+        state = self._state
+        session = state.header.id if state.headers else self._file_id
         return EventBuilder(
-            provider=PROVIDER, session=session, file=self._file, tools=tools.TOOLS, calls=thread.calls, ordinal=thread.ordinal
+            provider=PROVIDER, session=session, file=self._file, tools=tools.TOOLS, calls=state.calls, ordinal=state.ordinal
         )
 
     def problem(self, position: int, reason: str) -> None:
@@ -78,12 +78,12 @@ class CodexInterpreter:
     def ends_here(self, row: Mapping[str, Any]) -> bool:
         """Return whether another session's turn begins with this line, so that reading must stop before it."""
         turn = _turn_begun(row)
-        return bool(turn and self.events and self._thread.headers) and self._thread.owner(turn) != self._thread.speaking
+        return bool(turn and self.events and self._state.headers) and self._state.owner(turn) != self._state.speaking
 
     def line(self, row: Mapping[str, Any], start: int, end: int) -> None:
         """Parse one object at the bytes ``[start, end)`` of the file."""
         self._row, self._start, self._end = row, start, end
-        self._thread.ordinal = self._builder.ordinal = max(start, self._builder.ordinal)
+        self._state.ordinal = self._builder.ordinal = max(start, self._builder.ordinal)
         kind, payload = row.get("type"), row.get("payload")
         if not isinstance(payload, dict):
             kind, payload = _of_old(row, kind)
@@ -105,33 +105,33 @@ class CodexInterpreter:
                 self._unknown(f"unknown type {safe(kind)}")
             case _:
                 self._unknown("no type")
-        self._thread.ordinal = self._builder.ordinal
+        self._state.ordinal = self._builder.ordinal
 
     def _unknown(self, reason: str) -> None:
-        if self._thread.new_to_us(reason):
+        if self._state.new_to_us(reason):
             self.problem(self._start, reason)
 
     # Session
 
     def _moment(self, kind: object, payload: Mapping[str, Any]) -> datetime:
         """Return the event's time: a line that a fork repeats has the time of the fork, so its turn's time is used instead."""
-        thread = self._thread
+        state = self._state
         found = moment(self._row.get("timestamp")) or moment(payload.get("timestamp"))
         if found is not None:
-            thread.last_at = found
-            if not thread.headers and kind != "session_meta":
-                thread.add(Header(id=self._file_id, started=found))
+            state.last_at = found
+            if not state.headers and kind != "session_meta":
+                state.add(Header(id=self._file_id, started=found))
                 self._speak()
-        if thread.speaking and (began := created_ms(thread.turn)) is not None:
+        if state.speaking and (began := created_ms(state.turn)) is not None:
             return datetime.fromtimestamp(began / 1000, UTC)
-        return thread.last_at
+        return state.last_at
 
     def _speak(self) -> None:
         """Build events for the session of the current header; no event of another session has been added yet."""
         problems = self._builder.problems
         self._builder = self._new_builder()
         self._builder.problems = problems
-        self._builder.ordinal = max(self._start, self._thread.ordinal)
+        self._builder.ordinal = max(self._start, self._state.ordinal)
 
     def _header(self, payload: Mapping[str, Any]) -> None:
         id = payload.get("id") or payload.get("session_id")
@@ -151,56 +151,56 @@ class CodexInterpreter:
         )
         if header.parent == header.id:
             header.parent = ""
-        self._thread.add(header)
+        self._state.add(header)
         if not self.events:
             self._speak()
 
     def _turn(self, payload: Mapping[str, Any]) -> None:
-        thread = self._thread
+        state = self._state
         turn = short(payload.get("turn_id"))
-        if turn and turn != thread.turn:
-            owner = thread.owner(turn) if thread.headers else 0
-            thread.turn = turn
-            if owner != thread.speaking:
-                thread.speaking = owner
-                thread.message = ""
+        if turn and turn != state.turn:
+            owner = state.owner(turn) if state.headers else 0
+            state.turn = turn
+            if owner != state.speaking:
+                state.speaking = owner
+                state.message = ""
                 self._speak()
-        if thread.headers and not thread.header.cwd and isinstance(cwd := payload.get("cwd"), str):
-            thread.header.cwd = beginning(cwd, 4096)
+        if state.headers and not state.header.cwd and isinstance(cwd := payload.get("cwd"), str):
+            state.header.cwd = beginning(cwd, 4096)
 
     def _compacted(self, payload: Mapping[str, Any]) -> None:
         message = payload.get("message")
         if isinstance(message, str) and (summary := kept(message, SUMMARY_LIMIT).strip()):
             self._record(named(self._turn_key(), "compacted", message))
-            self._builder.add(EventType.RESUME_POINT, "system", summary, parent=self._thread.message)
+            self._builder.add(EventType.RESUME_POINT, "system", summary, parent=self._state.message)
 
     # Messages
 
     def _turn_key(self) -> str:
-        thread = self._thread
-        if thread.turn and created_ms(thread.turn) is not None:
-            return thread.turn
-        return f"{thread.header.id if thread.headers else self._file_id}#{thread.turn or thread.turns}"
+        state = self._state
+        if state.turn and created_ms(state.turn) is not None:
+            return state.turn
+        return f"{state.header.id if state.headers else self._file_id}#{state.turn or state.turns}"
 
     def _record(self, name: str) -> None:
         self._builder.record(name, self._at, self._start, self._end)
 
     def _said(self, role: str, text: str, rendering: int) -> str:
         """Return the id of a message; empty if its other rendering was read already."""
-        thread = self._thread
-        if role == "user" and thread.agent_spoke and not thread.turn:
-            thread.turns += 1
-        thread.agent_spoke = role != "user"
+        state = self._state
+        if role == "user" and state.agent_spoke and not state.turn:
+            state.turns += 1
+        state.agent_spoke = role != "user"
         turn = self._turn_key()
-        count = thread.counted(named(turn, role, text)[:16], rendering)
+        count = state.counted(named(turn, role, text)[:16], rendering)
         return "" if count is None else named(turn, role, text, str(count))
 
     def _person(self, text: str, rendering: int) -> None:
-        thread = self._thread
+        state = self._state
         if not text:
             return
-        if not thread.message and OWN_EXTRACTOR_MARK in text:
-            thread.ours = True
+        if not state.message and OWN_EXTRACTOR_MARK in text:
+            state.own_session = True
         name = self._said("user", text, rendering)
         if not name:
             return
@@ -209,13 +209,13 @@ class CodexInterpreter:
         ran = shell_command(text)
         if ran is not None:
             self._ran(*ran)
-        elif thread.headers and thread.header.sub_agent:
+        elif state.headers and state.header.sub_agent:
             if answer := kept(text, MESSAGE_LIMIT).strip():
                 self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         else:
             self._builder.said(text)
         if len(self.events) > before:
-            thread.message = name
+            state.message = name
 
     def _ran(self, command: str, output: str) -> None:
         """Add a command that the user ran directly, and its result."""
@@ -231,7 +231,7 @@ class CodexInterpreter:
         if not text.strip() or not (name := self._said("assistant", text, rendering)):
             return
         self._record(name)
-        self._thread.message = self._builder.answered(text, parent=self._thread.message)
+        self._state.message = self._builder.answered(text, parent=self._state.message)
 
     # Tool calls and results
 
@@ -258,24 +258,24 @@ class CodexInterpreter:
                 self._unknown(f"unknown item {safe(kind)}")
 
     def _call(self, item: Mapping[str, Any]) -> None:
-        thread = self._thread
+        state = self._state
         call = short(item.get("call_id"))
         name = self._call_name(call) if call else self._unnamed(item)
         if not name:
             return
-        asked = tools.codex_call(item, thread.header.cwd if thread.headers else "")
+        asked = tools.codex_call(item, state.header.cwd if state.headers else "")
         self._record(name)
-        self._builder.called(call, asked.tool, asked.given, parent=thread.message)
+        self._builder.called(call, asked.tool, asked.given, parent=state.message)
         if call and asked.elsewhere:
-            thread.run_elsewhere(call)
-        if call and asked.process in thread.processes:
-            thread.calls.open(call, OpenCall(event=name, tool=asked.tool, detail=thread.processes[asked.process]))
+            state.run_elsewhere(call)
+        if call and asked.process in state.processes:
+            state.calls.open(call, OpenCall(event=name, tool=asked.tool, detail=state.processes[asked.process]))
         if call and asked.files:
-            thread.keep_patch(call, asked.files)
-        thread.agent_spoke = True
+            state.keep_patch(call, asked.files)
+        state.agent_spoke = True
 
     def _call_name(self, call: str) -> str:
-        return named(self._thread.header.id if self._thread.headers else self._file_id, "call", call)
+        return named(self._state.header.id if self._state.headers else self._file_id, "call", call)
 
     def _unnamed(self, item: Mapping[str, Any]) -> str:
         """Return an id for a call that has none, derived from its content."""
@@ -284,23 +284,23 @@ class CodexInterpreter:
         return self._said("call", text, _ITEM)
 
     def _output(self, item: Mapping[str, Any]) -> None:
-        thread = self._thread
+        state = self._state
         call = short(item.get("call_id"))
-        opened = thread.calls.by_name.pop(call, None)
+        opened = state.calls.by_name.pop(call, None)
         if opened is None:
             opened = OpenCall(event=self._call_name(call) if call else "", tool="", detail="")
         output = item.get("output") if "output" in item and item["output"] is not None else item.get("tools", item.get("result"))
         result = tools.output_of(output)
         if result.process and opened.detail:
-            thread.keep_process(result.process, opened.detail)
-        files = thread.patches.pop(call, [])
-        if result.status == "ok" and opened.tool in tools.COMMANDS and call not in thread.elsewhere and thread.headers:
-            thread.header.branch = beginning(branch_in_output(opened.detail, result.text), DETAIL_LIMIT) or thread.header.branch
+            state.keep_process(result.process, opened.detail)
+        files = state.patches.pop(call, [])
+        if result.status == "ok" and opened.tool in tools.COMMANDS and call not in state.elsewhere and state.headers:
+            state.header.branch = beginning(branch_in_output(opened.detail, result.text), DETAIL_LIMIT) or state.header.branch
         self._record(named(opened.event or self._turn_key(), "result"))
         running = bool(result.process)
         event = self._builder.returned(call, opened, result.text, result.status, done=files, running=running)
-        thread.close(call[-12:])
-        if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not thread.header.sub_agent:
+        state.close(call[-12:])
+        if opened.tool in tools.ASKERS and result.status == "ok" and result.text and not state.header.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
@@ -320,8 +320,8 @@ class CodexInterpreter:
             case {"type": "turn_aborted"}:
                 self._aborted(payload)
             case {"type": "thread_name_updated", "thread_name": str(title)}:
-                if not self._thread.speaking:
-                    self._thread.title = title_of(title) or self._thread.title
+                if not self._state.speaking:
+                    self._state.title = title_of(title) or self._state.title
             case {"type": "exec_command_end"}:
                 self._executed(payload, short(payload.get("call_id")))
             case {"type": "patch_apply_end"}:
@@ -353,14 +353,14 @@ class CodexInterpreter:
             return
         self._record(named(self._turn_key(), "aborted"))
         said = "The person interrupted the agent." if reason == "interrupted" else f"The turn was aborted: {safe(reason)}."
-        self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._thread.message)
+        self._builder.add(EventType.RESUME_POINT, "system", said, status="interrupted", parent=self._state.message)
 
     def _is_an_item(self, call: str) -> bool:
         """Return whether an executed call is also an item of the rollout. Calls made by scripts are not.
 
         A command that the user ran directly is in a message.
         """
-        return not call or call in self._thread.calls.by_name or call[-12:] in self._thread.answered
+        return not call or call in self._state.calls.by_name or call[-12:] in self._state.answered
 
     def _executed(self, payload: Mapping[str, Any], call: str) -> None:
         if self._is_an_item(call) or payload.get("source") in ("user_shell", "userShell"):
@@ -368,28 +368,28 @@ class CodexInterpreter:
         name = self._call_name(call)
         self._record(name)
         given = {"command": tools.command_line(payload.get("command"))}
-        opened = self._builder.called(call, "exec_command", given, parent=self._thread.message)
-        self._thread.calls.by_name.pop(call, None)
+        opened = self._builder.called(call, "exec_command", given, parent=self._state.message)
+        self._state.calls.by_name.pop(call, None)
         code = payload.get("exit_code")
         output = payload.get("aggregated_output", payload.get("formatted_output"))
         text = output if isinstance(output, str) else ""
         self._record(named(name, "result"))
         self._builder.returned(call, opened, text.strip(), "failed" if isinstance(code, int) and code else "ok")
-        self._thread.close(call[-12:])
+        self._state.close(call[-12:])
 
     def _applied(self, payload: Mapping[str, Any], call: str) -> None:
         if self._is_an_item(call):
             return
-        files = tools.changed(payload.get("changes"), self._thread.header.cwd if self._thread.headers else "")
+        files = tools.changed(payload.get("changes"), self._state.header.cwd if self._state.headers else "")
         name = self._call_name(call)
         self._record(name)
-        opened = self._builder.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._thread.message)
-        self._thread.calls.by_name.pop(call, None)
+        opened = self._builder.called(call, "apply_patch", {"path": files[0][0] if files else ""}, parent=self._state.message)
+        self._state.calls.by_name.pop(call, None)
         said = [text for key in ("stdout", "stderr") if isinstance(text := payload.get(key), str) and text.strip()]
         well = payload.get("success") is True or payload.get("status") == "completed"
         self._record(named(name, "result"))
         self._builder.returned(call, opened, "\n".join(said).strip(), "ok" if well else "failed", done=files)
-        self._thread.close(call[-12:])
+        self._state.close(call[-12:])
 
 
 def _turn_begun(row: Mapping[str, Any]) -> str:

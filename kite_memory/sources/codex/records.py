@@ -69,7 +69,7 @@ class RolloutState:
     last_at: datetime = EPOCH
     ordinal: int = 0
     title: str = ""
-    ours: bool = False
+    own_session: bool = False
     message: str = ""
     calls: OpenCalls = field(default_factory=OpenCalls)
     patches: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class RolloutState:
         """Return whether this unknown name occurs for the first time."""
         return is_first(self.unknown, what, _UNKNOWN)
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -152,9 +152,9 @@ class RolloutState:
                 "at": self.last_at,
                 "ordinal": self.ordinal,
                 "title": self.title,
-                "ours": self.ours,
+                "ours": self.own_session,
                 "message": self.message,
-                "calls": self.calls.carried(),
+                "calls": self.calls.to_carry(),
                 "patches": self.patches,
                 "processes": self.processes,
                 "messages": [[key, *counts] for key, counts in self.messages.items()],
@@ -165,8 +165,8 @@ class RolloutState:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "RolloutState | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+    def from_carry(carry: str) -> "RolloutState | None":
+        """Parse what `to_carry` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -193,9 +193,9 @@ class RolloutState:
                 last_at=datetime.fromisoformat(known["at"]),
                 ordinal=known["ordinal"],
                 title=known["title"],
-                ours=known["ours"],
+                own_session=known["ours"],
                 message=known["message"],
-                calls=OpenCalls.resumed(known["calls"]),
+                calls=OpenCalls.from_carry(known["calls"]),
                 patches={call: [(path, how) for path, how in files] for call, files in known["patches"].items()},
                 processes=dict(known["processes"]),
                 messages={key: [item, event] for key, item, event in known["messages"]},

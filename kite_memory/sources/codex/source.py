@@ -80,14 +80,14 @@ class Codex:
         return next((folder for folder in self._folders if path.is_relative_to(folder)), self._root)
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, thread, changed = 0, None, ""
+        position, state, changed = 0, None, ""
         if cursor is not None and cursor.position:
             changed = file.changed(cursor.identity, cursor.position)
-            thread = None if changed else RolloutState.resumed(cursor.carry)
-            changed = changed or ("" if thread else "unknown cursor")
-            position = cursor.position if thread else 0
+            state = None if changed else RolloutState.from_carry(cursor.carry)
+            changed = changed or ("" if state else "unknown cursor")
+            position = cursor.position if state else 0
         read_result, position = self._read_next(
-            path, position, thread or RolloutState(), file.lines(position, budget, to_the_end=True), changed
+            path, position, state or RolloutState(), file.lines(position, budget, to_the_end=True), changed
         )
         mtime_ns = 0 if file.unfinished else file.mtime_ns
         moved = replace(read_result.cursor, position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position))
@@ -97,14 +97,14 @@ class Codex:
         """Read a compressed file, which no longer grows: it is read once, and again if it is another file."""
         file = self._unpack(path)
         identity = file.identity()
-        position, thread = 0, None
+        position, state = 0, None
         if cursor is not None and cursor.identity.startswith(identity):
-            thread = RolloutState.resumed(cursor.carry)
-            position = _unpacked(cursor.identity, identity) if thread else 0
-        if cursor is not None and thread is not None and cursor.position == file.size:
+            state = RolloutState.from_carry(cursor.carry)
+            position = _unpacked(cursor.identity, identity) if state else 0
+        if cursor is not None and state is not None and cursor.position == file.size:
             self._release()
-            return ReadResult(path=str(path), session=_session(thread), events=(), problems=(), cursor=cursor)
-        read_result, position = self._read_next(path, position, thread or RolloutState(), file.lines(position, budget), "")
+            return ReadResult(path=str(path), session=_session(state), events=(), problems=(), cursor=cursor)
+        read_result, position = self._read_next(path, position, state or RolloutState(), file.lines(position, budget), "")
         problems = read_result.problems
         if file.damage and not read_result.more:
             problems = (*problems, Problem(file=str(path), position=position, reason=file.damage))
@@ -132,29 +132,29 @@ class Codex:
             self._unpacking[1].close()
             self._unpacking = None
 
-    def _read_next(self, path: Path, position: int, thread: RolloutState, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
-        interpreter = CodexInterpreter(file=str(path), file_id=_id_of(path), thread=thread)
+    def _read_next(self, path: Path, position: int, state: RolloutState, stretch: Stretch, changed: str) -> tuple[ReadResult, int]:
+        interpreter = CodexInterpreter(file=str(path), file_id=_id_of(path), state=state)
         if changed:
             interpreter.problem(0, changed)
-        if stretch.too_long and not thread.ours:
+        if stretch.too_long and not state.own_session:
             interpreter.problem(position, "line too long")
-        if stretch.torn and not thread.ours:
+        if stretch.torn and not state.own_session:
             interpreter.problem(stretch.end, "unfinished line")
-        if not (stretch.too_long or thread.ours or stretch.end == position):
-            position = min(self._read_lines(stretch.data, position, interpreter, thread), stretch.end)
+        if not (stretch.too_long or state.own_session or stretch.end == position):
+            position = min(self._read_lines(stretch.data, position, interpreter, state), stretch.end)
         else:
             position = stretch.end
         read_result = ReadResult(
             path=str(path),
-            session=_session(thread),
-            events=() if thread.ours else tuple(interpreter.events),
-            problems=() if thread.ours else tuple(interpreter.problems),
-            cursor=Cursor(position=position, size=0, mtime_ns=0, carry=thread.carried()),
+            session=_session(state),
+            events=() if state.own_session else tuple(interpreter.events),
+            problems=() if state.own_session else tuple(interpreter.problems),
+            cursor=Cursor(position=position, size=0, mtime_ns=0, carry=state.to_carry()),
             more=stretch.more or position < stretch.end,
         )
         return read_result, position
 
-    def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, thread: RolloutState) -> int:
+    def _read_lines(self, data: bytes, position: int, interpreter: CodexInterpreter, state: RolloutState) -> int:
         """Parse lines and return the position after the last object that was read.
 
         This is the end of ``data``, unless another session begins or a limit is reached.
@@ -170,12 +170,12 @@ class Codex:
                         if interpreter.ends_here(row):
                             return position + start
                         interpreter.line(row, position + start, position + end)
-                        thread.ours = thread.ours or self._is_ours(thread)
+                        state.own_session = state.own_session or self._is_ours(state)
             position += len(line) + 1
         return position
 
-    def _is_ours(self, thread: RolloutState) -> bool:
-        cwd = thread.headers[0].cwd if thread.headers and not thread.message else ""
+    def _is_ours(self, state: RolloutState) -> bool:
+        cwd = state.headers[0].cwd if state.headers and not state.message else ""
         return is_inside(cwd, self._own_folders)
 
 
@@ -191,10 +191,10 @@ def _unpacked(identity: str, known: str) -> int:
     return int(size) if size.isdecimal() and len(size) < 20 else 0
 
 
-def _session(thread: RolloutState) -> Session | None:
-    if not thread.headers or thread.ours:
+def _session(state: RolloutState) -> Session | None:
+    if not state.headers or state.own_session:
         return None
-    header = thread.header
+    header = state.header
     return Session(
         id=header.id,
         provider=PROVIDER,
@@ -203,5 +203,5 @@ def _session(thread: RolloutState) -> Session | None:
         cwd=header.cwd,
         branch=header.branch,
         parent=header.parent,
-        title=thread.title if not thread.speaking else "",
+        title=state.title if not state.speaking else "",
     )

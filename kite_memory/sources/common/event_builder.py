@@ -139,11 +139,11 @@ class OpenCalls:
         """Remove and return the call of that name; an empty call if it is unknown."""
         return self.by_name.pop(name, None) or OpenCall(event="", tool="", detail="")
 
-    def carried(self) -> list[list[str]]:
+    def to_carry(self) -> list[list[str]]:
         return [[name, call.event, call.tool, call.detail] for name, call in self.by_name.items()]
 
     @staticmethod
-    def resumed(carried: Iterable[Iterable[str]]) -> "OpenCalls":
+    def from_carry(carried: Iterable[Iterable[str]]) -> "OpenCalls":
         return OpenCalls(by_name={name: OpenCall(event=event, tool=tool, detail=detail) for name, event, tool, detail in carried})
 
 

@@ -198,17 +198,17 @@ def read_growing(
         reason = str(error)
     except OSError:
         reason = "file cannot be read"
-    return unread(path, cursor, reason, amends=amends)
+    return failed_read(path, cursor, reason, amends=amends)
 
 
-def unread(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
+def failed_read(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
     """Return a result that holds only a problem and the same cursor."""
     unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
     problem = Problem(file=str(path), position=unmoved.position, reason=reason)
     return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
 
 
-def resumed(
+def starting_point(
     file: AppendOnlyFile, cursor: Cursor | None, begin: Callable[[], Carried], resume: Callable[[str], Carried | None]
 ) -> tuple[int, Carried, str]:
     """Return the position and state to continue with, and why reading starts over if the file is not the one that was read."""
@@ -216,11 +216,11 @@ def resumed(
         return 0, begin(), ""
     if changed := file.changed(cursor.identity, cursor.position):
         return 0, begin(), changed
-    carried = resume(cursor.carry)
-    return (0, begin(), "unknown cursor") if carried is None else (cursor.position, carried, "")
+    to_carry = resume(cursor.carry)
+    return (0, begin(), "unknown cursor") if to_carry is None else (cursor.position, to_carry, "")
 
 
-def read_on(
+def continue_reading(
     file: AppendOnlyFile,
     position: int,
     collector: EventCollector,
@@ -262,7 +262,7 @@ def _read_lines(
     return position
 
 
-def looked(
+def result_up_to(
     path: Path,
     file: AppendOnlyFile,
     collector: EventCollector,
@@ -366,23 +366,23 @@ def read_rewritten(
     try:
         document = read_document(path, within=within, limit=limit)
     except TooLarge as error:
-        return unread(path, replace(unmoved, size=error.size, mtime_ns=error.mtime_ns), str(error), amends=True)
+        return failed_read(path, replace(unmoved, size=error.size, mtime_ns=error.mtime_ns), str(error), amends=True)
     except Unreadable as error:
-        return unread(path, cursor, str(error), amends=True)
+        return failed_read(path, cursor, str(error), amends=True)
     except OSError:
-        return unread(path, cursor, "file cannot be read", amends=True)
+        return failed_read(path, cursor, "file cannot be read", amends=True)
     seen = replace(unmoved, size=document.size, mtime_ns=document.mtime_ns)
-    before = ReturnedState.resumed(unmoved.carry)
+    before = ReturnedState.from_carry(unmoved.carry)
     result = "half-written document" if document.value is None else parse(document.value, before.note)
     if isinstance(result, str):
-        return unread(path, seen, result, amends=True)
+        return failed_read(path, seen, result, amends=True)
     events, known = only_changed(result.events, before)
     return ReadResult(
         path=str(path),
         session=result.session,
         events=events,
         problems=tuple(problem for problem in result.problems if problem.position >= before.seen),
-        cursor=replace(seen, position=document.size, carry=replace(known, seen=result.messages, note=result.note).carried()),
+        cursor=replace(seen, position=document.size, carry=replace(known, seen=result.messages, note=result.note).to_carry()),
         amends=True,
     )
 
@@ -417,7 +417,7 @@ class ReturnedState:
     tail: tuple[str, ...] = ()
     note: str = ""
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -430,8 +430,8 @@ class ReturnedState:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "ReturnedState":
-        """Parse what `carried` returned; return an empty state if another version wrote it."""
+    def from_carry(carry: str) -> "ReturnedState":
+        """Parse what `to_carry` returned; return an empty state if another version wrote it."""
         try:
             known = orjson.loads(carry)
             seen, head, together, tail, note = known["seen"], known["head"], known["together"], known["tail"], known["note"]

@@ -13,7 +13,7 @@ from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResul
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, keep_latest, title_of
-from kite_memory.sources.common.growing import looked, read_growing, read_on, resumed
+from kite_memory.sources.common.growing import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
@@ -38,7 +38,7 @@ class Progress:
     branch: str = ""
     title: str = ""
     parent: str = ""
-    ours: bool = False
+    own_session: bool = False
     answered: bool = False
     note: str = ""
     calls: OpenCalls = field(default_factory=OpenCalls)
@@ -47,7 +47,7 @@ class Progress:
     def keep_running(self, name: str, command: str) -> None:
         keep_latest(self.running, name, command, _RUNNING)
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -55,17 +55,17 @@ class Progress:
                 "at": self.last_at,
                 "ordinal": self.ordinal,
                 "where": [self.cwd, self.branch, self.title, self.parent],
-                "ours": self.ours,
+                "ours": self.own_session,
                 "answered": self.answered,
                 "note": self.note,
-                "calls": self.calls.carried(),
+                "calls": self.calls.to_carry(),
                 "running": self.running,
             }
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "Progress | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+    def from_carry(carry: str) -> "Progress | None":
+        """Parse what `to_carry` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -79,10 +79,10 @@ class Progress:
                 branch=branch,
                 title=title,
                 parent=parent,
-                ours=known["ours"],
+                own_session=known["ours"],
                 answered=known["answered"],
                 note=known.get("note", ""),
-                calls=OpenCalls.resumed(known["calls"]),
+                calls=OpenCalls.from_carry(known["calls"]),
                 running=dict(known.get("running", {})),
             )
         except (ValueError, KeyError, TypeError):
@@ -153,7 +153,7 @@ class Line:
         if not isinstance(text, str):
             return
         if OWN_EXTRACTOR_MARK in text and not self.progress.answered:
-            self.progress.ours = True
+            self.progress.own_session = True
         self.builder.said(text, parent=parent)
 
     def ran(self, command: object) -> None:
@@ -262,7 +262,7 @@ class LineSource(ABC):
         )
 
     def _read(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, progress, changed = resumed(file, cursor, Progress, Progress.resumed)
+        position, progress, changed = starting_point(file, cursor, Progress, Progress.from_carry)
         return self._read_from(path, file, position, progress, changed, budget)
 
     def _read_from(
@@ -276,21 +276,21 @@ class LineSource(ABC):
         def tell(found: FoundObject, at: int, text: bytes) -> None:
             row, data = found.row, text[found.start : found.end]
             line.begin(self._event_id(row, name, data), self.time_of(row), at + found.start, at + found.end)
-            if not progress.ours:
+            if not progress.own_session:
                 self.line(row, line)
-            progress.ours = progress.ours or is_inside(progress.cwd, self._own_folders)
+            progress.own_session = progress.own_session or is_inside(progress.cwd, self._own_folders)
             line.end()
 
-        position, more = read_on(file, position, line, tell, budget=budget, wanted=not progress.ours)
-        return looked(
+        position, more = continue_reading(file, position, line, tell, budget=budget, wanted=not progress.own_session)
+        return result_up_to(
             path,
             file,
             line,
             session=self._session(name, progress),
             position=position,
-            carry=progress.carried(),
+            carry=progress.to_carry(),
             more=more,
-            wanted=not progress.ours,
+            wanted=not progress.own_session,
         )
 
     def _session(self, name: str, progress: Progress) -> Session | None:

@@ -45,7 +45,7 @@ class Source(Protocol):
 
 
 @runtime_checkable
-class Compound(Protocol):
+class CompositeSource(Protocol):
     """A source whose transcripts are not one plain file each: a database with its log, a folder, a repository.
 
     Such a source identifies each transcript by one existing path. It also owns the files that belong to it (a write-ahead log), and

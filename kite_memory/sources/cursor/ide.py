@@ -128,13 +128,13 @@ class _Sweep:
     old: int = 0
     last: tuple[tuple[int, int], ...] = ()
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         known = [self.done, self.goal, self.after, self.of, self.place, self.items, self.old, self.last]
         return orjson.dumps({"v": _VERSION, "sweep": known}).decode()
 
     @staticmethod
-    def resumed(cursor: Cursor | None) -> "_Sweep":
-        """Parse what `carried` returned; start from the beginning if another version wrote it."""
+    def from_carry(cursor: Cursor | None) -> "_Sweep":
+        """Parse what `to_carry` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
@@ -168,8 +168,8 @@ class Ide:
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         """Return the next changed conversation, or as much of it as the budget allows. Raises `Unreadable`."""
         with opened(path, within=self._user) as database:
-            sweep = _Sweep.resumed(cursor)
-            same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.carried())
+            sweep = _Sweep.from_carry(cursor)
+            same = cursor and (cursor.size, cursor.mtime_ns, cursor.carry) == (database.size, database.mtime_ns, sweep.to_carry())
             if cursor and same:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
             reader = _DatabaseReader(path, database, sweep, self._folders, cursor.position if cursor else 0)
@@ -278,11 +278,11 @@ class _DatabaseReader:
         size, mtime_ns = self._database.size, self._database.mtime_ns
         if more:
             position = min(self._position + self._read, size)
-            cursor = Cursor(position=position, size=0, mtime_ns=0, carry=sweep.carried())
+            cursor = Cursor(position=position, size=0, mtime_ns=0, carry=sweep.to_carry())
         else:
             last = tuple(self._rows_up_to(self.goal)) if self.has_bubbles else ()
             ended = _Sweep(done=self.goal, items=self.items, last=last)
-            cursor = Cursor(position=size, size=size, mtime_ns=mtime_ns, carry=ended.carried())
+            cursor = Cursor(position=size, size=size, mtime_ns=mtime_ns, carry=ended.to_carry())
         return ReadResult(
             path=self._file,
             session=found.session if found else None,

@@ -19,7 +19,7 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder, OpenCall, OpenCalls, title_of
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
-from kite_memory.sources.common.growing import EVENTS_AT_ONCE, looked, read_on, resumed, unread
+from kite_memory.sources.common.growing import EVENTS_AT_ONCE, continue_reading, failed_read, result_up_to, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable
 from kite_memory.sources.common.tool_text import PATH_LIMIT, blocks_of, digest, kept, moment, safe, short
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, path_of, words_of
@@ -74,7 +74,7 @@ class _Store:
             session=path.parent.name,
             file=str(path),
             tools=TOOLS,
-            calls=OpenCalls.resumed(self._carried["calls"]),
+            calls=OpenCalls.from_carry(self._carried["calls"]),
         )
         self._helper = beside.get("isSubagent") is True
         folder = beside.get("cwd")
@@ -190,7 +190,7 @@ def _written(mtime_ns: int) -> datetime:
 
 
 def _carry(read: int, calls: OpenCalls, *, last: str = "", folder: str = "") -> str:
-    return orjson.dumps({"v": _VERSION, "told": read, "last": last, "folder": folder, "calls": calls.carried()}).decode()
+    return orjson.dumps({"v": _VERSION, "told": read, "last": last, "folder": folder, "calls": calls.to_carry()}).decode()
 
 
 def _carried(cursor: Cursor | None) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _carried(cursor: Cursor | None) -> dict[str, Any]:
         known = orjson.loads(cursor.carry) if cursor else {}
         if known.get("v") != _VERSION:
             return nothing
-        OpenCalls.resumed(known["calls"])
+        OpenCalls.from_carry(known["calls"])
         return {key: known[key] for key in nothing} if isinstance(known["told"], int) else nothing
     except (ValueError, KeyError, TypeError, AttributeError):
         return nothing
@@ -208,7 +208,7 @@ def _carried(cursor: Cursor | None) -> dict[str, Any]:
 
 def _open_calls(carry: str) -> OpenCalls | None:
     known = _carried(Cursor(position=0, size=0, mtime_ns=0, carry=carry))
-    return OpenCalls.resumed(known["calls"]) if known["told"] else None
+    return OpenCalls.from_carry(known["calls"]) if known["told"] else None
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -333,7 +333,7 @@ def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, b
         if not (cursor and cursor.position) and 0 <= now - file.mtime_ns / 1e9 < _RESTS:
             waiting = cursor or Cursor(position=0, size=0, mtime_ns=0)
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=waiting)
-        position, calls, changed = resumed(file, cursor, OpenCalls, _open_calls)
+        position, calls, changed = starting_point(file, cursor, OpenCalls, _open_calls)
         at = _written(file.mtime_ns)
         builder = EventBuilder(provider=PROVIDER, session=path.stem, file=str(path), tools=TOOLS, calls=calls)
         if changed:
@@ -345,9 +345,11 @@ def read_export(path: Path, cursor: Cursor | None, *, root: Path, budget: int, b
             builder.record(name, at, start, end)
             _export_line(builder, found.row, start, helper=path.parent.name == "subagents")
 
-        position, more = read_on(file, position, builder, read_line, budget=budget)
+        position, more = continue_reading(file, position, builder, read_line, budget=budget)
         session = _exported(path, root, at) if position else None
-        return looked(path, file, builder, session=session, position=position, carry=_carry(position, builder.calls), more=more)
+        return result_up_to(
+            path, file, builder, session=session, position=position, carry=_carry(position, builder.calls), more=more
+        )
 
 
 def _exported(path: Path, root: Path, at: datetime) -> Session:
@@ -452,9 +454,9 @@ class CursorApp:
                 return read_store(path, cursor, root=self._cli, budget=budget)
             return self._ide.read(path, cursor, budget=budget)
         except Unreadable as error:
-            return unread(path, cursor, str(error))
+            return failed_read(path, cursor, str(error))
         except OSError:
-            return unread(path, cursor, "file cannot be read")
+            return failed_read(path, cursor, "file cannot be read")
 
     def _better(self, name: str) -> bool:
         """Return whether a conversation is stored anywhere but in an export. Raises `Unreadable` while that is unknown."""

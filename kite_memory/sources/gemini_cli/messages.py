@@ -267,7 +267,7 @@ class GeminiState:
     cwd: str = ""
     title: str = ""
     sub_agent: bool = False
-    ours: bool = False
+    own_session: bool = False
     answered: bool = False
     message: str = ""
     said: dict[str, str] = field(default_factory=dict)
@@ -302,7 +302,7 @@ class GeminiState:
             case _:
                 pass
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         return orjson.dumps(
             {
                 "v": _VERSION,
@@ -313,7 +313,7 @@ class GeminiState:
                 "hash": self.hash,
                 "cwd": self.cwd,
                 "title": self.title,
-                "flags": [self.sub_agent, self.ours, self.answered],
+                "flags": [self.sub_agent, self.own_session, self.answered],
                 "message": self.message,
                 "told": self.said,
                 "unknown": self.unknown,
@@ -321,8 +321,8 @@ class GeminiState:
         ).decode()
 
     @staticmethod
-    def resumed(carry: str) -> "GeminiState | None":
-        """Parse what `carried` returned; return ``None`` if another version wrote it."""
+    def from_carry(carry: str) -> "GeminiState | None":
+        """Parse what `to_carry` returned; return ``None`` if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(carry)
             if known["v"] != _VERSION:
@@ -336,7 +336,7 @@ class GeminiState:
                 cwd=known["cwd"],
                 title=known["title"],
                 sub_agent=known["flags"][0],
-                ours=known["flags"][1],
+                own_session=known["flags"][1],
                 answered=known["flags"][2],
                 message=known["message"],
                 said=dict(known["told"]),
@@ -349,44 +349,44 @@ class GeminiState:
 class GeminiInterpreter:
     """Parses messages in order and collects their events. Changes only the `GeminiState` it was given."""
 
-    def __init__(self, *, file: str, conversation: GeminiState) -> None:
+    def __init__(self, *, file: str, state: GeminiState) -> None:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self._file = file
-        self._conversation = conversation
+        self._state = state
         self._calls = OpenCalls()
-        self._at = conversation.last_at
+        self._at = state.last_at
         self._place = (0, 0, 0)
         self._builder = self._new_builder()
 
     def _new_builder(self) -> EventBuilder:
-        conversation = self._conversation
+        state = self._state
         return EventBuilder(
             provider=PROVIDER,
-            session=conversation.id,
+            session=state.id,
             file=self._file,
             tools=TOOLS,
             calls=self._calls,
-            ordinal=conversation.ordinal,
+            ordinal=state.ordinal,
         )
 
     def problem(self, position: int, reason: str) -> None:
         self.problems.append(Problem(file=self._file, position=position, reason=reason))
 
     def unknown(self, position: int, reason: str) -> None:
-        if self._conversation.new_to_us(reason):
+        if self._state.new_to_us(reason):
             self.problem(position, reason)
 
     def message(self, message: Mapping[str, Any], start: int, end: int, *, ordinal: int) -> None:
         """Parse one message at ``[start, end)``, omitting events that repeat recent ones."""
-        conversation = self._conversation
+        state = self._state
         self._builder = self._new_builder()
         self._place = (start, end, ordinal)
         at = moment(message.get("timestamp"))
         if at is not None:
-            conversation.last_at = at
-            conversation.started = conversation.started or at
-        self._at = conversation.last_at
+            state.last_at = at
+            state.started = state.started or at
+        self._at = state.last_at
         name = self._name(message)
         match message.get("type"):
             case "user":
@@ -397,8 +397,8 @@ class GeminiInterpreter:
                 pass
             case kind:
                 self.unknown(start, f"unknown message {safe(kind)}")
-        self.events += [event for event in self._builder.events if conversation.news(event)]
-        conversation.ordinal = self._builder.ordinal
+        self.events += [event for event in self._builder.events if state.news(event)]
+        state.ordinal = self._builder.ordinal
 
     def _name(self, message: Mapping[str, Any]) -> str:
         """Return the client's id, unless another session may use it too."""
@@ -410,14 +410,14 @@ class GeminiInterpreter:
             if isinstance(identifier, str) and identifier
             else f"{scalar(message.get('timestamp'))}\n{text_of(message.get('content'))}"
         )
-        return named(self._conversation.id, text)
+        return named(self._state.id, text)
 
     def _record(self, name: str) -> None:
         start, end, ordinal = self._place
         self._builder.record(name, self._at, start, end, ordinal=ordinal)
 
     def _user(self, message: Mapping[str, Any], name: str) -> None:
-        conversation = self._conversation
+        state = self._state
         content = message.get("content")
         for part in content[:_CALLS] if isinstance(content, list) else ():
             match part:
@@ -426,42 +426,42 @@ class GeminiInterpreter:
                 case _:
                     continue
         text = text_of(content)
-        if not conversation.cwd and (conversation.sub_agent or is_injected(text)) and (found := _WORKSPACE.search(text, 0, 20_000)):
-            conversation.cwd = found[1].strip()
+        if not state.cwd and (state.sub_agent or is_injected(text)) and (found := _WORKSPACE.search(text, 0, 20_000)):
+            state.cwd = found[1].strip()
         if snapshot := snapshot_of(text):
             self._record(name)
-            self._builder.add(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=conversation.message)
+            self._builder.add(EventType.RESUME_POINT, "system", kept(snapshot, SUMMARY_LIMIT), parent=state.message)
             return
         words = persons_words(message)
         if not words:
             return
-        if not conversation.answered and OWN_EXTRACTOR_MARK in words:
-            conversation.ours = True
+        if not state.answered and OWN_EXTRACTOR_MARK in words:
+            state.own_session = True
         before = len(self._builder.events)
         self._record(name)
-        if not conversation.sub_agent:
+        if not state.sub_agent:
             self._builder.said(words)
         elif answer := kept(words, MESSAGE_LIMIT).strip():
             self._builder.add(EventType.ASSISTANT_MESSAGE, "assistant", answer)
         if len(self._builder.events) > before:
-            conversation.message = name
+            state.message = name
 
     def _returned(self, call: str, tool: str, part: Mapping[str, Any]) -> None:
         """Add a result from a separate message, unless it was in its call before, as usual."""
         name = self._call_name(call)
-        if not self._conversation.was_returned(named(name, "result")):
+        if not self._state.was_returned(named(name, "result")):
             text, failed = response_text([part])
             opened = self._calls.by_name.get(call) or OpenCall(event=name, tool=tool, detail="")
             self._came(call, came(tool, text, failed=failed), opened)
 
     def _agent(self, message: Mapping[str, Any], name: str) -> None:
-        conversation = self._conversation
-        conversation.answered = True
+        state = self._state
+        state.answered = True
         content = message.get("content")
         text = text_of(content).strip()
         if text and text not in NOT_THE_AGENTS:
             self._record(name)
-            conversation.message = self._builder.answered(text, parent=conversation.message)
+            state.message = self._builder.answered(text, parent=state.message)
         listed = message.get("toolCalls")
         calls = [call for call in listed[:_CALLS] if isinstance(call, dict)] if isinstance(listed, list) else []
         for n, call in enumerate(calls):
@@ -475,18 +475,18 @@ class GeminiInterpreter:
                     continue
 
     def _call_name(self, call: str) -> str:
-        return named(self._conversation.id, "call", call)
+        return named(self._state.id, "call", call)
 
     def _call(self, call: str, request: Mapping[str, Any]) -> None:
-        conversation = self._conversation
+        state = self._state
         tool = short(request.get("name")) or "unknown"
-        given = gemini_arguments(tool, request.get("args"), conversation.cwd)
+        given = gemini_arguments(tool, request.get("args"), state.cwd)
         self._find_folder(request.get("args"))
         name = self._call_name(call)
         at, self._at = self._at, moment(request.get("timestamp")) or self._at
         self._record(name)
-        opened = self._builder.called(call, tool, given, parent=conversation.message)
-        if (result := came_of(tool, request, conversation.cwd)) is not None:
+        opened = self._builder.called(call, tool, given, parent=state.message)
+        if (result := came_of(tool, request, state.cwd)) is not None:
             self._came(call, result, opened)
         self._at = at
 
@@ -495,17 +495,17 @@ class GeminiInterpreter:
         self._record(named(opened.event, "result"))
         event = self._builder.returned(call, opened, result.text, result.status, done=result.done)
         asks = opened.tool in TOOLS.asking and result.status == "ok" and result.text
-        if asks and not self._conversation.sub_agent:
+        if asks and not self._state.sub_agent:
             decided = kept(f"{opened.detail}\nAnswer: {result.text}".strip(), ANSWER_LIMIT)
             self._builder.add(EventType.DECISION, "user", decided, tool=opened.tool, parent=event, call=call)
 
     def _find_folder(self, args: object) -> None:
         """Find the session's folder, known by its hash, in or above a path in a call's arguments."""
-        conversation = self._conversation
-        if conversation.cwd or len(conversation.hash) != 64 or not isinstance(args, dict):
+        state = self._state
+        if state.cwd or len(state.hash) != 64 or not isinstance(args, dict):
             return
         text = " ".join(value[:2000] for value in args.values() if isinstance(value, str))
-        conversation.cwd = folder_of(conversation.hash, _ABSOLUTE.findall(text)[:_CANDIDATES])
+        state.cwd = folder_of(state.hash, _ABSOLUTE.findall(text)[:_CANDIDATES])
 
 
 def folder_of(hash: str, paths: list[str]) -> str:

@@ -12,7 +12,14 @@ from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import growing
-from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, looked, read_growing, read_on, resumed
+from kite_memory.sources.common.growing import (
+    DOCUMENT_LIMIT,
+    ParsedDocument,
+    continue_reading,
+    read_growing,
+    result_up_to,
+    starting_point,
+)
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
 from kite_memory.sources.common.words import is_inside
 from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
@@ -79,20 +86,20 @@ class Gemini:
     def _document(self, path: Path, document: object, note: str) -> ParsedDocument | str:
         if not isinstance(document, dict) or not isinstance(messages := document.get("messages"), list):
             return "not a session"
-        conversation = GeminiState()
-        conversation.describe(document)
-        self._settle(path, conversation)
-        interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
+        state = GeminiState()
+        state.describe(document)
+        self._settle(path, state)
+        interpreter = GeminiInterpreter(file=str(path), state=state)
         for index, message in enumerate(messages):
             if isinstance(message, dict):
                 interpreter.message(message, index, index, ordinal=index * _PER_MESSAGE)
             else:
                 interpreter.unknown(index, "not a message")
-        self._settle(path, conversation)
-        if conversation.ours or self._is_own(conversation):
+        self._settle(path, state)
+        if state.own_session or self._is_own(state):
             return ParsedDocument(session=None, messages=len(messages))
         return ParsedDocument(
-            session=_session(path, conversation) if interpreter.events else None,
+            session=_session(path, state) if interpreter.events else None,
             messages=len(messages),
             events=interpreter.events,
             problems=interpreter.problems,
@@ -101,33 +108,33 @@ class Gemini:
     # Lines
 
     def _read_next(self, path: Path, file: AppendOnlyFile, cursor: Cursor | None, budget: int) -> ReadResult:
-        position, conversation, changed = resumed(file, cursor, GeminiState, GeminiState.resumed)
-        reading = _Lines(path, conversation, settle=self._settle)
+        position, state, changed = starting_point(file, cursor, GeminiState, GeminiState.from_carry)
+        reading = _Lines(path, state, settle=self._settle)
         if changed:
             reading.interpreter.problem(0, changed)
-        wanted = not conversation.ours
-        position, more = read_on(file, position, reading.interpreter, reading.read_line, budget=budget, wanted=wanted)
-        conversation.ours = conversation.ours or self._is_own(conversation)
-        return looked(
+        wanted = not state.own_session
+        position, more = continue_reading(file, position, reading.interpreter, reading.read_line, budget=budget, wanted=wanted)
+        state.own_session = state.own_session or self._is_own(state)
+        return result_up_to(
             path,
             file,
             reading.interpreter,
-            session=_session(path, conversation),
+            session=_session(path, state),
             position=position,
-            carry=conversation.carried(),
+            carry=state.to_carry(),
             more=more,
-            wanted=not conversation.ours,
+            wanted=not state.own_session,
             amends=not reading.checkpoint,
         )
 
     # Files beside the sessions
 
-    def _settle(self, path: Path, conversation: GeminiState) -> None:
+    def _settle(self, path: Path, state: GeminiState) -> None:
         """Fill in the session's id and folder if the file does not name them."""
-        conversation.id = conversation.id or path.stem[-128:]
-        conversation.sub_agent = conversation.sub_agent or path.parent.parent.name == "chats"
-        if not conversation.cwd:
-            conversation.cwd = beginning(self._folder(path, conversation.hash), 4096)
+        state.id = state.id or path.stem[-128:]
+        state.sub_agent = state.sub_agent or path.parent.parent.name == "chats"
+        if not state.cwd:
+            state.cwd = beginning(self._folder(path, state.hash), 4096)
 
     def _folder(self, path: Path, hash: str) -> str:
         """Return the project's folder from the client's notes: beside its sessions, or in the list of all projects."""
@@ -138,25 +145,25 @@ class Gemini:
         by_name = next((folder for folder, name in known.items() if name == project.name), "")
         return by_name or folder_of(hash or project.name, list(known))
 
-    def _is_own(self, conversation: GeminiState) -> bool:
-        return is_inside(conversation.cwd, self._own_folders)
+    def _is_own(self, state: GeminiState) -> bool:
+        return is_inside(state.cwd, self._own_folders)
 
 
 class _Lines:
     """Parses lines up to the budget's end, or to the next checkpoint or its end: a checkpoint is returned separately."""
 
-    def __init__(self, path: Path, conversation: GeminiState, *, settle: Callable[[Path, GeminiState], None]) -> None:
+    def __init__(self, path: Path, state: GeminiState, *, settle: Callable[[Path, GeminiState], None]) -> None:
         self.checkpoint = False
         self._path = path
-        self._conversation = conversation
+        self._state = state
         self._settle = settle
         self._settled = False
-        self.interpreter = GeminiInterpreter(file=str(path), conversation=conversation)
+        self.interpreter = GeminiInterpreter(file=str(path), state=state)
 
     def read_line(self, found: FoundObject, at: int, line: bytes) -> bool:
         """Parse a line, or return true if reading must stop before it."""
         row, begun = found.row, bool(self.interpreter.events)
-        if self._conversation.ours:
+        if self._state.own_session:
             return False
         if begun and _is_checkpoint(row) != self.checkpoint and _is_message(row):
             return True
@@ -165,11 +172,11 @@ class _Lines:
         return False
 
     def _line(self, row: Mapping[str, Any], start: int, end: int) -> None:
-        conversation = self._conversation
-        ordinal = max(start, conversation.ordinal)
+        state = self._state
+        ordinal = max(start, state.ordinal)
         match row:
             case {"$set": dict(changes)}:
-                conversation.describe(changes)
+                state.describe(changes)
                 messages = changes.get("messages")
                 self._begin()
                 for message in messages if isinstance(messages, list) else ():
@@ -178,7 +185,7 @@ class _Lines:
             case {"$rewindTo": str()}:
                 pass
             case {"sessionId": str()} if "type" not in row:
-                conversation.describe(row)
+                state.describe(row)
                 self._begin()
             case {"type": str(), "id": str()} | {"type": str(), "timestamp": str()}:
                 self._begin()
@@ -189,7 +196,7 @@ class _Lines:
     def _begin(self) -> None:
         """Determine the session before the first event."""
         if not self._settled:
-            self._settle(self._path, self._conversation)
+            self._settle(self._path, self._state)
             self._settled = True
 
 
@@ -205,18 +212,18 @@ def _is_message(row: Mapping[str, Any]) -> bool:
     return "type" in row or _is_checkpoint(row)
 
 
-def _session(path: Path, conversation: GeminiState) -> Session | None:
-    if conversation.started is None or not conversation.id:
+def _session(path: Path, state: GeminiState) -> Session | None:
+    if state.started is None or not state.id:
         return None
     parent = path.parent.name if path.parent.parent.name == "chats" else ""
     return Session(
-        id=conversation.id,
+        id=state.id,
         provider=PROVIDER,
-        started=conversation.started,
-        project=project_of(conversation.cwd),
-        cwd=conversation.cwd,
-        parent="" if parent == conversation.id else parent,
-        title=conversation.title,
+        started=state.started,
+        project=project_of(state.cwd),
+        cwd=state.cwd,
+        parent="" if parent == state.id else parent,
+        title=state.title,
     )
 
 

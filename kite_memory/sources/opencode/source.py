@@ -24,7 +24,7 @@ from kite_memory.sources.common.foreign_sqlite import (
     select,
     whole,
 )
-from kite_memory.sources.common.growing import unread
+from kite_memory.sources.common.growing import failed_read
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
 from kite_memory.sources.opencode.parts import (
     PROVIDER,
@@ -75,14 +75,14 @@ class _Sweep:
     after: int = 0
     said: str = ""
 
-    def carried(self) -> str:
+    def to_carry(self) -> str:
         goal = [self.goal.message, self.goal.part, self.goal.at] if self.goal else None
         mark = [self.mark.message, self.mark.part, self.mark.at]
         return orjson.dumps({"v": _VERSION, "mark": mark, "goal": goal, "after": self.after, "said": self.said}).decode()
 
     @staticmethod
-    def resumed(cursor: Cursor | None) -> "_Sweep":
-        """Parse what `carried` returned; start from the beginning if another version wrote it."""
+    def from_carry(cursor: Cursor | None) -> "_Sweep":
+        """Parse what `to_carry` returned; start from the beginning if another version wrote it."""
         try:
             known: dict[str, Any] = orjson.loads(cursor.carry) if cursor else {"v": 0}
             if known["v"] != _VERSION:
@@ -115,8 +115,8 @@ def read_database(
 ) -> ReadResult:
     """Read the next changes in a database. Raises `Unreadable`."""
     with opened(path, within=root) as database:
-        sweep = _Sweep.resumed(cursor)
-        if cursor and cursor.carry == sweep.carried() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
+        sweep = _Sweep.from_carry(cursor)
+        if cursor and cursor.carry == sweep.to_carry() and (cursor.size, cursor.mtime_ns) == (database.size, database.mtime_ns):
             return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor, amends=True)
         return _Looking(path, database, sweep, cursor.position if cursor else 0, now, provider).read_next(budget)
 
@@ -170,9 +170,9 @@ class _Looking:
         database = self._database
         if more:
             position = min(self._position + self._read, database.size)
-            return Cursor(position=position, size=0, mtime_ns=0, carry=sweep.carried())
+            return Cursor(position=position, size=0, mtime_ns=0, carry=sweep.to_carry())
         ended = _Sweep(mark=self._goal_now)
-        return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=ended.carried())
+        return Cursor(position=database.size, size=database.size, mtime_ns=database.mtime_ns, carry=ended.to_carry())
 
     def _goal(self, mark: _Mark) -> _Mark:
         """Return the mark at the end of this pass.
@@ -462,9 +462,9 @@ class OpenCode:
                 return read_files(path, cursor, root=self._root, now=self._clock(), provider=self.provider)
             return read_database(path, cursor, root=self._root, budget=budget, now=self._clock(), provider=self.provider)
         except Unreadable as error:
-            return unread(path, cursor, str(error))
+            return failed_read(path, cursor, str(error))
         except OSError:
-            return unread(path, cursor, "file cannot be read")
+            return failed_read(path, cursor, "file cannot be read")
 
 
 class Kilo(OpenCode):

@@ -268,14 +268,14 @@ def _make_private(path: Path) -> None:
 
 
 class KnownFile(NamedTuple):
-    """A file as of the last comparison. ``twin``: a copy of a note whose id belongs to an older file.
+    """A file as of the last comparison. ``duplicate``: a copy of a note whose id belongs to an older file.
 
     A plain tuple, since a query may return one for every note of the vault.
     """
 
     path: str
     id: str
-    twin: bool
+    duplicate: bool
     kind: str
     title: str
     project: str
@@ -305,7 +305,7 @@ class OpenedFile:
     stamp: Stamp
     note: Note | UnreadableNote
     id: str
-    twin: bool
+    duplicate: bool
     known: KnownFile | None = None
 
     def as_known(self) -> KnownFile:
@@ -313,7 +313,7 @@ class OpenedFile:
         return KnownFile(
             path=self.path,
             id=self.id,
-            twin=self.twin,
+            duplicate=self.duplicate,
             kind=self.known.kind if self.known else "",
             title=self.known.title if self.known else PurePosixPath(self.path).stem,
             project=self.known.project if self.known else "",
@@ -369,5 +369,5 @@ def known_where(database: LedgerDatabase, where: str, *values: object, limit: in
 
 
 def known(row: Sequence[Any]) -> KnownFile:
-    path, id, twin, *rest = row
-    return KnownFile(path, id, bool(twin), *rest)
+    path, id, duplicate, *rest = row
+    return KnownFile(path, id, bool(duplicate), *rest)

@@ -31,7 +31,7 @@ class KeyRows:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
-    def see(self, note: Note, name: str, *, twin: bool, by: str) -> None:
+    def see(self, note: Note, name: str, *, duplicate: bool, by: str) -> None:
         """Record a note's key, and its text as a new version if it differs from the last one."""
         if not note.key:
             self._database.run("DELETE FROM keys WHERE file = (SELECT key FROM files WHERE path = ?)", note.path)
@@ -42,7 +42,7 @@ class KeyRows:
             "INSERT OR REPLACE INTO keys SELECT key, ?, ?, ?, ?, ?, ? FROM files WHERE path = ?",
             *(note.key, *place, json.dumps(note.tags), expires, note.path),
         )
-        if twin:
+        if duplicate:
             return
         last = self.wording(name)
         if last is not None and last.body == note.body and last.version > self.over(note.key, *place):

@@ -74,12 +74,12 @@ class NoteRows:
         self._database = database
         self._keys = keys
 
-    def see(self, note: Note, stamp: Stamp, *, id: str, twin: bool = False, by: str = "") -> None:
+    def see(self, note: Note, stamp: Stamp, *, id: str, duplicate: bool = False, by: str = "") -> None:
         """Record what is at ``note.path`` now, and who wrote it. ``id`` may be known where the file has lost it."""
         known = KnownFile(
             path=note.path,
             id=id,
-            twin=twin,
+            duplicate=duplicate,
             kind=note.kind.value,
             title=note.title,
             project=note.project,
@@ -97,10 +97,10 @@ class NoteRows:
                 link=map(link_key, (*note.links, *note.supersedes, note.superseded_by, *note.conflicts)),
                 session=(f"{found.provider}:{found.session}" for text in note.evidence if (found := EvidenceReference.parse(text))),
             )
-            self._keys.see(note, id or note.path, twin=twin, by=by)
+            self._keys.see(note, id or note.path, duplicate=duplicate, by=by)
 
     def put(self, known: KnownFile, body: str = "") -> None:
-        said = (known.path, known.id, known.twin, known.kind, known.title, known.project, known.status)
+        said = (known.path, known.id, known.duplicate, known.kind, known.title, known.project, known.status)
         with self._database.changing():
             self._database.run(
                 "INSERT INTO files (path, id, twin, kind, title, project, status, size, mtime_ns, problem,"
@@ -131,7 +131,7 @@ class NoteRows:
             self._database.run_each("UPDATE files SET twin = 0 WHERE path = ?", [(path,) for path in originals])
             for sight in seen:
                 if isinstance(sight.note, Note):
-                    self.see(sight.note, sight.stamp, id=sight.id, twin=sight.twin)
+                    self.see(sight.note, sight.stamp, id=sight.id, duplicate=sight.duplicate)
                 else:
                     self.put(sight.as_known())
 

@@ -14,7 +14,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
-from kite_memory.tools import argument_parsing, conversations, local_context, local_state, note_view, resuming
+from kite_memory.tools import argument_parsing, conversation_tools, local_context, local_state, memory_tools, note_view
 from kite_memory.tools.arguments import (
     A_SESSION,
     AFTER,
@@ -38,7 +38,7 @@ from kite_memory.tools.arguments import (
     Arguments,
 )
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
-from kite_memory.tools.conversations import QualityGate
+from kite_memory.tools.conversation_tools import QualityGate
 from kite_memory.tools.declarations import Json, Tool
 from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
@@ -75,24 +75,24 @@ def _now() -> datetime:
 
 
 def tools(
-    store: Store, near: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
+    store: Store, local: LocalContext, *, gate: QualityGate, age: Age, clock: Callable[[], datetime] = _now
 ) -> Mapping[str, Tool]:
     return {
-        "search_notes": partial(_search, store, near, age, clock),
+        "search_notes": partial(_search, store, local, age, clock),
         "get_note": partial(_note, store),
-        "show_notes": partial(_notes, store, near),
-        "recent_notes": partial(_recent, store, near),
-        "timeline": partial(_timeline, store, near),
-        "resume_brief": partial(_resume, near),
-        "remember": partial(_remember, store, near, gate),
+        "show_notes": partial(_notes, store, local),
+        "recent_notes": partial(_recent, store, local),
+        "timeline": partial(_timeline, store, local),
+        "resume_brief": partial(_resume, local),
+        "remember": partial(_remember, store, local, gate),
         "forget": partial(_forget, store),
     }
 
 
-def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _search(store: Store, local: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
-    project = local_context.project_named(asker, near, arguments[PROJECT])
+    project = local_context.project_named(asker, local, arguments[PROJECT])
     asked = NoteQuery(
         text=query,
         project=project or asker.project,
@@ -102,7 +102,7 @@ def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], date
         limit=arguments[HIT_LIMIT],
     )
     found = store.search(asker.grant, asked)
-    beside = _beside(near, asker, asked, found)
+    beside = _beside(local, asker, asked, found)
     hits, more_hits = note_view.bounded(
         [note_view.found(hit, asker.grant, query) | {"rank": rank} for hit, rank in zip(found, beside["notes"], strict=True)],
         note_view.LONGEST_TEXT - _PASSAGES,
@@ -112,11 +112,11 @@ def _search(store: Store, near: LocalContext, age: Age, clock: Callable[[], date
     return {"hits": hits, "events": events, "left_out": more_hits + more_events, "took_ms": took}
 
 
-def _beside(near: LocalContext, asker: Asker, asked: NoteQuery, found: Sequence[FoundNote]) -> Json:
+def _beside(local: LocalContext, asker: Asker, asked: NoteQuery, found: Sequence[FoundNote]) -> Json:
     """Return conversations and events on the same subject, if they were requested and are available here, and all ranks."""
-    if near.passages is None or asked.kinds:
+    if local.passages is None or asked.kinds:
         return {"notes": range(1, len(found) + 1), "events": []}
-    return near.passages(
+    return local.passages(
         [Hit(note=hit.note, score=hit.score, why=hit.why) for hit in found],
         query=asked.text,
         here=asked.project,
@@ -154,7 +154,7 @@ def _note(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return answer
 
 
-def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _notes(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return several notes as `get_note` does, but shorter, and cited conversations in brief.
 
     Names that were not found or not visible are listed as missing.
@@ -162,7 +162,7 @@ def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments)
     found: list[Json] = []
     missing: list[str] = []
     for named in arguments[NOTES]:
-        if said := _conversation(near, asker, named):
+        if said := _conversation(local, asker, named):
             found.append(said)
             continue
         note = _called(store, asker, named)
@@ -173,21 +173,21 @@ def _notes(store: Store, near: LocalContext, asker: Asker, arguments: Arguments)
     return {"notes": found, "missing": missing, "text": "\n".join(note["text"] for note in found)}
 
 
-def _conversation(near: LocalContext, asker: Asker, named: str) -> Json | None:
+def _conversation(local: LocalContext, asker: Asker, named: str) -> Json | None:
     """Return a conversation by its citation or handle: what was asked and how it ended; ``None`` for any other name, or if it is
     not visible. A grant of a part needs the citation, which names the session.
     """
     cited = EvidenceReference.parse(named)
-    if near.conversation is None or near.timeline is None:
+    if local.conversation is None or local.timeline is None:
         return None
     if not asker.grant.whole:
         if cited is None:
             return None
         try:
-            _chosen(near.timeline, asker, "", f"{cited.provider}:{cited.session}")
+            _chosen(local.timeline, asker, "", f"{cited.provider}:{cited.session}")
         except KiteError:
             return None
-    said = shortened(quoted(near.conversation(named)), tokens=_OPENED_TOKENS, characters=_BODY)
+    said = shortened(quoted(local.conversation(named)), tokens=_OPENED_TOKENS, characters=_BODY)
     if not said:
         return None
     frame = note_view.framed("quoted from a conversation", [f"--- {plain_line(quoted(named))} ---", said])
@@ -256,9 +256,9 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
     }
 
 
-def _recent(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _recent(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
-    project, _ = local_context.around(asker, near, arguments)
+    project, _ = local_context.around(asker, local, arguments)
     limit = arguments[LONG_LIMIT]
     notes, _ = note_view.bounded(
         [note_view.note_json(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
@@ -267,7 +267,7 @@ def _recent(store: Store, near: LocalContext, asker: Asker, arguments: Arguments
     return {"notes": notes}
 
 
-def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker, arguments: Arguments) -> Json:
+def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker, arguments: Arguments) -> Json:
     """Write a note that can be found as soon as this returns. Kinds that only a person may write are refused."""
     text = argument_parsing.clean(arguments[TEXT]).strip()
     title = argument_parsing.clean(arguments[TITLE]).strip()
@@ -276,8 +276,8 @@ def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker,
     if why := gate.text(f"{title}\n{text}"):
         raise UsageError(f"this was not remembered: {why}", hint="say what is so, as a fact; people give instructions themselves")
     scope = arguments[SCOPE]
-    project, _ = local_context.around(asker, near, arguments)
-    place = local_context.place_of(asker, near, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+    project, _ = local_context.around(asker, local, arguments)
+    place = local_context.place_of(asker, local, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
     note = store.remember(
         asker.grant,
@@ -287,7 +287,7 @@ def _remember(store: Store, near: LocalContext, gate: QualityGate, asker: Asker,
         by=argument_parsing.clean(asker.name),
         tags=arguments[TAGS],
         title=title,
-        origin=gate.whose(said, near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)),
+        origin=gate.origin_of(said, local.heard_by(asker.grant, place.project), local.provenance(asker.grant, place.project)),
     )
     return {"remembered": True, **note_view.note_json(note, asker.grant)}
 
@@ -302,20 +302,20 @@ def _forget(store: Store, asker: Asker, arguments: Arguments) -> Json:
     return {"forgotten": True, "note": plain_line(named)}
 
 
-def _timeline(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
-    if near.timeline is None:
+def _timeline(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+    if local.timeline is None:
         raise _elsewhere()
     limit = arguments[LONG_LIMIT]
     named = arguments[A_SESSION]
-    project = local_context.project_named(asker, near, arguments[PROJECT])
+    project = local_context.project_named(asker, local, arguments[PROJECT])
     if not named:
-        sessions, left_out = note_view.bounded([_session(each) for each in _sessions(near.timeline, asker, project, limit)])
+        sessions, left_out = note_view.bounded([_session(each) for each in _sessions(local.timeline, asker, project, limit)])
         return {"sessions": sessions, "left_out": left_out}
     cited = EvidenceReference.parse(named)
-    chosen = _chosen(near.timeline, asker, project, f"{cited.provider}:{cited.session}" if cited else named)
+    chosen = _chosen(local.timeline, asker, project, f"{cited.provider}:{cited.session}" if cited else named)
     meant, after = f"{chosen}#{cited.event}" if cited else chosen, arguments[AFTER]
     with _errors_for_agents():
-        answer = near.timeline(session=meant, most=limit, after=after, edges=False)
+        answer = local.timeline(session=meant, most=limit, after=after, edges=False)
     if not asker.grant.sees(Scope.PROJECT, answer["session"]["project"]):
         raise _unknown()
     events, left_out = note_view.bounded([_event(each) for each in answer["events"]], note_view.LONGEST_TEXT - 4_000)
@@ -328,20 +328,20 @@ def _timeline(store: Store, near: LocalContext, asker: Asker, arguments: Argumen
     }
 
 
-def _resume(near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
-    if near.resume is None or near.timeline is None:
+def _resume(local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+    if local.resume is None or local.timeline is None:
         raise _elsewhere()
     named = arguments[ANOTHER_SESSION]
-    project = local_context.project_named(asker, near, arguments[PROJECT]) or asker.project
+    project = local_context.project_named(asker, local, arguments[PROJECT]) or asker.project
     if named:
-        chosen = _chosen(near.timeline, asker, "", named)
+        chosen = _chosen(local.timeline, asker, "", named)
     else:
-        spoken = (each for each in _sessions(near.timeline, asker, project, _EVENTS) if each["prompts"])
+        spoken = (each for each in _sessions(local.timeline, asker, project, _EVENTS) if each["prompts"])
         if (last := next(spoken, None)) is None:
             raise SessionUnknown("no session is known here", hint="timeline lists those there are")
         chosen = f"{last['provider']}:{last['id']}"
     with _errors_for_agents():
-        brief = near.resume(session=chosen, tokens=arguments[BRIEF_TOKENS], **within(asker.grant, Scope.PROJECT))
+        brief = local.resume(session=chosen, tokens=arguments[BRIEF_TOKENS], **within(asker.grant, Scope.PROJECT))
     text = quoted(brief["text"])
     return {
         "session": _session(brief["session"]),
@@ -424,20 +424,20 @@ def _event(event: Mapping[str, Any]) -> Json:
     return {name: plain_line(quoted(value)) if isinstance(value, str) else value for name, value in fields.items()} | long
 
 
-class SavingChecks(conversations.QualityGate, Protocol):
+class SavingChecks(conversation_tools.QualityGate, Protocol):
     """Interface for checking what agents save and for distilling a transcript; see `distill.saving`."""
 
     def decompose(self, chunk: Chunk) -> tuple[Record, str]: ...
 
 
-def tools_of(
-    store: Store, near: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
+def all_tools(
+    store: Store, local: LocalContext, *, saving: SavingChecks, age: Age, clock: Callable[[], datetime] = _now
 ) -> dict[str, Tool]:
     """Return all tools. ``age`` parses an age or a date as people write it."""
     return {
-        **conversations.tools(store, near, gate=saving, decompose=saving.decompose, clock=clock),
-        **resuming.memory_tools(store, near, clock=clock),
-        **local_state.tools(store, near, clock=clock),
-        **resuming.tools(store, near, clock=clock),
-        **tools(store, near, gate=saving, age=age, clock=clock),
+        **conversation_tools.tools(store, local, gate=saving, decompose=saving.decompose, clock=clock),
+        **memory_tools.memory_tools(store, local, clock=clock),
+        **local_state.tools(store, local, clock=clock),
+        **memory_tools.resume_tools(store, local, clock=clock),
+        **tools(store, local, gate=saving, age=age, clock=clock),
     }

@@ -18,9 +18,9 @@ from kite_memory.model.event import Cursor, EventType, ReadResult, RedactedResul
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import declarations
-from kite_memory.tools.declarations import Bridge, Json
+from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.resuming import MOST_TOKENS, BriefingPart, briefing, context, cost, state_lines, tools
+from kite_memory.tools.memory_tools import MOST_TOKENS, BriefingPart, briefing, context, cost, resume_tools, state_lines
 from kite_memory.tools.store import OWNER, Asker, Grant, Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.memory_store import MemoryStore
@@ -62,7 +62,7 @@ def working(project: str, session: str, *, projects: Sequence[str] = ()) -> Sequ
 
 
 def asking(store: MemoryStore) -> Ask:
-    known = Bridge(tools(store, LocalContext(resume=resumed, working=working), clock=lambda: START))
+    known = ToolDispatcher(resume_tools(store, LocalContext(resume=resumed, working=working), clock=lambda: START))
 
     def ask(asker: Asker = HERE, **arguments: object) -> Json:
         return known.perform("smart_resume", arguments, asker)
@@ -219,7 +219,7 @@ def test_whatever_there_is_to_say_it_never_takes_more_than_its_room(said: list[l
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[Services]:
+def services(tmp_path: Path) -> Iterator[Services]:
     config = Config(
         file=tmp_path / "config.toml",
         state=tmp_path / "state",
@@ -233,7 +233,7 @@ def house(tmp_path: Path) -> Iterator[Services]:
         yield opened
 
 
-def take_in(house: Services, session: Session) -> None:
+def take_in(services: Services, session: Session) -> None:
     asked = event(1, "Graft the plums onto the quince", session=session)
     listed = replace(
         event(2, "todos:\n[x] Prune\n[>] Graft\n[ ] Water", EventType.TOOL_CALL, session=session), tool="TodoWrite", call="c"
@@ -241,41 +241,41 @@ def take_in(house: Services, session: Session) -> None:
     look = ReadResult(
         path="/t", session=session, events=(asked, listed), problems=(), cursor=Cursor(position=1, size=1, mtime_ns=1)
     )
-    house.timeline.commit([RedactedResult(look)], session.provider)
+    services.timeline.commit([RedactedResult(look)], session.provider)
 
 
-def ask(house: Services, tool: str, **arguments: object) -> Json:
+def ask(services: Services, tool: str, **arguments: object) -> Json:
     asker = {"project": "orchard", "session": "now", "ai": "claude-code"}
-    return declarations.result_of(house.operations.perform("bridge", {"tool": tool, "arguments": arguments, "asker": asker}))
+    return declarations.result_of(services.operations.perform("bridge", {"tool": tool, "arguments": arguments, "asker": asker}))
 
 
-def test_in_the_house_todos_of_the_transcript_are_resumed_without_anybody_saving_them(house: Services) -> None:
+def test_in_real_services_todos_of_the_transcript_are_resumed_without_anybody_saving_them(services: Services) -> None:
     from datetime import UTC, datetime
 
     session = replace(SESSION, started=datetime.now(UTC))
-    take_in(house, session)
+    take_in(services, session)
 
-    state = ask(house, "ai_state_get", session_id=session.id)
+    state = ask(services, "ai_state_get", session_id=session.id)
 
     assert [each["text"] for each in state["todos"]] == ["Prune", "Graft", "Water"]
-    assert "Graft the plums onto the quince" in ask(house, "smart_resume")["briefing"]
+    assert "Graft the plums onto the quince" in ask(services, "smart_resume")["briefing"]
 
 
-def test_in_the_house_what_one_tool_writes_the_others_find(house: Services) -> None:
-    ask(house, "write_memory", key="project.rootstock", value="Quince, since it stays small")
+def test_in_real_services_what_one_tool_writes_the_others_find(services: Services) -> None:
+    ask(services, "write_memory", key="project.rootstock", value="Quince, since it stays small")
 
-    (hit,) = house.operations.perform("search", {"query": "quince", "project": "orchard"})["hits"]
-    shown = house.operations.perform("show", {"note": hit["id"], "history": True})
+    (hit,) = services.operations.perform("search", {"query": "quince", "project": "orchard"})["hits"]
+    shown = services.operations.perform("show", {"note": hit["id"], "history": True})
 
     assert hit["title"] == "project.rootstock"
     assert [each["text"] for each in shown["versions"]] == ["Quince, since it stays small"]
-    assert house.operations.perform("status", {})["notes"]["keyed"] == 1
+    assert services.operations.perform("status", {})["notes"]["keyed"] == 1
 
 
-def test_in_the_house_a_conflict_keeps_its_version_on_the_way(house: Services) -> None:
-    ask(house, "write_memory", key="project.rootstock", value=1)
+def test_in_real_services_a_conflict_keeps_its_version_on_the_way(services: Services) -> None:
+    ask(services, "write_memory", key="project.rootstock", value=1)
 
-    answer = house.operations.perform(
+    answer = services.operations.perform(
         "bridge",
         {
             "tool": "write_memory",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import EventType
-from kite_memory.timeline.looking_up import became, changes, met, uses
+from kite_memory.timeline.history_queries import became, changes, search_failures, search_uses
 from kite_memory.timeline.store import Timeline
 from tests.fakes.work import Work, session
 
@@ -33,30 +33,30 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 class TestUses:
     def test_what_went_well_comes_first_and_of_that_the_commonest(self, timeline: Timeline) -> None:
-        found = uses(timeline, "go")
+        found = search_uses(timeline, "go")
 
         assert [(use.what, use.times, use.outcome) for use in found][:1] == [("go vet ./...", 2, "ok")]
         assert [use.what for use in found if use.outcome == "failed"] == ["go test ./pear"]
         assert found[-1].what == "go test ./pear"
 
     def test_a_failure_is_reported_with_what_ended_it(self, timeline: Timeline) -> None:
-        (failed,) = (use for use in uses(timeline, "go test") if use.outcome == "failed")
+        (failed,) = (use for use in search_uses(timeline, "go test") if use.outcome == "failed")
 
         assert failed.fix is not None
         assert failed.fix.worked == "go test ./..."
 
     def test_words_of_a_command_line_are_no_program(self, timeline: Timeline) -> None:
-        assert uses(timeline, "pear") == []
-        assert uses(timeline, "go build") == []
-        assert uses(timeline, " ") == []
+        assert search_uses(timeline, "pear") == []
+        assert search_uses(timeline, "go build") == []
+        assert search_uses(timeline, " ") == []
 
     def test_an_agents_tool_is_known_by_its_calls(self, timeline: Timeline) -> None:
-        assert [use.times for use in uses(timeline, "Edit")] == [4]
+        assert [use.times for use in search_uses(timeline, "Edit")] == [4]
 
 
 class TestMet:
     def test_a_failure_by_its_words_with_how_it_went_away(self, timeline: Timeline) -> None:
-        (found,) = met(timeline, "port 5432 refused")
+        (found,) = search_failures(timeline, "port 5432 refused")
 
         assert "port 5432 refused" in found.failure
         assert (found.command, found.times) == ("go test ./pear", 1)
@@ -64,7 +64,7 @@ class TestMet:
         assert found.fix.files == (f"{HOME}/pear.go",)
 
     def test_a_run_of_something_else_is_not_what_ended_it(self, timeline: Timeline) -> None:
-        (found,) = met(timeline, "port 5432 refused")
+        (found,) = search_failures(timeline, "port 5432 refused")
 
         assert found.fix is not None
         assert found.fix.worked == "go test ./..."
@@ -77,14 +77,14 @@ class TestMet:
         other.ran("go get stake", "done")
         timeline.commit([work.look(), other.look()], "claude-code")
 
-        found = met(timeline, asked)
+        found = search_failures(timeline, asked)
 
         assert [asked in each.failure for each in found] == [True, False]
         assert [each.fix is not None for each in found] == [False, True]
 
     def test_what_never_failed_is_not_known(self, timeline: Timeline) -> None:
-        assert met(timeline, "the zeppelin leaks") == []
-        assert met(timeline, "port of the zeppelin that leaks") == []
+        assert search_failures(timeline, "the zeppelin leaks") == []
+        assert search_failures(timeline, "port of the zeppelin that leaks") == []
 
 
 class TestChanges:

@@ -51,7 +51,7 @@ class QualityGate(Protocol):
         """Return why a text is too empty to keep; an empty string if it is meaningful."""
         ...
 
-    def whose(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None, /) -> Origin:
+    def origin_of(self, item: RecordItem, heard: Sequence[Event], provenance: Provenance | None, /) -> Origin:
         """Return the origin of an item: a tool, if a tool said it first in ``heard`` or in what is known, and no person did."""
         ...
 
@@ -66,7 +66,7 @@ def _now() -> datetime:
 
 def tools(
     store: Store,
-    near: LocalContext,
+    local: LocalContext,
     *,
     gate: QualityGate,
     decompose: Decompose,
@@ -75,8 +75,8 @@ def tools(
 ) -> Mapping[str, Tool]:
     return {
         "generate_conversation_id": partial(_generate, new_uuid),
-        "get_context": partial(_context, store, near),
-        "save_conversation": partial(_save, store, near, gate, decompose, clock),
+        "get_context": partial(_context, store, local),
+        "save_conversation": partial(_save, store, local, gate, decompose, clock),
     }
 
 
@@ -85,10 +85,10 @@ def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Arguments) 
     return {"claude_conversation_uuid": str(new_uuid())}
 
 
-def _context(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _context(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
-    within = local_context.project_named(asker, near, arguments[PROJECT])
+    within = local_context.project_named(asker, local, arguments[PROJECT])
     limit = arguments[RECORD_LIMIT]
     asked = NoteQuery(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
     asked_about = terms(query)
@@ -116,7 +116,7 @@ def _answers(hit: FoundNote, project: str, asked_about: Sequence[str]) -> bool:
 
 def _save(
     store: Store,
-    near: LocalContext,
+    local: LocalContext,
     gate: QualityGate,
     decompose: Decompose,
     clock: Callable[[], datetime],
@@ -124,7 +124,7 @@ def _save(
     arguments: Arguments,
 ) -> Json:
     given = read_record(arguments.raw)
-    place = _place(asker, near, given)
+    place = _place(asker, local, given)
     asker.grant.demand(place.scope, place.project)
     now = clock()
     source = given.source or source_named(argument_parsing.clean(asker.ai)) or "mcp"
@@ -147,7 +147,7 @@ def _save(
         has_transcript=bool(given.transcript),
         created_by=argument_parsing.clean(asker.name),
     )
-    heard, known = near.heard_by(asker.grant, place.project), near.provenance(asker.grant, place.project)
+    heard, known = local.heard_by(asker.grant, place.project), local.provenance(asker.grant, place.project)
     passed, refused = _gated(conversation, gate, chunk, heard, known)
     if not (passed.record.topics or passed.overall) and given.record.topics and given.transcript:
         own = _from_agent(decompose(chunk)[0])
@@ -183,7 +183,7 @@ _WORD = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]{2}")
 _WORDS_OF_A_CONVERSATION = 12
 
 
-def _place(asker: Asker, near: LocalContext, given: ParsedRecord) -> MemoryPlace:
+def _place(asker: Asker, local: LocalContext, given: ParsedRecord) -> MemoryPlace:
     """Return the project's place if a project is known, else the global one."""
     try:
         scope = Scope(given.scope) if given.scope else None
@@ -192,8 +192,8 @@ def _place(asker: Asker, near: LocalContext, given: ParsedRecord) -> MemoryPlace
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
     project = argument_parsing.line("project", given.project, longest=4_096)
-    here = local_context.project_named(asker, near, project) or asker.project
-    return local_context.place_in(asker, near, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
+    here = local_context.project_named(asker, local, project) or asker.project
+    return local_context.place_in(asker, local, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
 
 
 def _from_agent(record: Record) -> Record:
@@ -258,7 +258,7 @@ def _gated(
 
     def topics() -> Iterator[Topic]:
         for topic in conversation.record.topics:
-            items = tuple(replace(item, origin=gate.whose(item, heard, provenance)) for item in topic.items if passes(item))
+            items = tuple(replace(item, origin=gate.origin_of(item, heard, provenance)) for item in topic.items if passes(item))
             name = text(topic.name, "a topic's name")
             summary = summing_up(topic.summary, f"summary of {topic.name}", alone=not items)
             names = text("\n".join((*topic.categories, *topic.entities)), f"categories and entities of {topic.name}")

@@ -1,4 +1,4 @@
-"""The rooms joined as in the real house, with a small embedder and whatever extractor a test brings."""
+"""All parts joined as in `open_services`, with a small embedder and whatever extractor a test brings."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ ROOMY = Budget(dollars=1e6, calls=10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FakeHouse:
+class FakeServices:
     source: Source
     timeline: Timeline
     outbox: Outbox
@@ -36,7 +36,7 @@ class FakeHouse:
     indexer: NoteIndexer
     pipeline: Pipeline
 
-    def walk(self) -> None:
+    def run_until_idle(self) -> None:
         """Everything there is to read, ask and write, until nothing is left to do."""
         self.pipeline.ingest_many([(source, path) for source, path, _ in self.pipeline.unread()])
         self.pipeline.open_sessions()
@@ -46,7 +46,7 @@ class FakeHouse:
 
 
 @contextmanager
-def fake_house(
+def fake_services(
     home: Path,
     extractor: Extractor,
     *,
@@ -58,7 +58,7 @@ def fake_house(
     step: Callable[[str], None] = lambda doing: None,
     remembers: bool = False,
     source: Source | None = None,
-) -> Iterator[FakeHouse]:
+) -> Iterator[FakeServices]:
     """Lives in ``home``: transcripts under ``claude``, ``state`` and ``vault`` beside it. Opening it again goes on where it was."""
     state = home / "state"
     timeline = timeline_type(state / "timeline.sqlite")
@@ -85,7 +85,7 @@ def fake_house(
         remembers=remembers,
     )
     try:
-        yield FakeHouse(
+        yield FakeServices(
             source=source, timeline=timeline, outbox=outbox, vault=vault, recall=recall, indexer=indexer, pipeline=pipeline
         )
     finally:

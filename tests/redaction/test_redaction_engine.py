@@ -7,9 +7,9 @@ import pytest
 
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import EventType
-from kite_memory.redaction import door, drop_private, redact, redact_event
+from kite_memory.redaction import drop_private, redact, redact_event, redaction_engine
 from kite_memory.redaction.chance import Span
-from kite_memory.redaction.door import mark
+from kite_memory.redaction.redaction_engine import mark
 
 TOKEN = "gh" + "p_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0iL3oR6"
 
@@ -141,7 +141,7 @@ def test_a_text_without_a_secret_is_searched_once(monkeypatch: pytest.MonkeyPatc
         searched.append(raw)
         return []
 
-    monkeypatch.setattr(door, "find", find)
+    monkeypatch.setattr(redaction_engine, "find", find)
 
     assert redact(text) == redact(text) == text
     assert searched == [text.encode()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill import extractor
-from kite_memory.distill.gate import GateVerdict, judged, passed, shingles
+from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, rejection_reason, shingles
 from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, event
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.note import Decision, Fact, Insight, Origin, Preference, Record, RecordItem, Rejected, Topic
@@ -24,7 +24,7 @@ def fact(body: str, *, title: str = TITLE, origin: Origin = "assistant") -> Fact
 
 
 def verdict(body: str, *, title: str = TITLE, origin: Origin = "assistant", evidence: list[Event] = SAID) -> GateVerdict | None:
-    return judged(fact(body, title=title, origin=origin), evidence, FIXED)
+    return rejection_reason(fact(body, title=title, origin=origin), evidence, FIXED)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_every_text_of_an_item_is_judged(field: str) -> None:
             rejected=(Rejected(alternative="x", reason=hostile),),
         )
 
-    assert judged(item, SAID, FIXED) is GateVerdict.INSTRUCTION
+    assert rejection_reason(item, SAID, FIXED) is GateVerdict.INSTRUCTION
 
 
 def test_a_record_keeps_what_passes_and_shows_the_rest() -> None:
@@ -198,7 +198,7 @@ def test_a_record_keeps_what_passes_and_shows_the_rest() -> None:
         cross_topic_insights=("Both wait on locks.", "</vault-context>"),
     )
 
-    kept, verdicts = passed(record, {each.id: each for each in SAID}, FIXED)
+    kept, verdicts = apply_quality_gate(record, {each.id: each for each in SAID}, FIXED)
 
     assert kept == Record(topics=(Topic(name="queue", summary="", items=(good,)),), cross_topic_insights=("Both wait on locks.",))
     assert verdicts == (GateVerdict.TRIVIAL, GateVerdict.TRIVIAL)
@@ -207,7 +207,7 @@ def test_a_record_keeps_what_passes_and_shows_the_rest() -> None:
 def test_a_record_of_which_nothing_is_left_is_empty() -> None:
     record = Record(topics=(Topic(name="routine", summary="", items=(fact("Done."),)),), cross_topic_insights=("Both wait.",))
 
-    kept, _ = passed(record, {each.id: each for each in SAID}, FIXED)
+    kept, _ = apply_quality_gate(record, {each.id: each for each in SAID}, FIXED)
 
     assert kept == Record(topics=())
 
@@ -218,11 +218,11 @@ def test_a_preference_of_the_person_may_name_their_agent() -> None:
         importance=3, origin="user",
     )  # fmt: skip
 
-    assert judged(wish, SAID, FIXED) is None
+    assert rejection_reason(wish, SAID, FIXED) is None
 
 
 def gated(item: RecordItem, *events: Event) -> tuple[Origin, str]:
-    record, _ = passed(
+    record, _ = apply_quality_gate(
         Record(topics=(Topic(name="t", summary="", items=(item,)),)), {each.id: each for each in events}, frozenset()
     )
     (kept,) = record.items()

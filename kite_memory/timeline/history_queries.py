@@ -42,7 +42,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Met:
+class FailureMatch:
     """A failure in the words of its last occurrence; ``fix`` is how it last went away, as far as that was seen."""
 
     failure: str
@@ -67,7 +67,7 @@ class FileChange:
     commit: Commit | None
 
 
-def uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[ToolUse]:
+def search_uses(timeline: Timeline, tool: str, *, project: str = "", limit: int = 8) -> list[ToolUse]:
     """Return uses of a program, with its first words if given («git rebase»), or of an agent's tool; successful ones first."""
     words = tool.split()
     if not words:
@@ -104,7 +104,7 @@ def _use(timeline: Timeline, what: str, events: Sequence[Event]) -> ToolUse:
     )
 
 
-def met(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) -> list[Met]:
+def search_failures(timeline: Timeline, error: str, *, project: str = "", limit: int = 5) -> list[FailureMatch]:
     """Return failures like this one: those with the same signature or wording first, then those that went away."""
     asked = frozenset(signatures(error) or (normal(error),))
     types = frozenset({EventType.ERROR, EventType.TEST_RESULT, EventType.TOOL_RESULT})
@@ -142,12 +142,12 @@ def _best_line(text: str, words: frozenset[str]) -> tuple[str, float]:
     return best.strip(), len(words & frozenset(_WORD.findall(text[:_READ].casefold()))) / max(1, len(words))
 
 
-def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> Met:
+def _met(timeline: Timeline, its: Sequence[tuple[str, Event]]) -> FailureMatch:
     newest = sorted(its, key=lambda pair: pair[1].at, reverse=True)
     fix = next((fix for _, event in newest if (fix := timeline.fixes.fix_of(event)) is not None), None)
     line, last = newest[0]
     command = next((event.command for _, event in newest if event.command), fix.failed if fix is not None else "")
-    return Met(
+    return FailureMatch(
         failure=clip_line(line, _SAID),
         times=len({(event.session, event.call or event.id) for _, event in its}),
         at=last.at,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.hit import Hit
 from kite_memory.model.note import Note, NoteKind, NoteStatus, Scope
-from kite_memory.recall.catalogue import Sight
+from kite_memory.recall.catalogue import VisibleNotes
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.search import Mode, Query, search
@@ -20,13 +20,13 @@ from tests.recall.notes import DAY, Pile, note
 
 WORDS = ["queue", "queues", "postgres", "lock", "locking", "token", "login", "colour", "リンタ", "設定", "the", "x7"]
 PROJECTS = ["", "mycelia", "orchard"]
-EVERYTHING = Sight()
+EVERYTHING = VisibleNotes()
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 bodies = st.tuples(texts, st.sampled_from(["", "\n\n**Related:** [[other]]", " [[n1]]"])).map("".join)
 
 
-def sees(sight: Sight, each: Note) -> bool:
+def sees(sight: VisibleNotes, each: Note) -> bool:
     """The rule, in words of its own."""
     if each.kind is NoteKind.ENTITY and not sight.whole:
         return False
@@ -57,8 +57,8 @@ def piles(draw: st.DrawFn) -> list[Note]:
 
 
 @st.composite
-def sights(draw: st.DrawFn) -> Sight:
-    return Sight(
+def sights(draw: st.DrawFn) -> VisibleNotes:
+    return VisibleNotes(
         scopes=draw(st.none() | st.frozensets(st.sampled_from(list(Scope)))),
         projects=draw(st.none() | st.frozensets(st.sampled_from([*PROJECTS[1:], "nowhere"]))),
     )
@@ -76,8 +76,8 @@ def found(notes: list[Note], query: Query) -> tuple[Hit, ...]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(notes=piles(), sight=sights(), text=texts, mode=st.sampled_from(["hybrid", "keyword", "semantic"]), within=st.booleans())
-def test_what_is_out_of_sight_leaves_no_trace(notes: list[Note], sight: Sight, text: str, mode: Mode, within: bool) -> None:
-    query = Query(text=text, mode=mode, project="mycelia", within="mycelia" if within else "", sight=sight, limit=20)
+def test_what_is_out_of_sight_leaves_no_trace(notes: list[Note], sight: VisibleNotes, text: str, mode: Mode, within: bool) -> None:
+    query = Query(text=text, mode=mode, project="mycelia", within="mycelia" if within else "", visible=sight, limit=20)
     in_sight = [each for each in notes if sees(sight, each)]
 
     hits = found(notes, query)
@@ -97,7 +97,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 def test_a_rare_word_of_others_notes_is_as_rare_as_it_is_among_ones_own(index: Index) -> None:
     mine = note("mine", "The acquisition", "Quarterly figures are due.", project="mycelia")
     theirs = [replace(mine, id=f"t{number}", path=f"facts/t{number}.md", project="orchard") for number in range(150)]
-    query = Query(text="acquisition figures", mode="keyword", sight=Sight(projects=frozenset({"mycelia"})))
+    query = Query(text="acquisition figures", mode="keyword", visible=VisibleNotes(projects=frozenset({"mycelia"})))
     index.refresh(Pile(mine))
     (alone,) = search(index, query, DAY)
 
@@ -111,14 +111,14 @@ def test_an_entitys_page_is_out_of_a_bounded_sight(index: Index) -> None:
     index.refresh(Pile(page))
 
     assert search(index, Query(text="postgresql"), DAY)
-    assert not search(index, Query(text="postgresql", sight=Sight(scopes=frozenset({Scope.GLOBAL}))), DAY)
-    assert not search(index, Query(text="postgresql", sight=Sight(projects=frozenset({"mycelia"}))), DAY)
+    assert not search(index, Query(text="postgresql", visible=VisibleNotes(scopes=frozenset({Scope.GLOBAL}))), DAY)
+    assert not search(index, Query(text="postgresql", visible=VisibleNotes(projects=frozenset({"mycelia"}))), DAY)
 
 
 @pytest.mark.parametrize(
-    "sight", [Sight(scopes=frozenset()), Sight(projects=frozenset({"nowhere"}), scopes=frozenset({Scope.PROJECT}))]
+    "sight", [VisibleNotes(scopes=frozenset()), VisibleNotes(projects=frozenset({"nowhere"}), scopes=frozenset({Scope.PROJECT}))]
 )
-def test_who_may_see_nothing_finds_nothing(index: Index, sight: Sight) -> None:
+def test_who_may_see_nothing_finds_nothing(index: Index, sight: VisibleNotes) -> None:
     index.refresh(Pile(note("n", "Queues", "A queue.", project="mycelia")))
 
-    assert search(index, Query(text="queue", sight=sight), DAY) == ()
+    assert search(index, Query(text="queue", visible=sight), DAY) == ()

@@ -20,13 +20,13 @@ from kite_memory.app.question_answering import (
     sentences_of_evidence,
     settled_in,
 )
-from kite_memory.app.searching import ConversationVoices
+from kite_memory.app.searching import TimelineConversations
 from kite_memory.app.session_context import conversation
 from kite_memory.model.event import Event, EventType, Where, evidence_reference
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import estimated_tokens
-from kite_memory.recall.rendering import voices as rendered
-from kite_memory.timeline.conversations import Meaning
+from kite_memory.recall.rendering import render_prompt_block as rendered
+from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault.known import StoredNotes
 from tests.timeline.test_timeline_cards import MONDAY, chat, keep, talked
@@ -53,11 +53,11 @@ def timeline(tmp_path: Path) -> Iterator[Timeline]:
 
 
 @pytest.fixture
-def voices(timeline: Timeline) -> ConversationVoices:
-    return ConversationVoices(cards=timeline.cards, meaning=None)
+def voices(timeline: Timeline) -> TimelineConversations:
+    return TimelineConversations(cards=timeline.cards, meaning=None)
 
 
-def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: ConversationVoices) -> None:
+def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: TimelineConversations) -> None:
     quotes, _ = voices.opening(REPORT, project="orchard", session="now")
 
     assert quotes[0].session == "s0"
@@ -65,7 +65,7 @@ def test_an_opening_that_stands_out_is_given_how_the_conversation_ended(voices: 
     assert all(estimated_tokens(quote.text) <= 200 for quote in quotes)
 
 
-def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own(voices: ConversationVoices) -> None:
+def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own(voices: TimelineConversations) -> None:
     quotes, pointers = voices.opening("And the key?", project="orchard", session="now")
     of_its_own = voices.opening("And the key?", project="orchard", session="s3")
 
@@ -75,7 +75,7 @@ def test_one_that_does_not_is_only_pointed_at_conversations_and_never_at_its_own
     assert of_its_own == ([], [])
 
 
-def test_a_plan_is_quoted_no_conversation(voices: ConversationVoices) -> None:
+def test_a_plan_is_quoted_no_conversation(voices: TimelineConversations) -> None:
     plan = (
         REPORT + "\n\n" + "\n".join(f"{step}. Grease the {part} of the mill." for step in range(40) for part in ("hoist", "sieve"))
     )
@@ -89,10 +89,10 @@ def test_a_pointed_at_conversation_opens_by_its_citation_and_by_the_handle_in_it
     asked, answered = chat("s0", CHATS[0][0], SETTLED)
     asked = replace(asked, id="77aa01bc-1111-4222-8333-444455556666")
     keep(store, [asked, answered])
-    while store.cards.make():
+    while store.cards.rebuild():
         pass
     citation = evidence_reference(asked.provider, asked.session, asked.id)
-    _, (pointer,) = ConversationVoices(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+    _, (pointer,) = TimelineConversations(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     opened = conversation(store, citation)
 
@@ -108,9 +108,9 @@ def test_a_conversation_has_no_handle_where_another_begins_alike(tmp_path: Path)
     for number in range(2):
         asked, answered = chat(f"s{number}", CHATS[number][0], SETTLED, days=number)
         keep(store, [replace(asked, id=f"77aa01bc-{number}"), answered], days=number)
-    while store.cards.make():
+    while store.cards.rebuild():
         pass
-    _, pointers = ConversationVoices(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
+    _, pointers = TimelineConversations(cards=store.cards, meaning=None).opening(CHATS[0][0], project="orchard", session="now")
 
     assert pointers and not pointers[0].handle
     assert conversation(store, "77aa01bc") == ""
@@ -183,7 +183,7 @@ class NoNotes:
 
 @pytest.fixture
 def asking(timeline: Timeline) -> QuestionAnswering:
-    meaning = Meaning(
+    meaning = ConversationEmbedder(
         space="test",
         of_texts=lambda texts: np.array([toward(text) for text in texts], np.float32),
         of_question=lambda text: np.array(toward(text), np.float32),

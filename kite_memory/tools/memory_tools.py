@@ -13,7 +13,7 @@ from functools import partial
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
-from kite_memory.text.quoting import written
+from kite_memory.text.quoting import safe_json
 from kite_memory.tools import argument_parsing, local_context, local_state
 from kite_memory.tools.argument_parsing import is_pattern
 from kite_memory.tools.arguments import (
@@ -48,21 +48,21 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def memory_tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+def memory_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
     return {
-        "write_memory": partial(_write, store, near, clock),
-        "read_memory": partial(_read, store, near),
-        "list_memories": partial(_list, store, near),
-        "delete_memory": partial(_delete, store, near),
+        "write_memory": partial(_write, store, local, clock),
+        "read_memory": partial(_read, store, local),
+        "list_memories": partial(_list, store, local),
+        "delete_memory": partial(_delete, store, local),
     }
 
 
-def _write(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+def _write(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     memory = store.write_memory(
         asker.grant,
         arguments[KEY],
         arguments[VALUE],
-        local_context.place_of(asker, near, arguments, arguments[SCOPE] or Scope.PROJECT),
+        local_context.place_of(asker, local, arguments, arguments[SCOPE] or Scope.PROJECT),
         by=argument_parsing.clean(asker.name),
         tags=arguments[TAGS],
         expires=argument_parsing.ends(arguments[TTL], clock()),
@@ -72,16 +72,16 @@ def _write(store: Store, near: LocalContext, clock: Callable[[], datetime], aske
     return {"written": True, **_without_value(memory)}
 
 
-def _read(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _read(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return memories: for a key, the nearest one with that name; for a pattern, or only tags or a scope, all that match."""
     several = KEY_TO_READ not in arguments
     if several and not (arguments[PATTERN] or arguments[TAGS] or arguments[SCOPE]):
         raise UsageError("key is missing", hint="as in: project.database; or give pattern, tags or scope")
     pattern = arguments[PATTERN] or "*" if several else arguments[KEY_TO_READ]
     if several or is_pattern(pattern):
-        wanted = _wanted(asker, near, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
+        wanted = _wanted(asker, local, arguments, pattern, limit=argument_parsing.MOST_RESULTS)
         return _results_json(store.memories(asker.grant, wanted, touch=True), argument_parsing.MOST_RESULTS)
-    wanted = _wanted(asker, near, arguments, pattern, limit=1)
+    wanted = _wanted(asker, local, arguments, pattern, limit=1)
     looked_for = [wanted]
     if wanted.scope is Scope.SHARED and not arguments[PROJECT]:  # the default scope of write_memory comes first
         looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
@@ -89,16 +89,16 @@ def _read(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) 
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
 
-def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[LONG_LIMIT]
-    found = store.memories(asker.grant, _wanted(asker, near, arguments, arguments[PATTERN] or "*", limit=limit + 1))
+    found = store.memories(asker.grant, _wanted(asker, local, arguments, arguments[PATTERN] or "*", limit=limit + 1))
     entries: list[Json] = []
     room = _ROOM - _BESIDE
     for memory in found[:limit]:
         beginning = {**_without_value(memory), "preview": preview(memory.value)}
-        if arguments[VALUES] and len(written(whole := _with_value(memory))) < room:
+        if arguments[VALUES] and len(safe_json(whole := _with_value(memory))) < room:
             beginning = whole
-        room -= len(written(beginning)) + 1
+        room -= len(safe_json(beginning)) + 1
         if room < 0:
             break
         entries.append(beginning)
@@ -106,18 +106,18 @@ def _list(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) 
     return {"memories": entries, "count": len(entries), "more": len(found) > len(entries), **hint}
 
 
-def _delete(store: Store, near: LocalContext, asker: Asker, arguments: Arguments) -> Json:
+def _delete(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     key, scope = arguments[KEY], arguments[SCOPE] or Scope.PROJECT
-    place = local_context.place_of(asker, near, arguments, scope)
+    place = local_context.place_of(asker, local, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
 
 
-def _wanted(asker: Asker, near: LocalContext, arguments: Arguments, pattern: str, *, limit: int) -> MemoryQuery:
+def _wanted(asker: Asker, local: LocalContext, arguments: Arguments, pattern: str, *, limit: int) -> MemoryQuery:
     """Return the query. Memories of a project or session are searched in the caller's own; if that is unknown, none is found."""
     scope = arguments[SCOPE]
-    project, session = local_context.around(asker, near, arguments)
+    project, session = local_context.around(asker, local, arguments)
     if scope is not None:
-        local_context.place_of(asker, near, arguments, scope)  # raises with the missing argument
+        local_context.place_of(asker, local, arguments, scope)  # raises with the missing argument
     return MemoryQuery(
         pattern=pattern,
         scope=scope,
@@ -135,7 +135,7 @@ def _results_json(found: list[Memory], most: int) -> Json:
     left_out: list[str] = []
     for memory in found:
         entry = _with_value(memory)
-        length = len(written(entry))
+        length = len(safe_json(entry))
         if length > room:
             left_out.append(memory.key)
         else:
@@ -224,16 +224,16 @@ class Briefing:
     kept: tuple[Memory, ...]
 
 
-def tools(store: Store, near: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
-    return {"smart_resume": partial(_smart_resume, store, near, clock)}
+def resume_tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = _now) -> Mapping[str, Tool]:
+    return {"smart_resume": partial(_smart_resume, store, local, clock)}
 
 
-def _smart_resume(store: Store, near: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
-    project, _ = local_context.around(asker, near, arguments)
+def _smart_resume(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
+    project, _ = local_context.around(asker, local, arguments)
     session = arguments[ANOTHER_SESSION]
-    there = local_state.states(store, near, asker, session=session, project="" if session else project)
+    there = local_state.states(store, local, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
-    last = _last_session(near, asker, project, session)
+    last = _last_session(local, asker, project, session)
     parts = (
         BriefingPart(heading="Where it stands", lines=tuple(_newest(memories))),
         BriefingPart(heading="To do", lines=tuple(state_lines(there, clock()))),
@@ -317,9 +317,9 @@ def state_lines(there: Sequence[State], now: datetime, *, most: int = _STATES) -
             yield f"{who}, noted: {_cut(state.working_notes)}"
 
 
-def left_to_do(store: Store, near: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
+def left_to_do(store: Store, local: LocalContext, project: str, session: str, *, clock: Callable[[], datetime] = _now) -> list[str]:
     """Return what agents had in progress in a session or in a project's last sessions, for the owner of this machine."""
-    there = local_state.states(store, near, Asker(grant=OWNER), session=session, project="" if session else project)
+    there = local_state.states(store, local, Asker(grant=OWNER), session=session, project="" if session else project)
     return list(state_lines(there, clock()))
 
 
@@ -432,15 +432,15 @@ def _newest(memories: Sequence[Memory]) -> Iterator[str]:
             yield f"{plain_line(quoted(each.key), 60)}, {each.updated:%Y-%m-%d %H:%M}: {_cut(said)}"
 
 
-def _last_session(near: LocalContext, asker: Asker, project: str, session: str) -> BriefingPart:
+def _last_session(local: LocalContext, asker: Asker, project: str, session: str) -> BriefingPart:
     """Return the last session as `kmem resume` does, limited to what the caller may see."""
     nothing = BriefingPart(heading="", lines=())
-    if near.resume is None or not (project or session or asker.grant.whole):
+    if local.resume is None or not (project or session or asker.grant.whole):
         return nothing
     if not session and not asker.grant.sees(Scope.PROJECT, project):
         return nothing
     try:
-        brief = near.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
+        brief = local.resume(cwd=project, session=session, **within(asker.grant, Scope.PROJECT))
     except KiteError:  # no session there, or an unknown project
         return nothing
     of = brief["session"]

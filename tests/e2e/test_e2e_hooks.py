@@ -102,7 +102,7 @@ class Scene:
     server: AnthropicServer
     model: Model
     recall: Doubting
-    moments: HookHandler
+    handler: HookHandler
 
     @property
     def project(self) -> Path:
@@ -139,14 +139,14 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
         recall.refresh(Pile(*NOTES))
         judge = judge_of(config, keys_beside(config.file), outbox)
         assert judge is not None
-        moments = HookHandler(recall=recall, timeline=timeline, judging=Judging(judge=judge, mode="late"), report=print)
+        handler = HookHandler(recall=recall, timeline=timeline, judging=Judging(judge=judge, mode="late"), report=print)
 
         def handle(request: Request) -> Reply:
-            return Ok(body=moments.answer(request.body, request.variant).encode())
+            return Ok(body=handler.answer(request.body, request.variant).encode())
 
         with Server(machine.state, handle, report=print):
-            yield Scene(machine, server, model, recall, moments)
-        moments.close()
+            yield Scene(machine, server, model, recall, handler)
+        handler.close()
         for thread in threading.enumerate():
             if thread.name == "kmem-judge":
                 thread.join(20)

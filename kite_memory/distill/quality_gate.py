@@ -65,7 +65,7 @@ def shingles(text: str) -> frozenset[str]:
     return frozenset(" ".join(words[at : at + _SHINGLE]) for at in range(len(words) - _SHINGLE + 1))
 
 
-def passed(
+def apply_quality_gate(
     record: Record, events: Mapping[str, Event], prompt: frozenset[str], provenance: Provenance | None = None
 ) -> tuple[Record, tuple[str, ...]]:
     """Return the record without refused items, and the verdicts on these; doubts are among the verdicts, with the prefix
@@ -86,7 +86,7 @@ def passed(
             borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
             if borrowed:
                 honest = replace(honest, origin="assistant")
-            verdict = judged(honest, evidence, prompt) or sources.against(honest)
+            verdict = rejection_reason(honest, evidence, prompt) or sources.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
@@ -105,7 +105,7 @@ def passed(
     return replace(record, topics=tuple(topics), cross_topic_insights=insights), tuple(verdicts)
 
 
-def whose(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
+def origin_of(item: RecordItem, events: Sequence[Event], provenance: Provenance | None = None) -> Origin:
     """Return the origin of an item that an agent saves without evidence: "tool" if a tool said it first in these ``events``."""
     return "tool" if id(item) in foreign((item,), provenance) else _Sources(events=events).origin(item, ())
 
@@ -168,7 +168,9 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
     )
 
 
-def judged(item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False) -> GateVerdict | None:
+def rejection_reason(
+    item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False
+) -> GateVerdict | None:
     """Return why an item is refused, or ``None``. ``terse``: it was saved explicitly, so few words are enough if they are
     specific.
     """
