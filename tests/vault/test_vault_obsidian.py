@@ -87,7 +87,7 @@ def test_every_link_of_a_distilled_vault_leads_somewhere(opened: Any) -> None:
 def test_names_of_several_sessions_have_a_page_that_is_linked_both_ways(opened: Any) -> None:
     pages = {name for name, kind in kinds(opened).items() if kind == NoteKind.ENTITY.value}
 
-    assert {opened.front_matter_index[page]["title"] for page in pages} == {"PostgreSQL", "orchard/queue.py"}
+    assert {opened.front_matter_index[page]["title"] for page in pages} == {"PostgreSQL"}
     assert all(opened.get_backlinks(page) for page in pages)
     assert not pages & set(opened.isolated_notes)
 

@@ -328,7 +328,8 @@ def _introduces(said: Sequence[Sentence], at: int) -> bool:
 
 
 def _goes_on(text: str) -> bool:
-    return text.endswith(":") or ANNOUNCING.match(text) is not None or _BEGINS_WORK.match(text) is not None
+    announces = ANNOUNCING.match(text) or _BEGINS_WORK.match(text) or _AT_WORK.search(text)
+    return text.endswith(":") or announces is not None
 
 
 def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
