@@ -71,7 +71,7 @@ def write(services: Services, folder: str, name: str, body: str, *evidence: str,
         "---",
         f"id: {name}",
         f"kind: {kind}",
-        f"title: The {name} of the orchard is always kept that way",
+        f"title: The {name} of the orchard must always be kept that way",
         "project: orchard",
         "created: 2026-03-01T10:00:00Z",
     ]
