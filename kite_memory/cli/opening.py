@@ -89,22 +89,24 @@ def _answered(words: list[str]) -> bool:
     if words[:1] == ["show"] and 1 < len(words) <= _MOST and not any(word.startswith("-") for word in words):
         reply = _asked("open", {"notes": words[1:]}, _SECONDS)
         if not reply.get("missing", True) and (text := str(reply.get("text", ""))):
-            _print(lambda console: console.say(text))
+            from kite_memory.cli.console import print_data
+
+            _print(lambda: print_data(text))
             return True
     if words in (["status"], ["status", "--json"]) and (reply := _asked("status", {}, _STATUS_SECONDS) or _kept_status()):
         from kite_memory.cli.results import print_status
 
-        _print(lambda _: print_status(reply, as_json="--json" in words))
+        _print(lambda: print_status(reply, as_json="--json" in words))
         return True
     return False
 
 
-def _print(say: Callable[[Any], None]) -> None:
+def _print(write: Callable[[], object]) -> None:
     from kite_memory.cli import console
 
     console.speak_any_encoding()
     try:
-        say(console)
+        write()
         console.finish()
     except OSError as error:
         console.fall_silent()

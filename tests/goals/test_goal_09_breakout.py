@@ -271,7 +271,7 @@ class TestPages:
     @pytest.fixture(autouse=True)
     def every_title_is_worth_a_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Or few payloads would stand on a page at all."""
-        monkeypatch.setattr("kite_memory.vault.memory_page.is_worth_a_line", lambda note: True)
+        monkeypatch.setattr("kite_memory.vault.memory_page.is_worth_a_line", lambda note, sessions: True)
 
     def test_nothing_breaks_out_of_the_pages_and_pictures_we_write(self) -> None:
         at = datetime(2026, 3, 1, tzinfo=UTC)
@@ -344,7 +344,7 @@ MOUTHS: Mapping[str, frozenset[str]] = {
     "cli/console.py": frozenset({"stream.write", "sys.stdout.write", "Console"}),
     "cli/history.py": frozenset({"Console", "self._console.print"}),
     "cli/help.py": frozenset({"formatter.write"}),
-    "cli/reviewing.py": frozenset({"screen.print", "talk().print"}),
+    "cli/reviewing.py": frozenset({"screen.print", "stderr_console().print"}),
     "cli/opening.py": frozenset({"sys.stdout.buffer.write"}),
     "hook_client.py": frozenset(),
 }
@@ -419,10 +419,10 @@ def test_only_two_functions_write_the_blocks_tags(path: Path) -> None:
 
 
 _ANYBODYS = frozenset({"title", "body", "snippet", "why", "text", "project", "branch", "path", "summary", "reason", "alternative"})
-_RENDERED_LATER = {"resuming.py": {"made.text", "place.project"}, "note_view.py": {"one.alternative", "one.reason"}}
+_RENDERED_LATER = {"memory_tools.py": {"made.text", "place.project"}, "note_view.py": {"one.alternative", "one.reason"}}
 """A briefing made of such lines; the project of a keyed memory, which is the caller's own; and what `_listed` renders, as it does
 every entry of a list."""
-_ANSWERS = ("note_view.py", "asking.py", "resuming.py")
+_ANSWERS = ("note_view.py", "note_tools.py", "memory_tools.py")
 
 
 @pytest.mark.parametrize("name", _ANSWERS)

@@ -280,7 +280,7 @@ def test_nothing_planted_is_recalled_before_a_person_has_said_yes(tmp_path: Path
 def test_control_without_the_gate_what_was_planted_is_recalled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: LocalEmbedder
 ) -> None:
-    monkeypatch.setattr(model_extractor, "passed", opened)
+    monkeypatch.setattr(model_extractor, "apply_quality_gate", opened)
 
     tokens, _ = recalled(tmp_path, 40, embedder)
 
@@ -424,7 +424,7 @@ def test_what_was_honestly_found_is_recalled_as_if_there_were_no_gate(
     tmp_path: Path, embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gate = share_recalled(tmp_path / "gate", HONEST, embedder)
-    monkeypatch.setattr(model_extractor, "passed", opened)
+    monkeypatch.setattr(model_extractor, "apply_quality_gate", opened)
     without = share_recalled(tmp_path / "open", HONEST, embedder)
 
     assert without > 0.5

@@ -46,7 +46,9 @@ def noted(vault: Vault, whose: str) -> Path:
     write(vault, decision("Prune in March", "Pruning is done in March."))
     if whose == "ours":
         (path,) = write(
-            vault, decision("Pears on quince stock", "Pears stand on quince stock since floods drown roots."), name="chunk-2"
+            vault,
+            decision("Pears must always stand on quince stock", "Pears stand on quince stock since floods drown roots."),
+            name="chunk-2",
         )
         return vault.root / path
     file = vault.root / "projects" / "Pears.md"
@@ -81,7 +83,7 @@ def test_a_copy_of_a_sync_tool_is_reported_and_is_no_second_note(vault: Vault, n
     assert {problem.file: problem.reason for problem in compared.problems} == {inside: REASON}
     assert paths(vault) == before
     assert copy.read_bytes() == theirs
-    assert (vault.root / "MEMORY.md").read_text().count("Pears on quince stock") == (1 if whose == "ours" else 0)
+    assert (vault.root / "MEMORY.md").read_text().count("Pears must always stand on quince stock") == (1 if whose == "ours" else 0)
 
 
 @tools
