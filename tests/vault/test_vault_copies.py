@@ -113,7 +113,12 @@ def test_what_is_said_later_goes_to_the_note_and_not_to_its_copy(vault: Vault, n
     theirs = copy.read_bytes()
     vault.scanner.compare()
 
-    write(vault, decision("Pears on quince stock", "Wholly otherwise than said.", evidence=3), name="chunk-3", first=5)
+    write(
+        vault,
+        decision("Pears must always stand on quince stock", "Wholly otherwise than said.", evidence=3),
+        name="chunk-3",
+        first=5,
+    )
 
     assert copy.read_bytes() == theirs
     assert "otherwise than said" in file.read_text()
