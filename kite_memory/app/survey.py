@@ -15,7 +15,7 @@ from kite_memory import __version__
 from kite_memory.config import Config
 from kite_memory.sources.common.source import CompositeSource, Source
 from kite_memory.system import sqlite
-from kite_memory.system.private_files import make_private_folder, replace_file
+from kite_memory.system.private_files import make_private_folder, names_in, replace_file
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 
 if TYPE_CHECKING:
@@ -172,6 +172,12 @@ class KeptAnswer:
 
 
 _ANSWERS = "answers"
+
+
+def drop_answers(state: Path) -> None:
+    """Delete all kept answers, which name notes."""
+    for name in names_in(state / _ANSWERS):
+        (state / _ANSWERS / name).unlink(missing_ok=True)
 
 
 def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]) -> Any:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kite_memory import assets
@@ -31,6 +32,7 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, TimelineConversations, known_project
 from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
+from kite_memory.app.survey import drop_answers
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ShownNotes
@@ -280,10 +282,12 @@ class _Upkeep:
     forgetting: Forgetting
     store: LocalStore
     consolidating: Consolidation
+    state: Path
 
     def erase(self, forgetting: Forgetting) -> list[str]:
         """Delete all other copies of forgotten text, and return which databases may still hold it."""
         self.consolidating.erase_copies()
+        drop_answers(self.state)
         return forgetting.purge_files({"bridge.sqlite": self.store.purge})
 
 
@@ -305,7 +309,7 @@ def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, 
         worked_on=partial(worked_on, timeline),
         daily=config.vault_journal,
     )
-    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating)
+    return _Upkeep(pages=pages, forgetting=forgetting, store=store, consolidating=consolidating, state=config.state)
 
 
 def _uses(stores: _Stores, recalling: _Recalling) -> Callable[[], Callable[[Note], NoteUse]]:

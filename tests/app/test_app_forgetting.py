@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kite_memory.app.survey import KeptAnswer
 from kite_memory.distill.batch_ledger import Budget
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
@@ -204,11 +205,12 @@ class TestErasing:
             perform(services, "synthesize")
             page = services.vault.pages.read("MEMORY.md")
             (services.config.state / "consolidated.json").write_text(page)
+            KeptAnswer(found="", answer={"notes": [GATE]}, until=0.0).keep(services.config.state, "status")
             before = holding(services, b"zanzib")
             erased = self.erased(services)
             at_once = holding(services, b"zanzib")
 
-        assert {"vault.sqlite-wal", "consolidated.json"} <= before
+        assert {"vault.sqlite-wal", "consolidated.json", "status.json"} <= before
         assert "zanzib" in page and "zanzib" not in services.vault.pages.read("MEMORY.md")
         assert erased["problems"] == []
         assert at_once == set()
