@@ -18,9 +18,9 @@ from kite_memory.cli.console import (
     print_data,
     print_error,
     print_json,
+    print_json_line,
     print_message,
     print_warning,
-    say_json_line,
 )
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
@@ -463,7 +463,7 @@ def logs(
         for entry in entries:
             if as_json:
                 value = {"at": entry.at.isoformat(), "level": entry.level, "logger": entry.logger, "text": entry.text}
-                say_json_line(value)
+                print_json_line(value)
             else:
                 print_data(str(entry))
 

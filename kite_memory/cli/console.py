@@ -41,7 +41,7 @@ def print_json(value: Any) -> None:
     print_written_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def say_json_line(value: Any) -> None:
+def print_json_line(value: Any) -> None:
     """Print JSON as `print_json` does, on one line: for one of a stream of values."""
     import json
 

@@ -97,8 +97,8 @@ class BundleVectors:
             return conversations.save_vectors(database, texts, vectors, now)
 
 
-class EventSearch:
-    """Search for single events, by words and by meaning."""
+class _Search:
+    """The parts of the timeline that a search reads."""
 
     def __init__(
         self,
@@ -113,6 +113,10 @@ class EventSearch:
         self._sessions = sessions
         self._vectors = vectors
         self._clock = clock
+
+
+class EventSearch(_Search):
+    """Search for single events, by words and by meaning."""
 
     def find(self, query: EventQuery, meaning: ConversationEmbedder | None = None) -> tuple[EventHit, ...]:
         """Return hits, best first, and the newest first among equals.
@@ -142,22 +146,8 @@ class EventSearch:
         return sum(below for (below,) in self._database.all("SELECT below - 1 FROM unsearched"))
 
 
-class StoredCards:
+class StoredCards(_Search):
     """The cards of prompts with what came of them, and the conversations that hold them."""
-
-    def __init__(
-        self,
-        database: TimelineDatabase,
-        events: StoredEvents,
-        sessions: Sessions,
-        vectors: BundleVectors,
-        clock: Callable[[], float],
-    ) -> None:
-        self._database = database
-        self._events = events
-        self._sessions = sessions
-        self._vectors = vectors
-        self._clock = clock
 
     def find(self, query: CardQuery, meaning: ConversationEmbedder | None = None) -> tuple[CardHit, ...]:
         """Return the cards that `conversations.rank` finds, with their events."""

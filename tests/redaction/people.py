@@ -14,7 +14,7 @@ _MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``tuned``: the redactor was improved with this one in sight; of the others only how many are left was looked at.
+    """``tuned``: the redactor was improved with this one in sight. Of the others, those that were missed have been read since.
 
     Those of groups named ``later`` were written when the rest had been worked with, before the rules were next changed.
     """
