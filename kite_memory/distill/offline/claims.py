@@ -35,6 +35,7 @@ from kite_memory.distill.offline.wording import (
     said_by_person,
     sentences_of,
 )
+from kite_memory.distill.offline.scores import note_features, score, text_features, title_features
 from kite_memory.distill.parse_answer import TITLE_CHARS
 from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, key_lines, one_line, stems
 from kite_memory.model.event import Event, EventType
@@ -141,6 +142,7 @@ class Claim:
     sentences: tuple[Sentence, ...]
     best: Sentence
     worth: float
+    title: str = ""
     discarded: tuple[Sentence, ...] = ()
 
 
@@ -301,21 +303,74 @@ def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement:
     if not said or _instructs(said) or _goes_on(said[-1].text):
         return None
     claim = claim_of(said, asked, failures)
-    begins = next((at for at, each in enumerate(said) if not is_status(each.text)), 0) if claim is not None else 0
-    kept = [each for each in said[begins:] if not (each.text.endswith("?") or OFFER.search(each.text))]
-    heart = _within([each for at, each in enumerate(kept) if not each.text.endswith(":") or _introduces(kept, at)], _HEART)
-    if not heart or _BEGINS_WORK.match(heart[0].text):
-        return None
-    if sum(each.words for each in heart) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
-        return None
     about = stems(asked)
-    best = best_of(heart) or (claim.best if claim else None) or _answering(heart, about) or requirement
-    if best is None or any(RETRACTION.search(each.text) for each in said if each.place > best.place):
+    shared = max((len(each.stems & about) for each in said), default=0)
+    return told(said, asked, requirement, "outcome", _worth_of_outcome(said, claim, shared, failures, requirement))
+
+
+import os
+_TOLD = float(os.environ.get("Q_TOLD", "-3"))
+_TITLED = float(os.environ.get("Q_TITLED", "-9"))
+_KEPT = float(os.environ.get("Q_KEPT", "0.5"))
+_MIX = float(os.environ.get("Q_MIX", "0.5"))
+
+
+def told(said: Sequence[Sentence], asked: str, requirement: Sentence | None, source: str, worth: float) -> Claim | None:
+    about = stems(asked)
+    scores = [score("text", text_features(said, at, about)) for at in range(len(said))]
+    heart = worth_telling(said, scores)
+    if not heart or sum(each.words for each in heart) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
         return None
-    if not asked and (VERB_OF_ORDER.match(best.text) or _TASKS.match(said[0].text)):
+    if not asked and (VERB_OF_ORDER.match(heart[0].text) or _TASKS.match(said[0].text)):
         return None
-    shared = max(len(each.stems & about) for each in heart)
-    return Claim(sentences=tuple(heart), best=best, worth=_worth_of_outcome(said, claim, shared, failures, requirement))
+    named = entitled(heart, dict(zip(said, scores, strict=True)), requirement)
+    if named is None or any(RETRACTION.search(each.text) for each in said if each.place > named[1].place):
+        return None
+    title = score("title", title_features(named[0]))
+    text = " ".join(each.text for each in heart)
+    worth += _KEPT * score("note", note_features(text, asked, scores, title, source))
+    return Claim(sentences=tuple(heart), title=named[0], best=named[1], worth=worth)
+
+
+def worth_telling(said: Sequence[Sentence], scores: Sequence[float]) -> list[Sentence]:
+    """Return the sentences worth keeping, in order, as many as there is room for; each with the line that leads on to it."""
+    chosen: set[int] = set()
+    room = _HEART
+    for at, each in enumerate(said):
+        if scores[at] < _TOLD or each.text.endswith(("?", ":")) or OFFER.search(each.text):
+            continue
+        if chosen and len(each.text) + 1 > room:
+            break
+        chosen.add(at)
+        room -= len(each.text) + 1
+    leading = {at - 1 for at in chosen if at and at - 1 not in chosen and _leads_on(said[at - 1])}
+    return [said[at] for at in sorted(chosen | leading)]
+
+
+def entitled(
+    heart: Sequence[Sentence], scores: dict[Sentence, float], requirement: Sentence | None
+) -> tuple[str, Sentence] | None:
+    """Return the title that a reader would understand best, with the sentence it was made of."""
+    able: list[tuple[float, str, Sentence]] = []
+    for each in (*heart, *([requirement] if requirement else [])):
+        for title in variants(each.text):
+            if len(title.split()) >= 4:
+                able.append((score("title", title_features(title)) + _MIX * scores.get(each, -1.0), title, each))
+    best = max(able, key=lambda found: found[0], default=None)
+    return (best[1], best[2]) if best is not None and best[0] >= _TITLED else None
+
+
+def variants(text: str) -> Iterator[str]:
+    yield asserting_title(text)
+    for cut in _PARTS.finditer(text[:300]):
+        rest = text[cut.end() :]
+        if len(rest.split()) >= 6:
+            yield asserting_title(rest)
+        if len(text[: cut.start()].split()) >= 6:
+            yield asserting_title(text[: cut.start()])
+
+
+_PARTS = re.compile(r":\s|\s[—–-]{1,2}\s|;\s")
 
 
 _TASKS = re.compile(r"(?:please )?(?:review|focus|investigate|inspect|examine|audit|analy[sz]e|verify|check)\b", re.IGNORECASE)

@@ -26,6 +26,7 @@ from kite_memory.distill.offline.claims import (
     sentences_of_turn,
     settled_cause,
     settled_choice,
+    told,
     withdrawn,
 )
 from kite_memory.distill.offline.people import (
@@ -183,9 +184,9 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
             yield _came_of(turn, outcome, conceded, discarded)
-        elif found := named_cause(mine):
+        elif (cause := named_cause(mine)) and (found := told(mine, asked_in(turn), None, "cause", cause.worth)):
             yield _settled(turn, found, "insight")
-        elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:
+        elif (plain := claim_of(mine, asked_in(turn), failures)) and (claim := told(mine, asked_in(turn), None, "claim", plain.worth)):
             yield _claimed(turn, claim, conceded, discarded)
     settled = settled_cause(turn, said)
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
@@ -209,7 +210,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = _with_subject(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text, text)
+    title = claim.title
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -224,7 +225,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         evidence=tuple(evidence),
         importance=2,
         origin="assistant",
-        worth=claim.worth + (_CONCEDED if conceded else 0),
+        worth=claim.worth,
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
@@ -246,7 +247,7 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
     kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
-    title = _with_subject(without_opening(outcome.best.text), text)
+    title = outcome.title
     body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
     if kind == "insight" and discarded:
         body = f"{body}{_ruled_out(discarded)}"
@@ -291,7 +292,7 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=asserting_title(claim.best.text),
+        title=claim.title or asserting_title(claim.best.text),
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
