@@ -1,7 +1,7 @@
 """Decide what a new note does to an older one: repeats it, replaces it, may contradict it, or nothing. Pure, and without a model.
 
 Two notes contradict each other if they are about the same thing and differ in a value or a choice; that only decides an order
-and a question. `bench/lifecycle.py` measures this.
+and a question. `bench/vault/lifecycle.py` measures this.
 """
 
 import re
@@ -284,7 +284,7 @@ _HAS_DIGIT = lazy_regex(r"\d")
 _TOKEN = lazy_regex(r"[\w.:/%+-]+")
 
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
-"""Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
+"""Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/vault/lifecycle.py` fits them again."""
 _REVIEWED, _ASKED = -0.5, -3.0
 _SHARED_AT_LEAST = 0.35
 _USUAL, _OTHERS = 0.22, 4
