@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kite_memory.config import Config
 
 if TYPE_CHECKING:
-    from kite_memory.sources.aider.source import Aider
+    from kite_memory.sources.aider import Aider
     from kite_memory.sources.common.source import Source
 
 PROVIDERS = (
@@ -67,7 +67,7 @@ def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple)
 
 
 def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> "Aider | None":
-    from kite_memory.sources.aider.source import HISTORY, Aider
+    from kite_memory.sources.aider import HISTORY, Aider
 
     if config.aider_roots is None:
         return None
