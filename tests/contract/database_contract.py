@@ -10,8 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from kite_memory.extensions.contract.bad_input_contract import wild_rows
-from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
+from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together, wild_rows
 from kite_memory.model.event import Event, ReadResult
 from kite_memory.sources.common.source import CompositeSource, Source
 
