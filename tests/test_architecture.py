@@ -43,11 +43,10 @@ ALLOWED: dict[str, set[str]] = {
     "tui": {"tui", "timeline", "recall", "text", "errors"},
     "wiring": {
         "wiring", "app", "daemon", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team",
-        "extensions", "protected", "log_lines", "assets", "endpoint", "paths", "config", "keys", *BASE,
+        "extensions", "log_lines", "assets", "endpoint", "paths", "config", "keys", *BASE,
     },
     "config": {"extensions", "paths", "errors"},
     "keys": {"system", "errors"},
-    "protected": {"redaction", "system", "errors"},
     "log_lines": {"config", "redaction", "text"},
     "assets": set(),
     "paths": set(),
