@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kite_memory.app.prompt_capture import JudgeQueue
+from kite_memory.distill.judge import JudgeQueue
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 
 PATIENT = 20.0
