@@ -28,8 +28,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from kite_memory.app.note_indexer import said_about
 from kite_memory.app.searching import TimelineConversations
-from kite_memory.app.session_context import said_about
 from kite_memory.model.event import (
     Cursor,
     Event,

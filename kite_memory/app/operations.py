@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
-from kite_memory.app.session_context import NoteIndexer, before
+from kite_memory.app.session_context import before
 from kite_memory.app.survey import sources_json
 from kite_memory.app.usage_report import Figures, helping
 from kite_memory.distill.batch_ledger import Spending

@@ -251,6 +251,7 @@ _FEWEST_OTHERS = 5
 
 
 def _service_findings(here: "Services") -> Iterator[Finding]:
+    from kite_memory.app.verification import BRING_BACK
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for
@@ -276,7 +277,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"the vault is frozen: {here.vault.scanner.frozen}",
-            "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`",
+            BRING_BACK,
         )
     elif not here.vault.root.is_dir():
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")

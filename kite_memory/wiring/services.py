@@ -17,6 +17,8 @@ from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
+from kite_memory.app.kept_answers import drop_answers
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import (
     ExtractorState,
@@ -31,8 +33,7 @@ from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, TimelineConversations, known_project
-from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.survey import drop_answers
+from kite_memory.app.session_context import commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ShownNotes

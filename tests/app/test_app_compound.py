@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.daemon.daemon import Watch
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.outbox import Outbox

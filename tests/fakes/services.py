@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kite_memory import assets
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.distill.batch_ledger import Budget
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
