@@ -16,8 +16,8 @@ from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResul
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import DETAIL_LIMIT, EventBuilder, OpenCall, OpenCalls, Toolbox
-from kite_memory.sources.common.growing import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE, read_growing, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile
+from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, PROBLEMS_AT_ONCE, read_growing, starting_point
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, digest, kept
 from kite_memory.system.git import Git, GitFailed
 from kite_memory.system.private_files import is_file, is_text

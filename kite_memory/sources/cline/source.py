@@ -11,8 +11,8 @@ from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.event_builder import title_of
-from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.common.tool_text import moment
 from kite_memory.sources.common.words import is_inside
