@@ -22,7 +22,7 @@ from kite_memory.app.searching import hit_json, known_project
 from kite_memory.app.session_context import before
 from kite_memory.app.survey import sources_json
 from kite_memory.app.usage_report import Figures, helping
-from kite_memory.distill.batch_ledger import Spending
+from kite_memory.distill.budget import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle

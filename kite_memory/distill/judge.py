@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import assert_never
 
+from kite_memory.distill.budget import Allowance, settle_by
 from kite_memory.distill.extractor import Backend, Busy, Ending, Inquiry, Misconfigured, PromptTemplate, Refused, Reply
 from kite_memory.distill.prose import bounded, clean, one_line
-from kite_memory.distill.scheduler import LONGEST_PAUSE, Allowance, pause_after, settle_by
+from kite_memory.distill.scheduler import LONGEST_PAUSE, pause_after
 from kite_memory.errors import KiteError
 from kite_memory.model.hit import Hit, Judge, Judged, Question, Unjudged, Verdict
 from kite_memory.text.display import clip

@@ -9,7 +9,7 @@ from pathlib import Path
 from kite_memory import assets
 from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Outbox

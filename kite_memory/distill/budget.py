@@ -1,4 +1,4 @@
-"""Tables of the outbox with what a day's calls may cost and have cost, and with the batches that were sent."""
+"""What a day's calls may cost and have cost, each booked before it is made, singly or in a batch. The tables are the outbox's."""
 
 import json
 import sqlite3
@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from kite_memory.distill.extractor import Usage
+from kite_memory.distill.extractor import Busy, Ending, Misconfigured, Refused, Reply, Usage
+
+if TYPE_CHECKING:
+    from kite_memory.distill.outbox import Outbox
 
 Purpose = Literal["judge", "answer", "polish", "save"]
 """Purpose of a call that is not about a chunk. ``save`` extracts from what an agent saved."""
@@ -24,6 +27,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
+    """What calls have cost."""
+
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -35,14 +40,14 @@ def utc_day(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).date().isoformat()
 
 
-def add(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
+def add_spending(database: sqlite3.Connection, day: str, *, calls: int, usage: Usage) -> None:
     insert = f"INSERT INTO spending VALUES (?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
     database.execute(insert, (day, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
 
 def add_call(database: sqlite3.Connection, day: str, purpose: Purpose, *, calls: int, usage: Usage) -> None:
     """Add to both the day's total and the part of this purpose."""
-    add(database, day, calls=calls, usage=usage)
+    add_spending(database, day, calls=calls, usage=usage)
     insert = f"INSERT INTO purpose_spending VALUES (?, ?, ?, ?, ?, ?) {_ADDED}"  # noqa: S608 - ours
     database.execute(insert, (day, purpose, calls, usage.tokens_in, usage.tokens_out, usage.dollars))
 
@@ -61,7 +66,7 @@ def spending_of(row: Any) -> Spending:
     return Spending(calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, dollars=dollars)
 
 
-TABLES = (
+BATCH_TABLES = (
     """
     CREATE TABLE batches (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -179,7 +184,7 @@ class BatchLedger:
             added = database.execute("INSERT INTO batches (sent, check_at, requests) VALUES (?, ?, ?)", (now, now, booked))
             number = int(added.lastrowid or 0)
             for each in planned[:booked]:
-                add(database, day, calls=1, usage=Usage(dollars=each.estimate.dollars))
+                add_spending(database, day, calls=1, usage=Usage(dollars=each.estimate.dollars))
                 database.execute(
                     "INSERT INTO batch_requests VALUES (?, ?, ?, ?, ?)",
                     (
@@ -226,7 +231,7 @@ class BatchLedger:
             if row is not None and usage is not None:
                 reserved, day = row
                 corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
-                add(database, day, calls=0, usage=corrected)
+                add_spending(database, day, calls=0, usage=corrected)
 
     def take_back(self, batch: int, *, not_before: float, reason: str) -> None:
         """Cancel the booking of a batch that was certainly not accepted; its chunks wait again."""
@@ -234,7 +239,7 @@ class BatchLedger:
             for reserved, day in database.execute(
                 "DELETE FROM batch_requests WHERE batch = ? RETURNING reserved, day", (batch,)
             ).fetchall():
-                add(database, day, calls=-1, usage=Usage(dollars=-reserved))
+                add_spending(database, day, calls=-1, usage=Usage(dollars=-reserved))
             database.execute(
                 "UPDATE chunks SET state = 'waiting', attempts = attempts - 1, batch = 0, not_before = ?, reason = ?"
                 " WHERE state = 'asked' AND batch = ?",
@@ -307,3 +312,53 @@ class CallLedger:
             (day,),
         )
         return {purpose: spending_of(row) for purpose, *row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booking:
+    """A booked call. End it once, by `settle` or `refund`; without either, the estimate stays spent."""
+
+    outbox: "Outbox"
+    purpose: Purpose
+    estimate: Usage
+    day: str
+
+    def settle(self, usage: Usage) -> None:
+        """Replace the estimate by the call's actual cost, on the day it was booked."""
+        self.outbox.calls.settle(self.purpose, self.estimate, usage, day=self.day)
+
+    def refund(self) -> None:
+        """Cancel the booking. Only for a call that was certainly not made."""
+        self.outbox.calls.refund(self.purpose, self.estimate, day=self.day)
+
+
+def settle_by(booking: Booking, ending: Ending) -> None:
+    """Settle or refund the booking according to the call's outcome."""
+    match ending:
+        case Busy(made="perhaps"):
+            pass  # it may be billed, so the booked amount stays spent
+        case Busy(made="no") | Misconfigured():
+            booking.refund()
+        case Reply(usage=usage) | Refused(usage=usage) | Busy(usage=usage):
+            booking.settle(usage)
+        case _:
+            assert_never(ending)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """A share of the budget. ``share`` of the day's dollars and calls is the most that such calls may use (`CallLedger.book`)."""
+
+    outbox: "Outbox"
+    budget: Budget
+    share: float
+    clock: Callable[[], float]
+    purpose: Purpose = "judge"
+
+    def book(self, estimate: Usage) -> Booking | None:
+        """Book a call; ``None`` if this share or the whole day's budget is spent. Safe across threads and processes."""
+        day = utc_day(self.clock())
+        part = Budget(dollars=self.budget.dollars * self.share, calls=int(self.budget.calls * self.share))
+        if not self.outbox.calls.book(self.purpose, estimate, self.budget, part, day=day):
+            return None
+        return Booking(outbox=self.outbox, purpose=self.purpose, estimate=estimate, day=day)
