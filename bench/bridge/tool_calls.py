@@ -24,7 +24,7 @@ from bench.speed.scale import Invented, apart, fill, recall_in, vault_in
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools import conversation_tools, note_tools
 from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext

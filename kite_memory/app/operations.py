@@ -32,7 +32,7 @@ from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
-from kite_memory.text.ages import duration
+from kite_memory.text.display import duration
 from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations

@@ -380,7 +380,7 @@ def create_token(
 
     Example: kmem token create laptop --project mycelia --read-only --expires 30d
     """
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     ends = None if expires == "never" else datetime.now(UTC) + duration(expires)
     scopes = None if not scope else [_scope(each) for each in scope]

@@ -23,8 +23,7 @@ from kite_memory.cli.console import (
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
-from kite_memory.text.ages import age
-from kite_memory.text.display import counted
+from kite_memory.text.display import age, counted
 from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:

@@ -170,7 +170,7 @@ def _opened(store: str) -> Iterator["PostgresStore"]:
 
 
 def _since(age: str) -> datetime:
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     return datetime.now(UTC) - duration(age)
 

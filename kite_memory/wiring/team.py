@@ -14,7 +14,7 @@ from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools import declarations
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext

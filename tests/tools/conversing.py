@@ -15,7 +15,7 @@ from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools import conversation_tools, note_tools
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
