@@ -27,7 +27,7 @@ from kite_memory.model.note import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import redact_result
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history import PROVIDER as GIT
 from kite_memory.timeline.rows import SessionState

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kite_memory.sources.common.source import CompositeSource, Source
+from kite_memory.sources import CompositeSource, Source
 from kite_memory.system import sqlite
 from kite_memory.timeline.rows import LATEST_MTIME, EventTally, ReadFiles
 

@@ -442,10 +442,10 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
     """
     import dataclasses
 
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
     from kite_memory.wiring import PROVIDERS
 
-    found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
+    found = extensions.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:
         print_json([dataclasses.asdict(each) for each in found])
         return
@@ -467,9 +467,9 @@ def check_extensions(
     """
     from importlib.util import find_spec
 
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
 
-    chosen = [each for each in installed.found("contract") if name in ("", each.name)]
+    chosen = [each for each in extensions.found("contract") if name in ("", each.name)]
     if name and not chosen:
         raise UsageError(f"no extension names a contract {name!r}", hint="`kmem extensions list` shows those that are there")
     if not chosen:

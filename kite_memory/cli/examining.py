@@ -190,10 +190,10 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 
 def _extensions(settings: Config) -> Iterator[Finding]:
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
     from kite_memory.wiring import PROVIDERS
 
-    for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
+    for each in extensions.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:
             what = f"the {each.kind} {each.name} of {each.package} is not used: {each.problem}"
             yield Finding("problem", what, "update or remove that package, or set `extensions` to false")

@@ -133,9 +133,9 @@ def extractor_of(config: Config, kept: Keys) -> "Extractor":
     from kite_memory.distill.extractor import NoKeyExtractor, load_prompt
 
     if config.extractor.name not in EXTRACTORS:
-        from kite_memory.extensions import installed
+        from kite_memory import extensions
 
-        extension: Extractor = installed.load("extractor", config.extractor.name)(config.extractor)
+        extension: Extractor = extensions.load("extractor", config.extractor.name)(config.extractor)
         return extension
     backend = backend_of(config, kept)
     if backend is None:
@@ -295,9 +295,9 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
-        from kite_memory.extensions import installed
+        from kite_memory import extensions
 
-        return RedactingEmbedder(installed.load("embedder", config.embedder.name)())
+        return RedactingEmbedder(extensions.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
         if config.embedder.name == "voyage":

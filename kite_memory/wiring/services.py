@@ -54,7 +54,7 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect, protected_literals
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
 from kite_memory.timeline.conversations import ConversationEmbedder

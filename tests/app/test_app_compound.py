@@ -16,7 +16,7 @@ from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.git_history import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.extensions.contract.source_contract import FileSourceContract, wild_lines
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.cursor.source import CursorApp
 from tests.contract.database_contract import DatabaseSourceContract, Store
 from tests.fakes.cursor_store import CommandLineStore, EditorState, a_morning

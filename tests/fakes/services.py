@@ -18,8 +18,8 @@ from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.sources import Source
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, RedactedResult
-from kite_memory.sources.common.source import CompositeSource, Source
+from kite_memory.sources import CompositeSource, Source
 from kite_memory.timeline.resume import brief
 from kite_memory.timeline.store import Timeline
 
