@@ -24,13 +24,11 @@ from kite_memory.system.private_files import is_file, is_text
 from kite_memory.text import lazy_regex
 
 HEADER = b"# aider chat started at "
-
 _SAID, _PRINTED = b"####", b">"
 _MARK = b"  "
 _FENCES = (b"```", b"~~~")
 _UNMISTAKABLE = re.compile(rb"> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7}|\^C|litellm\.|Retrying in |Add file to the chat\?)")
 """Lines that Aider prints after an answer, even after one that was cut off within a code block."""
-
 _RUNS = re.compile(rb"#### (?:/(?:run|test|git) |!)")
 """Start of a user's line that runs a command, whose output follows."""
 
