@@ -48,13 +48,13 @@ def key(number: int) -> str:
 
 def plant(home: Path, count: int) -> None:
     """Their notes, as they lie in a vault after we wrote them."""
-    from kite_memory import assets
+    from kite_memory.paths import asset_folder
     from kite_memory.vault import Vault
     from kite_memory.vault.ledger import Ledger
     from kite_memory.vault.wording import digest
 
     with Vault(home / "memory", home / "state" / "vault.sqlite") as vault:
-        vault.ensure(assets.folder("vault_template"))
+        vault.ensure(Path(asset_folder("vault_template")))
     ledger = Ledger(home / "state" / "vault.sqlite")
     with ledger.changing():
         for number in range(count):

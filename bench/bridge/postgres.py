@@ -34,10 +34,10 @@ import psycopg
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
-from kite_memory import assets
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event
 from kite_memory.model.note import Chunk, Decision, NoteKind, Origin, Record, RecordItem, Scope, Topic
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder as AnyEmbedder
 from kite_memory.recall.embedder import HashingEmbedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
@@ -404,7 +404,7 @@ def count_up(store: Store, clients: int, seconds: float) -> None:
 def local_store(folder: Path, embedder: AnyEmbedder | None = None) -> LocalStore:
     state = folder / "state"
     vault = Vault(folder / "vault", state / "vault.sqlite")
-    vault.ensure(assets.folder("vault_template"))
+    vault.ensure(Path(asset_folder("vault_template")))
     recall = Recall(
         index=Index(state / "index", embedder=embedder or HashingEmbedder()), memory=SessionMemory(state / "index" / "shown.sqlite")
     )

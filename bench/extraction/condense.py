@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory import assets
 from kite_memory.distill import extractor
 from kite_memory.distill.condense import ChunkPolicy, finished, worth_asking
 from kite_memory.distill.model_extractor import question, stretches_of
 from kite_memory.model.event import Cursor, Event, Session
 from kite_memory.model.note import Chunk
+from kite_memory.paths import asset_folder
 from kite_memory.redaction import redact_event
 from kite_memory.sources.claude_code.source import ClaudeCode
 
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--each", action="store_true", help="one line for each session")
     arguments = parser.parse_args()
-    prompt = extractor.load_prompt([assets.folder("prompts")])
+    prompt = extractor.load_prompt([Path(asset_folder("prompts"))])
     fixed = len(prompt.system.encode()) + len(json.dumps(prompt.schema).encode())
 
     sent = [each for folder in arguments.folders for each in _sent(folder.resolve())]

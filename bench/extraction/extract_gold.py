@@ -42,7 +42,6 @@ from typing import Any
 
 from bench.extraction.recorded import Answers
 from bench.recall.recall_gold import Labelled, labelled
-from kite_memory import assets
 from kite_memory.app.pipeline import redacted
 from kite_memory.distill.condense import FREE, ChunkPolicy, Span, finished, worth_asking
 from kite_memory.distill.extractor import Answer, Extractor, Outcome, Refused, Usage, load_prompt
@@ -68,6 +67,7 @@ from kite_memory.model.note import (
     RecordItem,
     Topic,
 )
+from kite_memory.paths import asset_folder
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
@@ -167,7 +167,7 @@ class Bench:
             tempfile.TemporaryDirectory(prefix="kmem-bench-") as home,
             Vault(Path(home, "vault"), Path(home, "vault.sqlite")) as vault,
         ):
-            vault.ensure(assets.folder("vault_template"))
+            vault.ensure(Path(asset_folder("vault_template")))
             timeline = Timeline(Path(home, "timeline.sqlite"))
             try:
                 for number, file in project.sessions():
@@ -455,7 +455,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     recorded: Answers | None = None
     extractor: Extractor = OfflineExtractor(gate=_open) if given.no_gate else OfflineExtractor()
     if name == "recorded":
-        prompt = load_prompt([assets.folder("prompts")])
+        prompt = load_prompt([Path(asset_folder("prompts"))])
         recorded = Answers(folder=Path(answers), missing_to=given.out / "missing", prompt=prompt)
         extractor = Recorded(answers=recorded)
     bench = Bench(

@@ -21,12 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kite_memory import assets
 from kite_memory.distill import extractor
 from kite_memory.distill.extractor import tokens_at_most
 from kite_memory.distill.judge import MOST_CANDIDATES, judge_prompt
 from kite_memory.model.hit import Hit, Question
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.paths import asset_folder
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 _EXCHANGE = "What the agent said last, in words of ordinary length, as a summary of work would have them. " * 40
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--gold", type=Path, required=True, metavar="DIR")
     parser.add_argument("--judged", type=float, default=0.6, metavar="SHARE", help="of all prompts (0.6)")
     arguments = parser.parse_args()
-    prompt = extractor.load_prompt([assets.folder("prompts")], "judge")
+    prompt = extractor.load_prompt([Path(asset_folder("prompts"))], "judge")
     fixed = prompt.system + json.dumps(prompt.schema)
 
     print(f"the fixed part alone: {len(fixed) / 4:.0f} tokens at four characters each")

@@ -24,7 +24,6 @@ from typing import Any
 
 from bench.extraction.extract_gold import whole_look
 from bench.recall.recall_gold import labelled
-from kite_memory import assets
 from kite_memory.app.backlog import Backlog
 from kite_memory.distill import extractor
 from kite_memory.distill.condense import PAID, ChunkPolicy, condense, finished, worth_asking
@@ -32,6 +31,7 @@ from kite_memory.distill.extractor import Answer, Prices
 from kite_memory.distill.model_extractor import admitted, stretches_of
 from kite_memory.model.event import Event, EventType, Role, Session, Where
 from kite_memory.model.note import Chunk
+from kite_memory.paths import asset_folder
 from kite_memory.vault.drafting import draft
 
 _HAIKU = Prices(dollars_in=1.0, dollars_out=5.0)
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def costs(gold: Path, transcripts: Path) -> None:
-    prompt = extractor.load_prompt([assets.folder("prompts")])
+    prompt = extractor.load_prompt([Path(asset_folder("prompts"))])
     fixed = len(prompt.system) + len(json.dumps(prompt.schema))
     print(f"{'':18} {'sessions':>8} {'chunks':>7} {'calls':>6} {'alone':>6} {'cents a session':>16} {'median':>7} {'most':>6}")
     for project in labelled(gold):
@@ -130,7 +130,7 @@ def _end(case: dict[str, Any], *, careless: bool) -> str:
     item.pop("quote")
     stretches = stretches_of([chunk], limit_chars=60_000)
     sent = {"stretches": [{"stretch": "A", "items": [item]}]}
-    (outcome,) = admitted(sent, stretches, extractor.load_prompt([assets.folder("prompts")]))
+    (outcome,) = admitted(sent, stretches, extractor.load_prompt([Path(asset_folder("prompts"))]))
     if not isinstance(outcome, Answer):
         return outcome.reason
     drafts = draft(outcome.record, chunk)

@@ -35,12 +35,12 @@ import numpy as np
 import psutil
 
 from bench.speed.hook_latency import contenders, measure, percentile, table
-from kite_memory import assets
 from kite_memory.agents.claude_code import real_interpreter
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Where
 from kite_memory.model.note import Note, NoteKind
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import WEIGHTS, LocalEmbedder, read_vocabulary
@@ -227,7 +227,7 @@ def fill(home: Path, count: int, vectors: Choice) -> None:
     invented = Invented(count)
     home.joinpath("state").mkdir(parents=True)
     with vault_in(home) as vault:
-        vault.ensure(assets.folder("vault_template"))
+        vault.ensure(Path(asset_folder("vault_template")))
         size = 0
         for note in map(invented.note, range(count)):
             path = vault.root / note.path

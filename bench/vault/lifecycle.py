@@ -39,7 +39,6 @@ import numpy.typing as npt
 
 from bench.extraction.extract_gold import whole
 from bench.recall.recall_gold import Labelled, commit, events_of, labelled
-from kite_memory import assets
 from kite_memory.distill.condense import FREE, worth_asking
 from kite_memory.distill.extractor import Answer
 from kite_memory.distill.offline import OfflineExtractor
@@ -56,6 +55,7 @@ from kite_memory.model.note import (
     Supersede,
     Surroundings,
 )
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, Purpose, Space, Vectors
 from kite_memory.recall.index import Index
 from kite_memory.recall.local_embedder import LocalEmbedder
@@ -105,7 +105,7 @@ def opened(embedder: Embedder) -> Iterator[tuple[Vault, Recall]]:
     with tempfile.TemporaryDirectory(prefix="kmem-bench-") as folder:
         home = Path(folder)
         with Vault(home / "vault", home / "vault.sqlite") as vault:
-            vault.ensure(assets.folder("vault_template"))
+            vault.ensure(Path(asset_folder("vault_template")))
             recall = Recall(index=Index(home / "index", embedder=embedder), memory=SessionMemory(home / "index" / "shown.sqlite"))
             try:
                 yield vault, recall

@@ -15,10 +15,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kite_memory import assets
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys, keys_beside
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
@@ -385,7 +385,7 @@ def _is_local(address: str) -> bool:
 
 
 def prompt_folders(config: Config) -> tuple[Path, Path]:
-    return config.file.parent / "prompts", assets.folder("prompts")
+    return config.file.parent / "prompts", Path(asset_folder("prompts"))
 
 
 def budget_of(config: Config) -> "Budget":

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
@@ -47,6 +46,7 @@ from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
+from kite_memory.paths import asset_folder
 from kite_memory.projects import project_of
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
@@ -126,7 +126,7 @@ class Services:
 
     def init_vault(self) -> None:
         """Make the vault if there never was one. Raises `VaultMissing` if there was, and `VaultReadOnly`."""
-        self.vault.ensure(assets.folder("vault_template"))
+        self.vault.ensure(Path(asset_folder("vault_template")))
 
 
 @contextmanager
