@@ -86,10 +86,6 @@ class TeamConnection:
             else http.client.HTTPConnection(host, port, timeout=seconds)
         )
 
-    @property
-    def goes_to(self) -> tuple[str, int]:
-        return self._connection.host, self._connection.port
-
     def close(self) -> None:
         self._connection.close()
 

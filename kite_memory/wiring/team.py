@@ -38,12 +38,6 @@ class TeamBridge:
     close: Callable[[], None]
 
 
-def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
-    """Return `team_bridge`'s operation and the function that closes it."""
-    bridge = team_bridge(config, store_url)
-    return bridge.perform, bridge.close
-
-
 def team_bridge(config: Config, store_url: str) -> TeamBridge:
     """Open the bridge over a team's store in this process. Raises `KiteError` if it cannot be opened.
 
