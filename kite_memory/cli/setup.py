@@ -402,7 +402,7 @@ def protect_literals(
 
     Example: kmem keys protect ~/orchard/.env
     """
-    from kite_memory.redaction.literals import protect_file
+    from kite_memory.protected import protect_file
 
     print_message(protect_file(file, configuration.load().file, forget=forget))
     print_message("a running daemon uses it after `kmem down` and `kmem up`")

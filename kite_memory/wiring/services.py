@@ -48,12 +48,13 @@ from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
 from kite_memory.paths import asset_folder
 from kite_memory.projects import project_of
+from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.redaction.literals import protect, protected_literals
+from kite_memory.redaction.literals import protect
 from kite_memory.sources import Source
 from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
