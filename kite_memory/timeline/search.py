@@ -382,7 +382,7 @@ def _share(pairs: Sequence[tuple[str, str]], text: str) -> float:
     return sum(f" {one} {other}" in running for one, other in both) / len(pairs)
 
 
-def stems_of(text: str) -> list[str]:
+def query_stems(text: str) -> list[str]:
     """Return roughly what the index stores for the words of a query, to look for them in a text."""
     return [term.stem for term in _terms(text)]
 

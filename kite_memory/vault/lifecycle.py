@@ -344,7 +344,7 @@ def repeats(one: Note, other: Note) -> bool:
     if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
-    mine, theirs = stems(said), stems(held)
+    mine, theirs = shortened_words(said), shortened_words(held)
     less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
     unmatched = len(less - more)
     if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
@@ -513,7 +513,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset([found.casefold() for found in _NAME.findall(text)])
 
 
-def stems(text: str) -> frozenset[str]:
+def shortened_words(text: str) -> frozenset[str]:
     """Return the meaningful words, without most of their endings."""
     return frozenset(
         word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _distinctive_words(text) - _GRAMMAR
