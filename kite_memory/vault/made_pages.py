@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault.files import CannotRead, Filled, Files
+from kite_memory.vault.files import CannotRead, Files, Filled
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.listing import COPY_REASON, GENERATED, Listing, leftovers, listing
