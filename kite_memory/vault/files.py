@@ -185,26 +185,19 @@ class Files:
     def count_missing(self, paths: Sequence[str]) -> int:
         """Return how many of the paths `exists` denies. Each folder is opened once."""
         by_folder: dict[str, list[str]] = {}
-        for parent, name in map(_split, paths):
+        for path in paths:
+            parent, _, name = path.rpartition("/")
             by_folder.setdefault(parent, []).append(name)
         return sum(self._missing_in(parent, names) for parent, names in by_folder.items())
 
     def _missing_in(self, parent: str, names: Sequence[str]) -> int:
-        missing = 0
         try:
             with self.folder(parent) as folder:
-                for name in names:
-                    try:
-                        folder.stat(name)
-                    except (FileNotFoundError, NotADirectoryError):
-                        missing += 1
-                    except OSError:
-                        pass  # it is there, and cannot be looked at
+                return folder.count_missing(names)
         except (FileNotFoundError, NotADirectoryError):
             return len(names)
         except OSError:
             return 0
-        return missing
 
     def is_protected(self, path: str) -> bool:
         """Return whether the owner has no write permission on the file."""

@@ -162,10 +162,13 @@ class Writer:
     def _publish(self, note: Note, by: str) -> bool:
         """Write a new note; return whether its name was free."""
         text = render(note)
-        if isinstance(unreadable := _parsed_or_not(text, note.path, 0), UnreadableNote) or len(text) > MAX_NOTE_BYTES // 4:
-            reason = unreadable.reason if isinstance(unreadable, UnreadableNote) else "too large"
-            raise KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
+        if len(text) > MAX_NOTE_BYTES // 4:
+            raise _not_a_note(note, "too large")
         filled = self._files.fill(note.path, text.encode())
+        written = _parsed_or_not(text, note.path, filled.stamp.mtime_ns)
+        if isinstance(written, UnreadableNote):
+            self._files.discard(filled.temporary)
+            raise _not_a_note(note, written.reason)
         intent = Intent(
             id=note.id, doing="create", path=note.path, temporary=filled.temporary, title=note.title, project=note.project
         )
@@ -175,7 +178,7 @@ class Writer:
                 self._ledger.intend(intent)
             self._files.publish(filled)
             with self._ledger.changing(lasting=False):  # if it is lost, the next writer finds the intent
-                self._ledger.notes.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
+                self._ledger.notes.see(written, filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
             self._ledger.done(note.id)
@@ -497,6 +500,10 @@ class Writer:
         except (FileNotFoundError, CannotRead, OutsideVault, UnicodeDecodeError):
             return None
         return None if isinstance(note, UnreadableNote) else (note, content)
+
+
+def _not_a_note(note: Note, reason: str) -> KiteError:
+    return KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
 
 
 def _absent(intent: Intent) -> KnownFile:
