@@ -202,7 +202,7 @@ class InputLines:
         self._line: bytearray | Envelope = bytearray()
 
     def __iter__(self) -> Iterator[bytes | Envelope]:
-        """Yield the lines, and block while there is none."""
+        """Yield the lines, blocking until there is one."""
         while piece := self._read():
             yield from self._ended_by(piece)
         yield from self._rest()
@@ -372,7 +372,7 @@ async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], d
 
 
 def _room_in(fd: int) -> Callable[[bytes], bool]:
-    """Return whether a line can be written without blocking: a pipe that is ready has room for `select.PIPE_BUF` bytes."""
+    """Return whether a line can be written without blocking: a pipe that is ready has room for some kilobytes."""
     if not _can_be_awaited(fd) or not hasattr(select, "poll"):
         return lambda line: False
     poll = select.poll()

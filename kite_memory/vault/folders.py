@@ -221,7 +221,7 @@ class Folder:
         missing, inside = 0, "" if self.descriptor is not None else f"{self.path}/"
         for name in names:
             try:
-                os.stat(inside + name, dir_fd=self.descriptor, follow_symlinks=False)  # noqa: PTH116 - beside an open folder
+                os.stat(inside + name, dir_fd=self.descriptor, follow_symlinks=False)
             except (FileNotFoundError, NotADirectoryError):
                 missing += 1
             except OSError:
