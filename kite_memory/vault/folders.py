@@ -159,7 +159,8 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            os.fchmod(descriptor, mode)
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # whoever watches the folder would be told of it
+                os.fchmod(descriptor, mode)
 
 
 class Folder:
