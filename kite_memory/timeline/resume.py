@@ -249,11 +249,9 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     for event in prompts[-1:]:
         short = len(event.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
-        before = _said_before(events, event) if short else None
+        before = _offered_before(events, event) if short else None
         after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
-        cited = tuple(dict.fromkeys(map(reference, filter(None, (event, before)))))
-        asked, whole = (f'asked last: "{clip_line(event.text, length)}"{after}' for length in (_ASKED, _ASKED_WHOLE))
-        yield BriefLine(part=BriefPart.DOING, text=asked, evidence=cited, longer=f"{whole}{_outline(event.text)}")
+        yield _asked("asked last", event, after, *filter(None, (before,)))
     for event in _recaps(events, prompts)[-1:]:
         yield _line(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
@@ -263,12 +261,17 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     for text, event in list(earlier.items())[: -_PROMPTS - 1 : -1]:
         yield _line(BriefPart.DOING, f'asked before: "{text}"', event)
     for event in requests[:1]:
-        yield _line(BriefPart.DOING, f'asked first: "{clip_line(event.text, _ASKED)}"', event)
+        yield _asked("asked first", event)
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         yield _line(BriefPart.DOING, "the person interrupted the agent there", events[-1])
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
         yield _line(BriefPart.DOING, f"decided: {clip_line(event.text, _ASKED)}", event)
+
+
+def _asked(when: str, prompt: Event, after: str = "", *besides: Event) -> BriefLine:
+    short, whole = (f'{when}: "{clip_line(prompt.text, length)}"{after}' for length in (_ASKED, _ASKED_WHOLE))
+    return replace(_line(BriefPart.DOING, short, prompt, *besides), longer=f"{whole}{_outline(prompt.text)}")
 
 
 def _outline(prompt: str) -> str:
@@ -285,14 +288,11 @@ def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
     ]
 
 
-def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
-    said: Event | None = None
-    for event in events:
-        if event is prompt:
-            break
-        if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip():
-            said = event
-    return said
+def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
+    """Return the agent's message before the prompt, ``None`` if it only announced its next step."""
+    before = events[: events.index(prompt)]
+    said = next((event for event in reversed(before) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    return said if said is not None and not _announces(before, said) else None
 
 
 def _ending(text: str, length: int) -> str:

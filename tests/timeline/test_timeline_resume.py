@@ -670,6 +670,23 @@ def test_a_sentence_that_answers_is_shown_with_what_it_answers() -> None:
     assert line.endswith('in answer to: "Shall I graft the pear onto the quince?"')
 
 
+def test_a_failure_at_which_the_text_is_cut_is_not_quoted_in_halves() -> None:
+    printed = "Found 1 error.\n" + f"{'ok ' * 30}\n" * 43
+    said = f"{printed}{'.' * (3_975 - len(printed))}\nerror: script lint exited with code 1"
+
+    (line,) = lines_of(Work().ran("make lint", said, "failed"), BriefPart.FAILED)
+
+    assert line.startswith("`make lint` failed: Found 1 error.")
+
+
+def test_what_the_agent_announced_is_not_what_a_prompt_answers() -> None:
+    work = Work().asked("Graft the pear onto the quince").said("Let me cut the stock first.").asked("continue")
+
+    (line, *_) = lines_of(work, BriefPart.DOING)
+
+    assert line == 'asked last: "continue"'
+
+
 _TEXT = st.text(st.sampled_from('ab?/. \n`"[]é🍐\x1b'), max_size=60)
 
 
