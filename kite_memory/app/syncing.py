@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.session_context import NoteIndexer
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.synced_notes import AppliedVersions, SyncedNotes
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox

@@ -172,7 +172,7 @@ def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
     """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
     from datetime import UTC, datetime
 
-    from kite_memory.app.survey import KeptAnswer, found_here
+    from kite_memory.app.kept_answers import KeptAnswer, found_here
 
     found = found_here(config, datetime.now(UTC), keys=keys_at_hand(config))
     with suppress(OSError):  # it is only quicker with it
@@ -183,7 +183,8 @@ def kept_status(config: Config) -> dict[str, Any] | None:
     """Return the status while nothing has changed since the last one, with transcripts compared now; ``None`` otherwise."""
     from datetime import UTC, datetime
 
-    from kite_memory.app.survey import TranscriptSurvey, kept_answer, sources_json
+    from kite_memory.app.kept_answers import kept_answer
+    from kite_memory.app.survey import TranscriptSurvey, sources_json
     from kite_memory.daemon.protocol import absent
     from kite_memory.timeline.rows import ReadFiles
     from kite_memory.timeline.schema import TimelineDatabase

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kite_memory import assets
 from kite_memory import config as configuration
 from kite_memory.agents import instructions
 from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
@@ -23,6 +22,7 @@ from kite_memory.cli.help import Command, add, group
 from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.paths import asset_folder
 from kite_memory.wiring.launch import mcp_command, mcp_environment
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
     for each in instructions.files(agent.name):
         file = folders[agent.name] / each.place
         text, name = read_settings(file), each.place
-        ours = instructions.written(assets.folder("hooks") / each.template)
+        ours = instructions.written(Path(asset_folder("hooks")) / each.template)
         plan = instructions.plan_remove_file(text, name) if remove else instructions.plan_add_file(text, ours, name)
         found.append(Step(what="command", file=file, plan=plan, below=folders[agent.name]))
     return found
@@ -399,7 +399,7 @@ def create_token(
 
     Example: kmem token create laptop --project mycelia --read-only --expires 30d
     """
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     ends = None if expires == "never" else datetime.now(UTC) + duration(expires)
     scopes = None if not scope else [_scope(each) for each in scope]

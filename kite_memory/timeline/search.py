@@ -405,7 +405,7 @@ def _are_adjacent(text: str, one: str, other: str) -> bool:
     return False
 
 
-def stems_of(text: str) -> list[str]:
+def query_stems(text: str) -> list[str]:
     """Return roughly what the index stores for the words of a query, to look for them in a text."""
     return [term.stem for term in _terms(text)]
 
