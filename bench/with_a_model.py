@@ -13,9 +13,9 @@ as evidence are among it, and which share of a label's words its session's text 
 the quoted words as evidence, or (``--all``) with every event around it, as a careless model names them. A case is
 ``{"id", "hostile", "context": [{"who", "text"}], "item": {"kind", "title", "body", "quote"}}``.
 
-``recorded`` compares `with_a_model.jsonl` with the labels: it shows, by ids alone, of answers to twenty labelled sessions that a
-large model wrote by hand in a small one's place, from the condensed requests and before it saw the labels: what each item rested
-on, the labelled notes that it matches, and, for the later eleven sessions, whether it is worth keeping.
+``recorded`` compares `with_a_model.jsonl` with the labels. It shows, by ids alone, of answers to twenty-two labelled sessions what
+each item rested on, the labelled notes that it matches, and, for the later thirteen sessions, whether it is worth keeping. A large
+model wrote these answers by hand in a small one's place, from the condensed requests and before it saw the labels.
 """
 
 import argparse

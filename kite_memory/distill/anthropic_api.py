@@ -51,7 +51,7 @@ class ModelFacts:
     """What the vendor says of a model. ``prices`` are those of prompts of up to 100,000 tokens.
 
     Fewer tokens than ``cached_from`` are never cached, even on request. ``chars`` are characters of a condensed session to a token.
-    ``thinks``: it thinks before each answer, at the price of the answer, unless it is told not to.
+    ``thinks``: it thinks before each answer, at the price of the answer, unless a request says otherwise.
     """
 
     prices: Prices

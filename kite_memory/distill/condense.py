@@ -281,7 +281,7 @@ def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
     """Yield lines. Edits are collected into one line until a message or a failure. Left out are calls that only look, commands
-    and long texts that stand above already, recaps of what does, and interruptions that the line before tells.
+    and long texts that stand above already, recaps of what does, and interruptions that the line before names.
     """
     run: list[Event] = []
     closing = _closing(chunk.events)
