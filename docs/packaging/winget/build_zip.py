@@ -2,7 +2,7 @@
 
     python docs/packaging/winget/build_zip.py python-3.13.9-embed-amd64.zip dist/kite_memory-0.1.0-py3-none-any.whl OUT.zip
 
-It holds python.org's embeddable Python, the locked packages, and a launcher for each command that starts the `python.exe` beside it.
+It holds python.org's embeddable Python, the locked packages, and launchers that start the `python.exe` beside them.
 """
 
 import io
