@@ -122,7 +122,7 @@ class FoldingDisk(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
-        os.utime(self._at(path), ns=times, follow_symlinks=False)
+        os.utime(self._at(path), follow_symlinks=False, **({"ns": times} if times else {}))
         return 0
 
     def statfs(self, path: str) -> dict[str, int]:
