@@ -1,7 +1,7 @@
 """MemPalace (PyPI): its miner of conversations and its search, one wing for each project.
 
-Its embedder fetches all-MiniLM-L6-v2 from a hub at the first use. Where there is none, ``PEER_WEIGHTS`` names a folder with the files
-that it would have unpacked.
+Its embedder fetches all-MiniLM-L6-v2 from a hub at the first use. Where there is none, ``PEER_WEIGHTS`` names a folder with the
+files that it would have unpacked.
 """
 
 import os
