@@ -122,7 +122,10 @@ class FoldingDisk(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
-        os.utime(self._at(path), follow_symlinks=False, **({"ns": times} if times else {}))
+        if times:
+            os.utime(self._at(path), ns=times, follow_symlinks=False)
+        else:
+            os.utime(self._at(path), follow_symlinks=False)
         return 0
 
     def statfs(self, path: str) -> dict[str, int]:
