@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.claims import best_of, established
+from kite_memory.distill.offline.claims import best_of
+from kite_memory.distill.offline.commands import established
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
 from kite_memory.distill.prose import options_in, picked, sentences, stems

@@ -5,14 +5,13 @@ that was found, and a message that claims something.
 """
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from kite_memory.distill.offline.claims import (
     Claim,
-    Established,
+    as_note,
     asked_in,
     assertion,
     best_of,
@@ -20,13 +19,11 @@ from kite_memory.distill.offline.claims import (
     is_talk,
     named_cause,
     names_a_cause,
-    names_something,
     outcome_of,
     request_in,
     sentences_of_turn,
     settled_cause,
     settled_choice,
-    told,
     withdrawn,
 )
 from kite_memory.distill.offline.people import (
@@ -47,7 +44,6 @@ from kite_memory.distill.offline.preferences import RulingThread, named_after, p
 from kite_memory.distill.offline.wording import (
     CAUSE,
     CHOICE,
-    CODE,
     PASSING,
     OfflineDraft,
     Sentence,
@@ -61,11 +57,12 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
+from kite_memory.distill.parse_answer import BODY_CHARS
 from kite_memory.distill.prose import key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
 from kite_memory.text.display import clip
+from kite_memory.text.stems import language_of
 
 _QUOTED = 260
 _CONTEXT = 500
@@ -166,6 +163,8 @@ def _agreed(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield one draft for each claim of the agent's messages, and one for a cause that was found and fixed, however brief."""
     said = sentences_of_turn(turn)
+    if language_of(" ".join(each.text for each in said)) not in ("", "en"):
+        return  # the cues and the scores are of English words
     gone = withdrawn(turn, said)
     standing = [each for at, each in enumerate(said) if at not in gone]
     discarded = tuple(said[at] for at in sorted(gone))
@@ -184,9 +183,10 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
             yield _came_of(turn, outcome, conceded, discarded)
-        elif (cause := named_cause(mine)) and (found := told(mine, asked_in(turn), None, "cause", cause.worth)):
-            yield _settled(turn, found, "insight")
-        elif (plain := claim_of(mine, asked_in(turn), failures)) and (claim := told(mine, asked_in(turn), None, "claim", plain.worth)):
+        elif cause := named_cause(mine):
+            if found := as_note(mine, asked_in(turn), "cause", cause.worth):
+                yield _settled(turn, found, "insight")
+        elif (plain := claim_of(mine, asked_in(turn), failures)) and (claim := as_note(mine, asked_in(turn), "claim", plain.worth)):
             yield _claimed(turn, claim, conceded, discarded)
     settled = settled_cause(turn, said)
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
@@ -268,18 +268,6 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
 _FEWEST_ASKED, _REQUEST = 2, 400
 
 
-def _with_subject(sentence: str, text: str) -> str:
-    """Return the sentence as a title; if it names nothing, with the code that the text names most, if it does so repeatedly."""
-    title = asserting_title(sentence)
-    if CODE.search(title) or names_something(title):
-        return title
-    named = Counter(_QUOTED_NAME.findall(text)).most_common(1)
-    subject = named[0][0] if named and named[0][1] > 1 else ""
-    return f"{title} (`{subject}`)" if subject and len(title) + len(subject) + 5 <= TITLE_CHARS else title
-
-
-_QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
-_CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
@@ -292,7 +280,7 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=claim.title or asserting_title(claim.best.text),
+        title=claim.title,
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
@@ -569,18 +557,6 @@ def _decided(events: Sequence[Event], answered: Sequence[_Answered]) -> OfflineD
 def _last_question(question: str) -> str:
     """Return the last question of a text, without its explanation."""
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
-
-
-def of_command(found: Established) -> OfflineDraft:
-    return OfflineDraft(
-        rule="command",
-        kind="fact",
-        title=title_of(f"`{clip(found.right, 70)}` works here"),
-        body=f"`{found.right}` works here; `{found.wrong}` fails with “{found.complaint}”.",
-        evidence=(found.works.id, found.failed.id),
-        importance=1,
-        origin="tool",
-    )
 
 
 def _quotation(words: str, limit: int = _QUOTED) -> str:

@@ -14,8 +14,8 @@ from typing import Any, Literal, assert_never
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
 from kite_memory.distill.extractor import REVISION, Answer, Usage
-from kite_memory.distill.offline.claims import established
-from kite_memory.distill.offline.drafts import drafts_of, of_command
+from kite_memory.distill.offline.commands import established, of_command
+from kite_memory.distill.offline.drafts import drafts_of
 from kite_memory.distill.offline.people import MACHINE, people_in
 from kite_memory.distill.offline.wording import CODE, TITLE_WORDS, OfflineDraft, Rule, Turn, entities_of, said_by_person, turns
 from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS, bounded_title, checked_origin
@@ -270,7 +270,7 @@ _CLAUSE = lazy_regex(r"[,;] | [—–-] |[，；、]")
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
-_REVISION = 5
+_REVISION = 6
 _SAME = 0.6
 """Share of a draft's words in another from which both count as the same."""
 _MOST = 30
@@ -284,8 +284,8 @@ class WorthThreshold:
     Fitted by ``bench.extraction.extract_gold --fit``, which also reports each project by the values fitted to the others.
     """
 
-    least: float = float(__import__("os").environ.get("Q_LEAST", "-0.4"))
-    increase: float = float(__import__("os").environ.get("Q_INC", "0.0"))
+    least: float = 3.0
+    increase: float = 0.14
 
 
 Gate = Callable[[Record, Mapping[str, Event], frozenset[str], Provenance | None], tuple[Record, tuple[str, ...]]]

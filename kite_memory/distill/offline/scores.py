@@ -1,7 +1,7 @@
-"""How well a sentence of an agent's message serves a note, as its title and as a part of its text.
+"""How well a sentence of an agent's message serves a note, as its title and as a part of its text; and a note its reader.
 
-Two logistic regressions over the cues of a sentence. `bench.fit_sentences` fits them to the verdicts of readers who judged titles
-alone, and sentences beside the request they answer; `scores.json` holds the weights by the names of the features.
+Three logistic regressions over the cues of the words. `bench.extraction.fit_scores` fits them to the verdicts of readers, who
+judged titles alone, sentences beside the request they answer, and notes; `scores.json` holds the weights by the features' names.
 """
 
 import json
@@ -22,7 +22,8 @@ Features = Mapping[str, float]
 _ANYWHERE = {
     name: getattr(wording, name.upper())
     for name in (
-        "cause", "traced", "slip", "choice", "limit", "verb", "guess", "status", "offer", "self", "proposal", "recommends", "deictic",
+        "cause", "traced", "slip", "choice", "limit", "verb", "guess", "status", "offer", "self", "proposal", "recommends",
+        "deictic",
     )
 }  # fmt: skip
 _AT_START = {
@@ -86,8 +87,11 @@ def _of_words(text: str) -> dict[str, float]:
     return found
 
 
-def title_features(title: str) -> dict[str, float]:
-    return _of_words(title)
+def title_features(title: str, sentence: str) -> dict[str, float]:
+    """Return the features of a title that was made of this sentence."""
+    at = sentence.lower().find(title[1:].lower())
+    rest = sentence[at + len(title) - 1 :].strip() if at >= 0 else ""
+    return _of_words(title) | {"goes on": float(rest[:1].isalnum() or rest[:1] in "`([“\""), "has more": float(len(rest) > 2)}
 
 
 def text_features(said: Sequence[Sentence], at: int, about: frozenset[str]) -> dict[str, float]:
@@ -149,8 +153,6 @@ def _share(cue: re.Pattern[str], text: str) -> float:
 
 @cache
 def _weights() -> dict[Model, dict[str, float]]:
-    import os
-    if os.environ.get("Q_SCORES"): return json.load(open(os.environ["Q_SCORES"]))
     data: dict[Model, dict[str, float]] = json.loads(files(__package__).joinpath("scores.json").read_text(encoding="utf-8"))
     return data
 

@@ -137,6 +137,7 @@ _BOLD_HEADING = lazy_regex(r"\*\*(?P<title>[^*]{2,80})\*\*:?")
 _ITEM = lazy_regex(r"(?:[-*•✓✔✅❌]|\d{1,2}[.)]|\([a-z0-9]\))\s+")
 _TASK = lazy_regex(r"\[[ xX]\]\s+")
 _MARKUP = lazy_regex(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=\S)\*(?![\w*])|[✅❌✓✔☑🎉⚠️ℹ️]+\s*")
+_TAG = lazy_regex(r"</?[a-z][a-z_-]{1,30}>")
 _LINK = lazy_regex(r"\[([^\]\n]{1,120})\]\([^)\s]{1,400}\)")
 
 
@@ -165,7 +166,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 def _plain(text: str) -> str:
     """Remove emphasis and links; text in backticks is unchanged."""
     parts = _LINK.sub(r"\1", text).split("`")
-    return "`".join(part if at % 2 else _MARKUP.sub("", part) for at, part in enumerate(parts)).strip()
+    return "`".join(part if at % 2 else _MARKUP.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,6 +435,8 @@ def _balanced(text: str) -> str:
         text = text.replace("“", "").replace("”", "")
     if text.count("(") > text.count(")"):
         text = text[: text.rfind("(")] if text.rfind("(") > len(text) // 2 else text.replace("(", "")
+    if text.count(")") > text.count("("):
+        text = text[: text.rfind(")")] + text[text.rfind(")") + 1 :]
     return text
 
 
