@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
+from kite_memory.distill.budget import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
@@ -26,7 +27,6 @@ from kite_memory.distill.offline.wording import (
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import MENDED, one_line, stems
 from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, origin_of, rejection_reason
-from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
 from kite_memory.model.note import (

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
+from kite_memory.system.private_files import when_not_in_use
 from kite_memory.vault.folders import Folder, KernelRenames, NotSupported, OutsideVault, Renames, give_mode, parts_of
 from kite_memory.vault.wording import digest
 
@@ -309,7 +310,7 @@ class Files:
             try:
                 self._step("name the swap")
                 try:
-                    folder.rename(temporary, swap)
+                    when_not_in_use(lambda: folder.rename(temporary, swap))
                 except FileNotFoundError:  # removed by a cleaning program
                     return None
                 replaced = self._swap(folder, swap, name, expected=expected, new=new)
@@ -327,10 +328,8 @@ class Files:
         except FileNotFoundError:  # deleted by its owner meanwhile
             return False
         except NotSupported:
-            if not self._still(folder, name, expected):
-                return False
-            folder.rename(swap, name)
-            return True
+            # Compared anew each time: who has the file open may save it meanwhile.
+            return when_not_in_use(lambda: self._renamed_over(folder, swap, name, expected))
         placed, held = new, _digest_of(folder, swap)
         if held == expected:
             return True
@@ -345,6 +344,12 @@ class Files:
                 break
             placed, held = held, came_back
         return False
+
+    def _renamed_over(self, folder: Folder, swap: str, name: str, expected: str) -> bool:
+        if not self._still(folder, name, expected):
+            return False
+        folder.rename(swap, name)
+        return True
 
     def _still(self, folder: Folder, name: str, expected: str) -> bool:
         try:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from kite_memory.system.private_files import when_not_in_use
+
 _UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK}
 
@@ -88,7 +90,7 @@ class KernelRenames(PlainRenames):
 
     def no_clobber(self, source: FolderPlace, target: FolderPlace) -> None:
         if sys.platform == "win32":
-            Path(source.name).rename(target.name)
+            when_not_in_use(lambda: Path(source.name).rename(target.name))
             return
         try:
             self._rename(source, target, self._NO_CLOBBER)
@@ -231,7 +233,7 @@ class Folder:
 
     def unlink(self, name: str) -> None:
         place = self.at(name)
-        os.unlink(place.name, dir_fd=place.folder)
+        when_not_in_use(lambda: os.unlink(place.name, dir_fd=place.folder))
 
     def rename(self, name: str, new: str) -> None:
         old, there = self.at(name), self.at(new)

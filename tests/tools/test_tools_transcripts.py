@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kite_memory.cli.care import _damage
+from kite_memory.app.verification import Verifier
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.model.note import Decision, Record
@@ -145,13 +144,13 @@ def test_verify_finds_nothing_wrong_after_saved_conversations(services: Conversi
     services.save(QUEUE)
     services.call("save-conversation", claude_conversation_uuid=UUID.replace("0b", "1c"), full_transcript=TUNED[0].text)
     with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-        here: Any = SimpleNamespace(timeline=timeline, recall=services.recall, vault=services.vault, saved=services.kept.evidence)
-        before = list(_damage(here))
+        verifier = Verifier(timeline=timeline, recall=services.recall, vault=services.vault, saved=services.kept.evidence)
+        before = list(verifier.damage())
         for file in services.folder.rglob("*.json"):
             file.unlink()
 
         assert before == []
-        assert any("is not in the timeline" in each["what"] for each in _damage(here))
+        assert any("is not in the timeline" in each["what"] for each in verifier.damage())
 
 
 def test_a_question_about_something_else_is_answered_with_silence(services: Conversing) -> None:
