@@ -9,6 +9,7 @@ import ctypes
 import errno
 import os
 import sys
+import time
 import unicodedata
 from typing import Any
 
@@ -122,7 +123,8 @@ class FoldingDisk(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
-        os.utime(self._at(path), follow_symlinks=False, **({"ns": times} if times else {}))
+        now = time.time_ns()
+        os.utime(self._at(path), ns=times or (now, now), follow_symlinks=False)
         return 0
 
     def statfs(self, path: str) -> dict[str, int]:
