@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -161,7 +161,8 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            os.fchmod(descriptor, mode)
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # whoever watches the folder would be told of it
+                os.fchmod(descriptor, mode)
 
 
 class Folder:
@@ -217,6 +218,18 @@ class Folder:
     def stat(self, name: str) -> os.stat_result:
         place = self.at(name)
         return os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+
+    def count_missing(self, names: Sequence[str]) -> int:
+        """Return how many of the names `stat` does not find; done before each write, for some notes."""
+        missing, inside = 0, "" if self.descriptor is not None else f"{self.path}/"
+        for name in names:
+            try:
+                os.stat(inside + name, dir_fd=self.descriptor, follow_symlinks=False)
+            except (FileNotFoundError, NotADirectoryError):
+                missing += 1
+            except OSError:
+                pass  # it is there, and cannot be looked at
+        return missing
 
     def unlink(self, name: str) -> None:
         place = self.at(name)
