@@ -1,7 +1,7 @@
 """What the offline extractor keeps of conversations in eight languages, and whether queries find it, without a key.
 
-    python -m bench.extraction.languages [--embedder local|multilingual|both|none] [--half tuned|unseen|both] [--cases FILE]
-        [--show]
+    python -m bench.extraction.languages [--embedder local|multilingual|both|none] [--half tuned|unseen|both]
+        [--cases FILE] [--show]
 
 Reads the invented sessions of `bench/cases/languages.jsonl`. Of each language every second session, in the order of the hash of
 its id, was looked at when the cues were written (``tuned``); the others were not (``unseen``). A labelled note is *covered* if one

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from bench.history import config_in
 
+from bench.timeline.history import config_in
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder

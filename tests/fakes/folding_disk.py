@@ -9,7 +9,6 @@ import ctypes
 import errno
 import os
 import sys
-import time
 import unicodedata
 from typing import Any
 
@@ -123,8 +122,10 @@ class FoldingDisk(mfusepy.Operations):  # type: ignore[misc]
         return 0
 
     def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
-        now = time.time_ns()
-        os.utime(self._at(path), ns=times or (now, now), follow_symlinks=False)
+        if times:
+            os.utime(self._at(path), ns=times, follow_symlinks=False)
+        else:
+            os.utime(self._at(path), follow_symlinks=False)
         return 0
 
     def statfs(self, path: str) -> dict[str, int]:
