@@ -161,7 +161,7 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # a process that watches the folder would see an event
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # a program that watches the folder would see a change
                 os.fchmod(descriptor, mode)
 
 
