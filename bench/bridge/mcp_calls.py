@@ -105,10 +105,22 @@ def asked_of(memories: int) -> tuple[Asked, ...]:
     )
 
 
+def worked() -> dict[str, float]:
+    """CPU milliseconds so far of the processes that this one has started: the echo, ours that speaks MCP, and the daemon."""
+    spent = {"echo": 0.0, "mcp": 0.0, "daemon": 0.0}
+    for process in psutil.Process().children():
+        command = process.cmdline()
+        name = "echo" if "bench.bridge_echo" in command else "daemon" if "daemon" in command else "mcp"
+        times = process.cpu_times()
+        spent[name] += 1000 * (times.user + times.system)
+    return spent
+
+
 async def compared(title: str, echo: Client, ours: Client, memories: int, rounds: int) -> None:
     """Each call beside an echo made just before it: both meet the same load."""
     print(f"  {title}, load {os.getloadavg()[0]:.1f}: medians in ms, and how many times an echo made at the same time")
     for asked in asked_of(memories):
+        before = worked()
         took: tuple[list[float], list[float]] = ([], [])
         for number in range(-5, rounds):
             arguments = {"project": "orchard", **asked.arguments(number)}
@@ -121,9 +133,10 @@ async def compared(title: str, echo: Client, ours: Client, memories: int, rounds
                     raise SystemExit(f"{tool}: {result.content}")
         bare, whole = (median(each) for each in took)
         quick = percentile(sorted(took[1]), 0.1) / percentile(sorted(took[0]), 0.1)
+        spent = "  ".join(f"{name} {(each - before[name]) / (rounds + 5):5.2f}" for name, each in worked().items())
         print(
             f"    {asked.name:26} {whole:7.2f}  echo {bare:6.2f}  {whole / bare:5.1f}x  quickest tenth {quick:5.1f}x"
-            f"  (wanted: {asked.within:g}x)",
+            f"  (wanted: {asked.within:g}x)  CPU ms a call: {spent}",
             flush=True,
         )
 

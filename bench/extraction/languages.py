@@ -1,6 +1,7 @@
 """What the offline extractor keeps of conversations in eight languages, and whether queries find it, without a key.
 
-    python -m bench.extraction.languages [--embedder local|multilingual|both] [--half tuned|unseen|both] [--show]
+    python -m bench.extraction.languages [--embedder local|multilingual|both|none] [--half tuned|unseen|both]
+        [--cases FILE] [--show]
 
 Reads the invented sessions of `bench/cases/languages.jsonl`. Of each language every second session, in the order of the hash of
 its id, was looked at when the cues were written (``tuned``); the others were not (``unseen``). A labelled note is *covered* if one
@@ -140,11 +141,12 @@ def searched(cases: Sequence[dict[str, Any]], asked: frozenset[str], embedder: E
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--embedder", choices=("local", "multilingual", "both"), default="both")
+    parser.add_argument("--embedder", choices=("local", "multilingual", "both", "none"), default="both")
     parser.add_argument("--half", choices=("tuned", "unseen", "both"), default="both")
+    parser.add_argument("--cases", type=Path, default=_CASES)
     parser.add_argument("--show", action="store_true")
     given = parser.parse_args()
-    cases = [json.loads(line) for line in _CASES.read_text(encoding="utf-8").splitlines()]
+    cases = [json.loads(line) for line in given.cases.read_text(encoding="utf-8").splitlines()]
     seen = tuned(cases)
     every = frozenset(case["id"] for case in cases)
     for half, ids in (("tuned", seen), ("unseen", every - seen)):

@@ -4,8 +4,9 @@
 
 Makes up sessions of several projects and agents: words as rare and as common as in prose (Zipf), calls with their commands,
 results, failures and files. They go through the real `Timeline.commit`; each round asks for other words. Bundles are given vectors
-by chance; a question gets its own from the local embedder, which is part of what is timed. ``--keep`` says where the database
-stays, to be asked again.
+by chance; a question gets its own from the local embedder, which is part of what is timed. At the end the operations `search` and
+`ask` are timed as the daemon performs them, and cards alone. ``--keep`` names the folder where the timeline stays, to be asked
+again.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -24,11 +25,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from bench.timeline.history import config_in
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Status, Where
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.timeline.conversations import ConversationEmbedder
+from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import Timeline
+from kite_memory.wiring.models import meaning_of
+from kite_memory.wiring.services import open_services
 
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _VOCABULARY = 60_000
@@ -176,7 +180,7 @@ def meaning_by_chance() -> ConversationEmbedder:
         unit: npt.NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True).astype(np.float32)
         return unit
 
-    return ConversationEmbedder(space="chance", of_texts=vectors, of_question=lambda text: local.embed([text], "query")[0])
+    return ConversationEmbedder(space=local.space.tag, of_texts=vectors, of_question=lambda text: local.embed([text], "query")[0])
 
 
 def give_vectors(timeline: Timeline, meaning: ConversationEmbedder) -> None:
@@ -234,6 +238,32 @@ def ask(timeline: Timeline, meaning: ConversationEmbedder | None, speech: Speech
     _tell("all", every, "")
 
 
+def ask_product(folder: Path, speech: Speech, chance: random.Random, rounds: int) -> None:
+    """Time what a user's search and question take in a running daemon, each round with other words."""
+    asked: dict[str, Callable[[], str]] = {
+        "two words": lambda: f"{speech.word(40, 300)} {speech.word(3_000, _VOCABULARY)}",
+        "a sentence of eleven": speech.line,
+        "a paragraph of 44": lambda: speech.text(4),
+    }
+    with open_services(config_in(folder, folder / "claude")) as services:
+        meaning = meaning_of(services.embedder)
+        ways: dict[str, Callable[[str], object]] = {
+            "cards": lambda text: services.timeline.cards.find(CardQuery(text=text, project="project-7"), meaning),
+            "search": lambda text: services.operations.perform("search", {"query": text}),
+            "ask": lambda text: services.operations.perform("ask", {"question": text}),
+        }
+        for way, perform in ways.items():
+            perform("warm up")
+            for name, make in asked.items():
+                took: list[tuple[float, float]] = []
+                for _ in range(rounds):
+                    text = make()
+                    started, worked = time.perf_counter(), time.thread_time()
+                    perform(text)
+                    took.append((1000 * (time.perf_counter() - started), 1000 * (time.thread_time() - worked)))
+                _tell(f"{way}, {name}", took, "")
+
+
 def _tell(name: str, took: list[tuple[float, float]], found: str) -> None:
     columns: list[float] = []
     for times in zip(*took, strict=True):
@@ -246,16 +276,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--keep", type=Path, help="a database to make, or to ask again")
+    parser.add_argument("--keep", type=Path, help="a folder to make, or to ask again")
     asked = parser.parse_args()
     chance = random.Random(7)
     speech = Speech(chance)
-    with tempfile.TemporaryDirectory() as folder:
-        path = asked.keep or Path(folder) / "timeline.sqlite"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.keep or Path(scratch)
+        path = config_in(folder, folder / "claude").state / "timeline.sqlite"
+        path.parent.mkdir(parents=True, exist_ok=True)
         there = path.exists()
         timeline = Timeline(path)
         if not there:
             fill(timeline, asked.events, chance, speech)
+        while timeline.cards.rebuild():
+            pass
         meaning = meaning_by_chance()
         give_vectors(timeline, meaning)
         print(f"{path.stat().st_size / 1e6:,.0f} MB")
@@ -263,6 +297,8 @@ def main() -> None:
             print("\nby words and meaning" if how else "\nby words")
             ask(timeline, how, speech, random.Random(8), asked.rounds)
         timeline.close()
+        print("\nthe operations")
+        ask_product(folder, speech, random.Random(9), asked.rounds)
 
 
 if __name__ == "__main__":

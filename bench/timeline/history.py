@@ -8,7 +8,7 @@ the daemon carries it out, without starting Python; the one after «kmem» is th
 the limit beside each figure; asserts nothing.
 
 With ``--cuts``, labelled sessions are cut at random events, and a sheet for each goes into FOLDER: the last events, then the brief
-as `kmem resume` gives it. A reader grades task, stable point, failing test and next step of each from 0 to 3.
+as `kmem resume` gives it, then what followed. A reader grades task, stable point, failing test and next step of each from 0 to 3.
 """
 
 import kite_memory.recall  # noqa: F401  isort: skip  (before numpy: it keeps OpenBLAS to one thread)
@@ -41,7 +41,7 @@ START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 _WORDS = "queue worker lock index pool retry token socket parser schema build deploy cache probe gateway ledger router shard"
 WORDS = _WORDS.split(" ")
 HOME = "/home/ada/orchard"
-_LAST, _CHECKS, _PROMPTS, _SHOWN = 40, 25, 6, 500
+_LAST, _CHECKS, _PROMPTS, _FOLLOWED, _SHOWN = 40, 25, 6, 12, 500
 """Number of events of each sort on a sheet, and characters of each."""
 
 
@@ -226,7 +226,8 @@ def cut_sheets(sheets: Path, gold: Path, transcripts: Path, chance: random.Rando
         parts = (("the last prompts", prompts), ("the last commands and test results", checks), ("the last events", kept[-_LAST:]))
         shown = [f"## {title}\n" + "\n".join(map(shown_event, part)) for title, part in parts]
         head = f"# {number}: {file} cut after event {len(kept)} of {len(events)}"
-        sheet = "\n\n".join((head, *shown, f"## the brief\n{brief['text']}"))
+        followed = "\n".join(map(shown_event, events[len(kept) :][:_FOLLOWED])) or "nothing"
+        sheet = "\n\n".join((head, *shown, f"## the brief\n{brief['text']}", f"## what followed\n{followed}"))
         (sheets / f"{number:02}.md").write_text(f"{sheet}\n", encoding="utf-8")
     print(f"{most} sheets in {sheets}; briefs of {min(tokens)} to {max(tokens)} tokens, median {statistics.median(tokens):g}")
 

@@ -73,13 +73,14 @@ class OperationRegistry:
 
     def __init__(self, *use_cases: Mapping[str, Callable[..., Json]]) -> None:
         self._named = {name: operation for each in use_cases for name, operation in each.items()}
+        self._signatures = {name: inspect.signature(operation) for name, operation in self._named.items()}
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
         if operation is None:
             raise UsageError(f"unknown operation {op!r}", hint=OTHER_VERSION)
         try:
-            bound = inspect.signature(operation).bind(**arguments)
+            bound = self._signatures[op].bind(**arguments)
         except TypeError as error:
             raise UsageError(f"invalid arguments for {op}: {error}", hint=OTHER_VERSION) from error
         for given, value in bound.arguments.items():

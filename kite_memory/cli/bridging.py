@@ -316,6 +316,7 @@ def connect(
     no_commands: Annotated[bool, typer.Option("--no-commands", help="No /remember, /forget, /why and /resume-work.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list of agents as JSON.")] = False,
 ) -> None:
     """Register the MCP server with an agent, in its settings and its instructions.
 
@@ -327,6 +328,24 @@ def connect(
     from kite_memory.agents.mcp_entry import connection
 
     settings = configuration.load()
+    if agent and as_json:
+        raise UsageError("--json is for the list of all agents", hint="leave out --agent, or --json")
+    if as_json:
+        print_json(
+            {
+                "agents": [
+                    {
+                        "agent": each.agent.name,
+                        "installed": each.installed,
+                        "connected": each.connected,
+                        "instructed": each.instructed,
+                        "settings": str(each.agent.settings),
+                    }
+                    for each in standings(settings)
+                ]
+            }
+        )
+        return
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"

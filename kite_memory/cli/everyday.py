@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,6 +69,7 @@ def web(
 
         def started(stop: Callable[[], None]) -> None:
             signal.signal(signal.SIGTERM, lambda *_: stop())
+            threading.Thread(target=bridge.prepare, name="prepare", daemon=True).start()
 
         async def listen() -> None:
             await serve(app, listening=listening, started=started)

@@ -446,13 +446,16 @@ def show_config(as_json: AsJson = False) -> None:
                     print_data(f"{name} = {place}")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                print_data(f"{name}.{key} = {_value_text(inner)}")
+                print_data(f"{name}.{key} = {_UNSET.get(key, '') if inner is None else inner}")
         else:
-            print_data(f"{name.replace('vault_', 'vault.', 1)} = {_value_text(value)}")
+            print_data(f"{name.replace('vault_', 'vault.', 1)} = {value}")
 
 
-def _value_text(value: object) -> str:
-    return "(the dial's)" if value is None else str(value)
+_UNSET = {
+    "threshold": "(the dial's)",
+    "dollars_per_million_in": "(the model's)",
+    "dollars_per_million_out": "(the model's)",
+}
 
 
 @config.command("get", cls=Command)
@@ -475,7 +478,7 @@ def get_config(
         return
     print_message(f"{name}: {configuration.DESCRIPTIONS[name]}")
     for line in value if isinstance(value, tuple) else (value,):
-        print_data(_value_text(line))
+        print_data(_UNSET.get(name.rpartition(".")[2], "") if line is None else str(line))
 
 
 @config.command("set", cls=Command)

@@ -26,8 +26,10 @@ from kite_memory.recall.multilingual_embedder import MultilingualEmbedder
 from kite_memory.wiring.launch import multilingual_command, voyage_command
 
 if TYPE_CHECKING:
+    from kite_memory.app.backlog import Tariff
     from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
+    from kite_memory.distill.anthropic_api import ModelFacts
     from kite_memory.distill.budget import Allowance, Budget, Purpose
     from kite_memory.distill.condense import ChunkPolicy
     from kite_memory.distill.extractor import (
@@ -361,17 +363,30 @@ def batches_of(config: Config, kept: Keys) -> "Batches | None":
 
 
 def prices_of(config: Config) -> "Prices":
+    """Return the prices that are set, else those of the model; for one that is not known here, those of an older Claude Haiku."""
     from kite_memory.distill.extractor import Prices
 
-    return Prices(dollars_in=config.extractor.dollars_per_million_in, dollars_out=config.extractor.dollars_per_million_out)
+    settings, usual = config.extractor, _facts_of(config).prices
+    return Prices(
+        dollars_in=usual.dollars_in if settings.dollars_per_million_in is None else settings.dollars_per_million_in,
+        dollars_out=usual.dollars_out if settings.dollars_per_million_out is None else settings.dollars_per_million_out,
+    )
 
 
-def fixed_part(config: Config) -> int:
-    """Return the number of characters that are the same in every extraction call."""
+def _facts_of(config: Config) -> "ModelFacts":
+    from kite_memory.distill.anthropic_api import facts_of
+
+    return facts_of(config.extractor.model if config.extractor.name in ("auto", "anthropic") else "")
+
+
+def tariff_of(config: Config) -> "Tariff":
+    """Return what is known beforehand of the cost of any extraction call."""
+    from kite_memory.app.backlog import Tariff
     from kite_memory.distill.extractor import load_prompt
 
-    prompt = load_prompt(prompt_folders(config))
-    return len(prompt.system) + len(json.dumps(prompt.schema))
+    prompt, facts = load_prompt(prompt_folders(config)), _facts_of(config)
+    fixed = round((len(prompt.system) + len(json.dumps(prompt.schema))) / facts.chars)
+    return Tariff(fixed=fixed, chars=facts.chars, cached=fixed >= facts.cached_from)
 
 
 def _openai_address(config: Config) -> str:

@@ -165,7 +165,7 @@ def open_services(
             extractor=distilling.extractor,
             costs=distilling.costs,
             pipeline=distilling.pipeline,
-            operations=_operations(stores, recalling, upkeep, tools, status),
+            operations=_operations(stores, recalling, upkeep, tools, status, in_background=in_background),
             status=status,
             bridge=tools.bridge,
             hooks=_open_hooks(stores, recalling, upkeep, tools, closing, in_background=in_background),
@@ -407,7 +407,9 @@ def _status(
     )
 
 
-def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport) -> OperationRegistry:
+def _operations(
+    stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport, *, in_background: bool
+) -> OperationRegistry:
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
@@ -449,17 +451,17 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
         Importer(vault=vault, indexer=indexer).operations(),
         review.operations(),
         upkeep.consolidating.operations(),
-        _syncing(stores, recalling, upkeep).operations(),
+        _syncing(stores, recalling, upkeep, in_background=in_background).operations(),
     )
 
 
-def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep) -> Syncing:
+def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, *, in_background: bool) -> Syncing:
     return Syncing(
         vault=stores.vault,
         timeline=stores.timeline,
         outbox=stores.outbox,
         memory=recalling.recall.memory,
-        indexer=recalling.indexer,
+        index_notes=partial(recalling.indexer.refresh, embed=not in_background),
         forgetting=upkeep.forgetting,
         erase=partial(upkeep.erase, upkeep.forgetting),
         machine=Machine(name=platform.node(), state=stores.config.state, environment=os.environ),

@@ -98,7 +98,7 @@ class FaultyModel:
                 entities=[],
                 triggers=[],
             )
-            for evidence, token in re.findall(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", text)
+            for evidence, token in re.findall(r"\[(\d{4,})\][^\[]*?(matter-\d+)", text)
         ]
         return "good", text_message(json.dumps(answer(*items)))
 
