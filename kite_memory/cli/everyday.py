@@ -313,11 +313,11 @@ def up(
         with alone(settings, instead=""), services() as here:
             vault_is_ready = _laid_out(here)
             whole = vault_is_ready & (no_hooks or hook_agents(settings, yes=yes))
-            summary = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
+            summary = None if choose_model(here, yes=yes) else _read_and_summarise(here, start_at, shows=vault_is_ready)
         if summary is None:
             settings = configuration.load()
             with alone(settings, instead=""), services() as here:
-                summary = _take_in(here, start_at, shows=vault_is_ready)
+                summary = _read_and_summarise(here, start_at, shows=vault_is_ready)
         link_kmem()
         if foreground:
             from kite_memory.daemon.protocol import DaemonLock
@@ -355,7 +355,7 @@ def _laid_out(here: "Services") -> bool:
     return True
 
 
-def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
+def _read_and_summarise(here: "Services", since: datetime | None, *, shows: bool) -> str:
     """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
     from kite_memory.cli.backfilling import first_summary
 
