@@ -211,7 +211,9 @@ _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
-"""Every value has one of these characters."""
+_COMPOUND = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]|[a-z]{18}")
+_SOON = 60
+"""Every value has one of these, and one that has no digit or sign is near its label."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
 _WITHIN_WORD = re.compile(any_of(label.stem.decode() for label in _WITHIN_WORDS).encode())
@@ -308,23 +310,31 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
     begin = max(raw.rfind(b"\n", max(0, start - _WINDOW), start) + 1, start - _WINDOW)
+    if weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip():
+        return table  # a statement of Python
     if foreign and not _ONE_CASE.fullmatch(raw, start, at):
         return table  # the beginning of a name in code
     on_next_line(raw, start, at, stop, spans)
+    if _TELLING.search(raw, at, stop) or _COMPOUND.search(raw, at, min(stop, at + _SOON)):
+        line = _line_before(raw, small, begin, start, at, weak=weak, foreign=foreign)
+        _walk(raw, small, at, stop, line, spans)
+    _back(raw, small, begin, start, spans)
+    return find_in_columns(raw, start, at, table, spans)
+
+
+def _line_before(raw: bytes, small: bytes, begin: int, start: int, at: int, *, weak: bool, foreign: bool) -> "_Line":
     before = raw[begin:start]
     weak = weak and not (raw.startswith(b"PASS", start) and raw[start - 1 : start] == b"_")
-    with_a_user = _USER.search(small, begin, start) is not None and (not weak or _JOINED_TO.search(before[-8:]) is not None)
-    line = _Line(
+    said = small[begin:start]
+    with_a_user = any(map(said.__contains__, _USERS)) and (not weak or _JOINED_TO.search(before[-8:]) is not None)
+    return _Line(
         weak=weak and not with_a_user,
         foreign=foreign,
         with_a_user=with_a_user,
-        possessive=tail is not None and b"'s" in tail[0],
+        possessive=b"'s" in raw[start:at],
         prose=foreign or (_PROSE_BEFORE.search(before[-40:]) is not None and not before.translate(None, _NOT_CODE)),
         passed=raw[start:at] == b"PASS",
     )
-    _walk(raw, small, at, stop, line, spans)
-    _back(raw, small, begin, start, spans)
-    return find_in_columns(raw, start, at, table, spans)
 
 
 class _Line(NamedTuple):
@@ -339,10 +349,8 @@ class _Line(NamedTuple):
     """Perhaps a test's result."""
 
 
-_USER = re.compile(
-    rb"\b(?:user(?:name|id)?|usr|login|account|acct|admin|root|"
-    rb"benutzer(?:name)?|usuari[oa]|utilisateur|identifiant|gebruiker|utente|kennung|user id)\b"
-)
+_USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
+"""Words for whose password it is."""
 _JOINED_TO = re.compile(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
 _ONE_CASE = re.compile(rb"(?:[A-Z]?[a-z0-9_\- ']{0,80}|[A-Z0-9_\-]{0,80}|[\xf0\xf1]{0,80})[^A-Za-z]{0,8}")
 _NOT_CODE = bytes(code for code in range(256) if code not in b"({;<=")
@@ -352,8 +360,6 @@ _PROSE_BEFORE = re.compile(rb"[A-Za-z,'\xf0][\"'`*(]{0,2}[ \t]{1,3}(?:[A-Za-z\-]
 
 def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list[Span]) -> None:
     """Go from word to word behind a label to a value."""
-    if not _TELLING.search(raw, at, stop) and not _MANY.search(raw, at, stop):
-        return
     if aside := _ASIDE.match(raw, at, stop):
         inner = raw[aside.start() : aside.end()].strip(b" \t()\"'`")
         if not line.weak and oddness(inner) >= Oddness.MIXED:
@@ -416,7 +422,6 @@ def _gap(word: bytes) -> int:
 
 _OTHER_LETTERS = bytes((_OTHER_LETTER,))
 _SHORTEST = 5
-_MANY = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]")
 _DOTTED = re.compile(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
 _STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
 """Words that may be between "is" and the value."""
@@ -467,7 +472,7 @@ def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -
         last = token.end() - len(token[0]) + len(token[0].rstrip(_CLOSING))
         word = raw[first:last]
         whole = first > begin or begin == 0 or raw[begin - 1 : begin] == b"\n"
-        odd = oddness(word) if whole and (said or _DIGIT.search(word)) else Oddness.NONE
+        odd = oddness(word) if whole and (said or _DIGIT.search(word)) and not word.isdigit() else Oddness.NONE
         if (odd is Oddness.CLEAR and start - first <= _NEAR_LABEL) or (said and odd):
             spans.append((first, last, _KIND))
         said = (number > 0 and small[first:last] in _AS) or (said and small[first:last] in _BETWEEN)
