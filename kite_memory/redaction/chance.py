@@ -540,7 +540,8 @@ _NO_VALUE = lazy_regex(
 _ADJECTIVE = lazy_regex(
     rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side|level|time)\Z"
 )
-_TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{4,40}[0-9]{2,6}[!?]?")
+_TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")
+_SIGN_WITHIN = lazy_regex(rb"[A-Za-z]{2}[!#$%^~&+@][A-Za-z]{2}")
 _NAME_AND_NUMBER = lazy_regex(rb"[A-Z][a-z]{2,20}[_\-.+][0-9]{3,6}")
 
 
@@ -563,7 +564,9 @@ def oddness(value: bytes) -> Oddness:
             return Oddness.MIXED
         if _TRAILING_NUMBER.fullmatch(rest) and (digits(rest) >= 4 or letters(rest) >= 6) and not named:
             return Oddness.MIXED
-        if (capitals(rest) and smalls(rest) and len(pieces) >= 2 and not named) or _NAME_AND_NUMBER.fullmatch(value):
+        if (capitals(rest) and smalls(rest) and len(pieces) >= 2 and len(value) >= 7 and not named) or _NAME_AND_NUMBER.fullmatch(
+            value
+        ):
             return Oddness.MIXED
     if named or letters(value) < 5 or (pieces[0] in _VERBS and value[-1:].isalnum()):
         return Oddness.NONE
@@ -574,4 +577,4 @@ def oddness(value: bytes) -> Oddness:
         return Oddness.NONE
     if b"-" in value and value.islower() and _ADJECTIVE.search(pieces[-1]):
         return Oddness.NONE
-    return Oddness.COMPOUND if letters(value) >= 8 else Oddness.NONE
+    return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE

@@ -29,6 +29,7 @@ from kite_memory.redaction.chance import (
     oddness,
     signed,
     smalls,
+    stands_in,
 )
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
@@ -88,6 +89,20 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
         start, end = found.span("value")
         if chosen(raw[start:end]) or oddness(raw[start:end]):
             spans.append((start, end, _KIND))
+
+
+_INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
+_SQL_VALUE = re.compile(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
+_SQL_NAME = re.compile(rb"pass|pwd|secret|token|api_?key")
+
+
+def find_inserted(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """Find the values that SQL inserts into a column for passwords."""
+    for found in _INSERT.finditer(small):
+        values = list(_SQL_VALUE.finditer(raw[found.start(2) : found.end(2)]))
+        for column, name in enumerate(found[1].split(b",")):
+            if column < len(values) and _SQL_NAME.search(name) and (value := values[column])[1] and _in_a_cell(value[1]):
+                spans.append((found.start(2) + value.start(1), found.start(2) + value.end(1), _KIND))
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:
@@ -151,7 +166,7 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
                 break
             cell = row.split(sign)[column]
             value = cell.strip(_CELL_SIGNS)
-            if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+            if _in_a_cell(value):
                 first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
                 spans.append((first, first + len(value), _KIND))
         if line_end >= len(raw) or (line_end - at == _LAYOUT_LINE and raw[line_end : line_end + 1] != b"\n"):
@@ -160,6 +175,17 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     return begin, at
 
 
+_WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
+
+
+def _in_a_cell(value: bytes) -> bool:
+    """Return whether a value below a label is a password."""
+    if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        return True
+    return _WORD_AND_NUMBER.fullmatch(value) is not None and not stands_in(value) and not value.lower().startswith(_TYPES)
+
+
+_TYPES = (b"char", b"varchar", b"string", b"text", b"int", b"binary", b"base")
 _PADDED_ROWS = 40
 _PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
 
@@ -186,7 +212,7 @@ def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> N
             first += len(row[left:right]) - len(row[left:right].lstrip())
         last = row.find(b" ", first)
         value = row[first : last if last >= 0 else len(row)].rstrip(b"\r")
-        if chosen(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        if _in_a_cell(value):
             spans.append((at + first, at + first + len(value), _KIND))
         if line_end < 0:
             return
@@ -240,6 +266,8 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
         table = _look(raw, small, sighting, table, spans)
     if labels:
         find_in_markup(raw, small, spans)
+        if b"insert into" in small:
+            find_inserted(raw, small, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):
@@ -377,10 +405,10 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list
             if b"|" in sign[0] and not line.prose:
                 line = line._replace(prose=True)  # a cell
         if quoted := _QUOTED.match(raw, at, stop):
-            if is_quoted(quoted[2], led > 0 and not line.weak) or (
-                (linked or number == 0)
-                and oddness(quoted[2]) >= (Oddness.MIXED if line.weak or not line.prose else Oddness.COMPOUND)
-            ):
+            least = Oddness.MIXED if line.weak or not line.prose else Oddness.COMPOUND
+            named = quoted[1] == b"`" and _SNAKE.fullmatch(quoted[2]) is not None
+            odd = (linked or number == 0) and not named and oddness(quoted[2]) >= least
+            if odd or is_quoted(quoted[2], led > 0 and not line.weak):
                 spans.append((*quoted.span(2), _KIND))
             at = quoted.end()
             led -= 1
@@ -492,6 +520,6 @@ _COMMENT = re.compile(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}
 _LITERAL = re.compile(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
 _BEFORE_LABEL = 90
 _NEAR_LABEL = 60
-_AS = frozenset(b"as for into als como comme come som".split())
+_AS = frozenset(b"as for into at als como comme come som".split())
 _BETWEEN = frozenset(b"works work worked still also only now accepted".split())
 """Words between a value and what says that it is a password."""
