@@ -352,7 +352,8 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
 
 def _line_before(raw: bytes, small: bytes, begin: int, start: int, at: int, *, weak: bool, foreign: bool) -> "_Line":
     before = raw[begin:start]
-    weak = weak and not (raw.startswith(b"PASS", start) and raw[start - 1 : start] == b"_")
+    setting = _SETTING_BEFORE.fullmatch(before) is not None
+    weak = weak and not (raw[start - 1 : start] == b"_" and (raw.startswith(b"PASS", start) or setting))
     said = small[begin:start]
     with_a_user = any(map(said.__contains__, _USERS)) and (not weak or _JOINED_TO.search(before[-8:]) is not None)
     return _Line(
@@ -362,6 +363,7 @@ def _line_before(raw: bytes, small: bytes, begin: int, start: int, at: int, *, w
         possessive=b"'s" in raw[start:at],
         prose=foreign or (_PROSE_BEFORE.search(before[-40:]) is not None and not before.translate(None, _NOT_CODE)),
         passed=raw[start:at] == b"PASS",
+        setting=setting,
     )
 
 
@@ -375,6 +377,8 @@ class _Line(NamedTuple):
     prose: bool
     passed: bool
     """Perhaps a test's result."""
+    setting: bool
+    """The label begins its line, as in a file of settings."""
 
 
 _USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
@@ -426,7 +430,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list
             end = start + _gap(raw[start:end])
         end -= len(raw[start:end]) - len(raw[start:end].rstrip(_CLOSING))
         word = raw[start:end].rstrip(b"=")
-        if _is_said(word, line, led, linked=linked, first=number == 0):
+        if _is_said(word, line, led, linked=linked, first=number == 0, whole=token.end() == stop):
             spans.append((start, end, _KIND))
             led, linked = 2, False
         elif small[start:end] in LEADING or small[start:end] in JOINING:
@@ -450,6 +454,7 @@ def _gap(word: bytes) -> int:
 
 _OTHER_LETTERS = bytes((_OTHER_LETTER,))
 _SHORTEST = 5
+_SHORTEST_MIXED = 7
 _DOTTED = re.compile(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
 _STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
 """Words that may be between "is" and the value."""
@@ -462,21 +467,28 @@ def _is_encoded(word: bytes) -> bool:
     return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
 
 
-def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool) -> bool:
-    """Return whether a word behind a label is its value."""
+_SETTING_BEFORE = re.compile(rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*][ \t]{1,8})?(?:[a-z0-9.\-]{1,40}[_.\-])?")
+_UNLIKE_A_NAME = re.compile(rb"[a-z]{2,24}(?:[A-Z][a-z]{1,24}|[_\-][A-Z]?[a-z]{1,24}){1,6}[0-9]{0,4}")
+"""Types begin with a capital letter."""
+
+
+def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool, whole: bool) -> bool:
+    """Return whether a word behind a label is its value; ``whole`` if it ends its line."""
     if _OTHER_LETTER in word and len(word.translate(None, _OTHER_LETTERS)) < _SHORTEST:
         return False  # 8文字以上
     odd = oddness(word)
     if odd is Oddness.CLEAR or (len(word) >= 12 and (linked or not line.weak) and _is_encoded(word)):
         return True
     if line.weak:
-        fits = odd is Oddness.MIXED or (chosen(word) and digits(word) > 0 and capitals(word) > 0 and smalls(word) > 0)
+        fits = odd is Oddness.MIXED or (
+            len(word) >= _SHORTEST_MIXED and chosen(word) and digits(word) > 0 and capitals(word) > 0 and smalls(word) > 0
+        )
         return (led > 0 and signed(word)) or (linked and fits and not line.passed)
     if led > 0 and (chosen(word) or numeric(word)):
         return True
     if first and (direct(word) or odd is Oddness.MIXED or (line.with_a_user and odd)):
         return True
-    if linked and odd and line.prose:
+    if linked and odd and (line.prose or (line.setting and whole and _UNLIKE_A_NAME.fullmatch(word))):
         return True
     return line.foreign and ((led > 0 and odd is Oddness.MIXED) or (linked and (odd > 0 or _DOTTED.fullmatch(word) is not None)))
 
@@ -510,13 +522,14 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
     """Find a literal that the comment behind it calls a password."""
     literals = list(_LITERAL.finditer(raw, begin, end))
     literal = literals[-1] if literals else None
-    if literal is not None and not raw[literal.end() : end].strip(b" \t);,]}"):
+    if literal is not None and _CALLS.fullmatch(raw, literal.end(), end):
         value = literal[2]
         if chosen(value) or oddness(value) or _is_encoded(value):
             spans.append((*literal.span(2), _KIND))
 
 
 _COMMENT = re.compile(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
+_CALLS = re.compile(rb"[\w.()\[\]};, \t]{0,40}")
 _LITERAL = re.compile(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
 _BEFORE_LABEL = 90
 _NEAR_LABEL = 60
