@@ -147,7 +147,7 @@ def _kind(error: KiteError) -> str:
 def _asker(sent: Json) -> Asker:
     match sent:
         case {"project": str(project), "session": str(session), "ai": str(ai)}:
-            return Asker(grant=_grant(sent.get("grant")), project=project, session=redact_id(session), ai=redact_id(ai))
+            return Asker(grant=_grant(sent.get("grant")), project=project, session=redact_id(session), ai=ai)
         case _:
             raise UsageError("the request does not say who asks", hint=OTHER_VERSION)
 
