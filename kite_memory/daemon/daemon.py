@@ -264,7 +264,7 @@ class Daemon:
 
     ``maintain`` is called with the number of seconds in which no transcript has grown. An unexpected error in any thread stops the
     whole process with exit code 1, so that the service manager starts it again: every step is committed, so nothing is lost by
-    that.
+    that. ``stopping`` is called with the exit code when the daemon begins to stop.
     """
 
     def __init__(
@@ -279,6 +279,7 @@ class Daemon:
         maintain: Callable[[float], object] = lambda quiet_for: None,
         review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
+        stopping: Callable[[int], object] = lambda code: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
@@ -289,6 +290,7 @@ class Daemon:
         self._worked_at = time.monotonic()
         self._review = review
         self._still_ours = still_ours
+        self._stopping = stopping
         self._clock = clock
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -343,6 +345,7 @@ class Daemon:
             self._threads.append(thread)
             thread.start()
         self._ended.get()
+        self._stopping(int(self._failed))
         self._stop.set()
         self._caught_up.set()
         for wake in (self._transcripts, self._chunks, self._notes):

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -77,6 +78,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             embed_bundles=lambda: services.timeline.cards.rebuild() or services.timeline.vectors.embed(services.meaning),
             review=lambda: services.operations.perform("review_page", {}),
             maintain=partial(_maintain, services.consolidating, services.anchors),
+            stopping=_end_in_time,
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
@@ -87,6 +89,22 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             code = daemon.run()
         log.info("stopped")
         return code
+
+
+_LONGEST_END = 8.0
+"""Seconds after which a daemon that stops ends, whatever it is doing. Somebody waits for that: `kmem up`, or the system's end."""
+
+
+def _end_in_time(code: int) -> None:
+    """Let the process end soon, even if a thread holds what is to be closed. Every step is committed, so nothing is lost."""
+
+    def end() -> None:
+        log.warning("ended before all work had; it is done again after the next start")
+        os._exit(code)
+
+    timer = threading.Timer(_LONGEST_END, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: float) -> None:
