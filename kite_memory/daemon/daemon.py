@@ -264,7 +264,7 @@ class Daemon:
 
     ``maintain`` is called with the number of seconds in which no transcript has grown. An unexpected error in any thread stops the
     whole process with exit code 1, so that the service manager starts it again: every step is committed, so nothing is lost by
-    that. ``stopping`` is called with the exit code when the daemon begins to stop.
+    that.
     """
 
     def __init__(
@@ -279,7 +279,6 @@ class Daemon:
         maintain: Callable[[float], object] = lambda quiet_for: None,
         review: Callable[[], object] = lambda: None,
         still_ours: Callable[[], bool] = lambda: True,
-        stopping: Callable[[int], object] = lambda code: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._pipeline = pipeline
@@ -290,7 +289,6 @@ class Daemon:
         self._worked_at = time.monotonic()
         self._review = review
         self._still_ours = still_ours
-        self._stopping = stopping
         self._clock = clock
         self._stop = threading.Event()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -313,8 +311,11 @@ class Daemon:
         )
         self.idle = Idle(until=None, reason="starting")
 
-    def run(self) -> int:
-        """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process."""
+    def run(self, stopping: Callable[[int], object] = lambda code: None) -> int:
+        """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process.
+
+        ``stopping`` is called with this code when the threads are asked to end.
+        """
         # A handler alone may never run: a signal that comes just before the main thread begins to wait does not wake it. The byte
         # that Python writes for each signal does, by way of another thread.
         received, sent = socket.socketpair()
@@ -326,7 +327,7 @@ class Daemon:
             listener = threading.Thread(target=self._stop_on_byte, args=(received,), name="kmem-signals", daemon=True)
             listener.start()
             try:
-                return self.work()
+                return self.work(stopping)
             finally:
                 signal.set_wakeup_fd(-1)
                 received.shutdown(socket.SHUT_RDWR)
@@ -336,8 +337,8 @@ class Daemon:
         if received.recv(1):
             self.stop()
 
-    def work(self) -> int:
-        """Work until `stop`, and return the exit code."""
+    def work(self, stopping: Callable[[int], object] = lambda code: None) -> int:
+        """Work until `stop`, and return the exit code. See `run`."""
         self._transcript_watch.start()
         self._vault_watch.start()
         for work in (self._ingest, self._distil, self._keep_index):
@@ -345,7 +346,7 @@ class Daemon:
             self._threads.append(thread)
             thread.start()
         self._ended.get()
-        self._stopping(int(self._failed))
+        stopping(int(self._failed))
         self._stop.set()
         self._caught_up.set()
         for wake in (self._transcripts, self._chunks, self._notes):

@@ -78,7 +78,6 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
             embed_bundles=lambda: services.timeline.cards.rebuild() or services.timeline.vectors.embed(services.meaning),
             review=lambda: services.operations.perform("review_page", {}),
             maintain=partial(_maintain, services.consolidating, services.anchors),
-            stopping=_end_in_time,
         )
         for number in (signal.SIGTERM, signal.SIGINT):  # before other processes can find this one and end it
             signal.signal(number, lambda *_: daemon.stop())
@@ -86,7 +85,7 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         handle = partial(_handle, services, daemon)
         with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
-            code = daemon.run()
+            code = daemon.run(_end_in_time)
         log.info("stopped")
         return code
 
