@@ -80,17 +80,18 @@ class ExtractorConfig:
     """Settings of the language model that extracts notes.
 
     ``calls_per_day`` and ``dollars_per_day`` limit spending; beyond them, chunks wait for the next UTC day. The judge uses the same
-    model; ``judge_share`` is the part of both limits that it may use.
+    model; ``judge_share`` is the part of both limits that it may use. Without ``dollars_per_million_in`` and
+    ``dollars_per_million_out``, the vendor's prices for the model count.
     """
 
     name: str = "auto"
-    model: str = "claude-haiku-4-5"
+    model: str = "claude-haiku-5-5"
     openai_model: str = "gpt-4.1-mini"
     base_url: str = ""
     dollars_per_day: float = 1.0
     calls_per_day: int = 500
-    dollars_per_million_in: float = 1.0
-    dollars_per_million_out: float = 5.0
+    dollars_per_million_in: float | None = None
+    dollars_per_million_out: float | None = None
     judge_share: float = 0.5
 
 
@@ -220,8 +221,8 @@ DESCRIPTIONS = {
     "extractor.base_url": "the address of the model's service, if it is not the vendor's own",
     "extractor.dollars_per_day": "the most that models may cost in a day (UTC)",
     "extractor.calls_per_day": "the most calls to models in a day (UTC)",
-    "extractor.dollars_per_million_in": "the price of a million input tokens; 0 for a model on this machine",
-    "extractor.dollars_per_million_out": "the price of a million output tokens",
+    "extractor.dollars_per_million_in": "the price of a million input tokens, if not the vendor's; 0 for a model on this machine",
+    "extractor.dollars_per_million_out": "the price of a million output tokens, if not the vendor's",
     "extractor.judge_share": "the part of both daily limits for the judge, `kmem ask` and `--polish` together",
     "embedder.name": "what makes the vectors; `auto` is Voyage if there is a key for it, else the built-in model, which is English",
     "embedder.voyage_model": "the model for `voyage`",
@@ -522,6 +523,6 @@ def _choice(value: object, choices: tuple[str, ...], name: str, *, extension: Ex
 
 
 def _is_installed(kind: ExtensionKind, name: str) -> bool:
-    from kite_memory.extensions import installed  # imported here: looking at every installed package takes milliseconds
+    from kite_memory import extensions  # imported here: looking at every installed package takes milliseconds
 
-    return any(each.name == name for each in installed.found(kind))
+    return any(each.name == name for each in extensions.found(kind))

@@ -12,18 +12,27 @@ from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, TOGETHER
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, Session
 from kite_memory.model.note import Chunk
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 
 _LOOKED_AT = 48_000_000
 """Bytes of transcripts read for an estimate. Of more, only every second, third, … transcript is read."""
-_CHARS = 3.6
-"""Characters of a condensed session for each token."""
 _NOTES = 450
 """Tokens of the notes shown with a chunk, on average over a backlog that begins with none."""
 _SAID, _SAID_OF = 20, 0.17
 """Tokens of an answer about a chunk: a fixed number, and a share of the chunk's own. From nine handwritten answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What is known of every call beforehand. ``fixed`` are the tokens that are the same in all calls; ``cached``: one call writes
+    them to the service's cache, and the ones after it read them there. ``chars`` are characters to a token.
+    """
+
+    fixed: int
+    chars: float = 3.6
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +41,17 @@ class Bill:
 
     chunks: int = 0
     calls: int = 0
-    tokens_in: int = 0
+    fresh: int = 0
+    written: int = 0
+    read: int = 0
     tokens_out: int = 0
 
+    @property
+    def tokens_in(self) -> int:
+        return self.fresh + self.written + self.read
+
     def dollars(self, prices: Prices) -> float:
-        return prices.of(fresh=self.tokens_in, written=0, read=0, out=self.tokens_out).dollars
+        return prices.of(fresh=self.fresh, written=self.written, read=self.read, out=self.tokens_out).dollars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +61,22 @@ class Backlog:
     lengths: Sequence[int]
     each: float = 1.0
 
-    def bill(self, fixed: int) -> Bill:
-        """Return the expected cost. ``fixed`` is the number of characters that are the same in all calls."""
+    def bill(self, tariff: Tariff) -> Bill:
         long = [length for length in self.lengths if length > SHORT]
         short = [length for length in self.lengths if length <= SHORT]
         by_size = math.ceil(sum(short) * self.each / (0.85 * TOGETHER))  # calls are seldom filled completely
-        calls = len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER))
-        characters = sum(self.lengths) * self.each / _CHARS
+        calls = round(len(long) * self.each + max(by_size, math.ceil(len(short) * self.each / MOST_TOGETHER)))
+        tokens = sum(self.lengths) * self.each / tariff.chars
         chunks = len(self.lengths) * self.each
+        written = min(calls, 1) if tariff.cached else 0
+        read = calls - written if tariff.cached else 0
         return Bill(
             chunks=round(chunks),
-            calls=round(calls),
-            tokens_in=round(characters + calls * fixed / _CHARS + chunks * _NOTES),
-            tokens_out=round(chunks * _SAID + characters * _SAID_OF),
+            calls=calls,
+            fresh=round(tokens + chunks * _NOTES) + (calls - written - read) * tariff.fixed,
+            written=written * tariff.fixed,
+            read=read * tariff.fixed,
+            tokens_out=round(chunks * _SAID + tokens * _SAID_OF),
         )
 
 

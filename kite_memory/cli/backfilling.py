@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +40,7 @@ from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.system.private_files import replace_file
 from kite_memory.text.display import clip, counted
 from kite_memory.wiring.launch import link_commands
@@ -262,10 +262,7 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
         return False
     choices: list[Choice] = []
     if is_interactive() and not yes:
-        from kite_memory.wiring.models import prices_of
-
-        bill = bill_of(here, unread(here))
-        choices = list(offered(here.config, bill, bill.dollars(prices_of(here.config)), list(local_servers())))
+        choices = list(offered(here.config, bill_of(here, unread(here)), list(local_servers())))
     if len(choices) < 2:
         if here.extractor.name == "offline":
             print_message(f"notes: rules on this machine; {_HOW}")
@@ -281,7 +278,12 @@ def choose_model(here: "Services", *, yes: bool) -> bool:
     return True
 
 
-def offered(config: "Config", bill: "Bill", dollars: float, servers: Sequence[LocalServer]) -> Iterator[Choice]:
+def offered(config: "Config", bill: "Bill", servers: Sequence[LocalServer]) -> Iterator[Choice]:
+    from kite_memory.wiring.models import prices_of
+
+    def dollars(name: str) -> str:
+        return f"${bill.dollars(prices_of(replace(config, extractor=replace(config.extractor, name=name)))):.2f}"
+
     calls = f"about {counted(bill.calls, 'call')} for what is there" if bill.calls else "nothing is there yet"
     limit = f"never more than ${config.extractor.dollars_per_day:.2f} a day"
     yield Choice(
@@ -290,12 +292,14 @@ def offered(config: "Config", bill: "Bill", dollars: float, servers: Sequence[Lo
     )
     if shutil.which("claude") is not None:
         yield Choice(
-            description=f"the `claude` command, on your plan and without a key: {calls}, ${dollars:.2f} at list prices; {limit}",
+            description=f"the `claude` command, on your plan and without a key: {calls}, {dollars('claude-cli')} at list prices;"
+            f" {limit}",
             settings=[("extractor.name", "claude-cli")],
         )
     if keys_beside(config.file).find("anthropic") is not None:
         yield Choice(
-            description=f"Anthropic's API ({config.extractor.model}), with the key that is there: {calls}, ${dollars:.2f}; {limit}",
+            description=f"Anthropic's API ({config.extractor.model}), with the key that is there: {calls}, {dollars('anthropic')};"
+            f" {limit}",
             settings=[("extractor.name", "anthropic")],
         )
     for server in servers:
@@ -383,13 +387,13 @@ def _print_cost(services: "Services", found: Unread, passed_over: "Sequence[Pass
 def bill_of(services: "Services", found: Unread, passed_over: "Sequence[PassedOver]" = ()) -> "Bill":
     """Return the cost of notes for everything without any, for the model that would be asked."""
     from kite_memory.app.backlog import backlog
-    from kite_memory.wiring.models import chunk_policy, fixed_part
+    from kite_memory.wiring.models import chunk_policy, tariff_of
 
     policy = chunk_policy(services.config, costs=True)
     ahead = backlog(
         found, passed_over, pipeline=services.pipeline, timeline=services.timeline, outbox=services.outbox, policy=policy
     )
-    return ahead.bill(fixed_part(services.config))
+    return ahead.bill(tariff_of(services.config))
 
 
 def backfill(

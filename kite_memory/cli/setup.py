@@ -37,13 +37,15 @@ def agents(config: Config) -> tuple[Agent, ...]:
     codex, gemini, copilot, cursor = config.codex_root, config.gemini_root, config.copilot_root, config.cursor_cli_root
     cline = cline_folder()
     return registry.agents(
-        claude_root=config.claude_root,
-        codex_root=codex if codex is not None and codex.is_dir() else None,
-        gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
-        copilot_root=copilot if copilot is not None and copilot.is_dir() else None,
-        opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
-        cursor_root=cursor if cursor is not None and cursor.is_dir() else None,
-        cline_root=cline if cline is not None and cline.parent.is_dir() else None,
+        registry.AgentRoots(
+            claude=config.claude_root,
+            codex=codex if codex is not None and codex.is_dir() else None,
+            gemini=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+            copilot=copilot if copilot is not None and copilot.is_dir() else None,
+            opencode=folder if (folder := opencode_folder()).is_dir() else None,
+            cursor=cursor if cursor is not None and cursor.is_dir() else None,
+            cline=cline if cline is not None and cline.parent.is_dir() else None,
+        )
     )
 
 
@@ -233,18 +235,17 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
 
 def _agent(name: str) -> "tuple[Agent, Config]":
-    from kite_memory.agents import registry
-
     settings = configuration.load()
-    roots = {
-        "codex_root": settings.codex_root,
-        "gemini_root": settings.gemini_root,
-        "copilot_root": settings.copilot_root,
-        "opencode_root": opencode_folder(),
-        "cursor_root": settings.cursor_cli_root,
-        "cline_root": cline_folder(),
-    }
-    return registry.agent(name, claude_root=settings.claude_root, **roots), settings
+    roots = registry.AgentRoots(
+        claude=settings.claude_root,
+        codex=settings.codex_root,
+        gemini=settings.gemini_root,
+        copilot=settings.copilot_root,
+        opencode=opencode_folder(),
+        cursor=settings.cursor_cli_root,
+        cline=cline_folder(),
+    )
+    return registry.agent(name, roots), settings
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:
@@ -445,13 +446,16 @@ def show_config(as_json: AsJson = False) -> None:
                     print_data(f"{name} = {place}")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                print_data(f"{name}.{key} = {_value_text(inner)}")
+                print_data(f"{name}.{key} = {_UNSET.get(key, '') if inner is None else inner}")
         else:
-            print_data(f"{name.replace('vault_', 'vault.', 1)} = {_value_text(value)}")
+            print_data(f"{name.replace('vault_', 'vault.', 1)} = {value}")
 
 
-def _value_text(value: object) -> str:
-    return "(the dial's)" if value is None else str(value)
+_UNSET = {
+    "threshold": "(the dial's)",
+    "dollars_per_million_in": "(the model's)",
+    "dollars_per_million_out": "(the model's)",
+}
 
 
 @config.command("get", cls=Command)
@@ -474,7 +478,7 @@ def get_config(
         return
     print_message(f"{name}: {configuration.DESCRIPTIONS[name]}")
     for line in value if isinstance(value, tuple) else (value,):
-        print_data(_value_text(line))
+        print_data(_UNSET.get(name.rpartition(".")[2], "") if line is None else str(line))
 
 
 @config.command("set", cls=Command)

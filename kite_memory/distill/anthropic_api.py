@@ -44,11 +44,43 @@ _KEY_HINT = "store one with `kmem keys set anthropic`"
 
 
 _CACHED = {"type": "ephemeral"}
-_CACHED_FROM = {"claude-opus-5": 512, "claude-sonnet-5": 1_024, "claude-opus-4-8": 1_024, "claude-sonnet-4": 2_048}
-_CACHED_BY_ALL = 4_096
-"""Tokens below which nothing is cached, even on request. Claude Haiku 4.5 has the largest such minimum."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """What the vendor says of a model. ``prices`` are those of prompts of up to 100,000 tokens.
+
+    Fewer tokens than ``cached_from`` are never cached, even on request. ``chars`` are characters of a condensed session to a token.
+    ``thinks``: it thinks before each answer, at the price of the answer, unless a request says otherwise.
+    """
+
+    prices: Prices
+    cached_from: int = 4_096
+    chars: float = 3.6
+    thinks: bool = False
+
+
+_NEWER = 2.8
+"""Characters to a token of the tokenizer that came with Claude Opus 4.7: three tenths more tokens for the same text."""
+
+_FACTS = {
+    "claude-haiku-5-5": ModelFacts(prices=Prices(dollars_in=0.1, dollars_out=0.5), cached_from=512, chars=_NEWER, thinks=True),
+    "claude-haiku": ModelFacts(prices=Prices(dollars_in=1.0, dollars_out=5.0)),
+    "claude-sonnet-5-5": ModelFacts(prices=Prices(dollars_in=2.0, dollars_out=10.0), cached_from=1_024, chars=_NEWER),
+    "claude-sonnet-5": ModelFacts(prices=Prices(dollars_in=3.0, dollars_out=15.0), cached_from=1_024, chars=_NEWER),
+    "claude-sonnet": ModelFacts(prices=Prices(dollars_in=3.0, dollars_out=15.0), cached_from=2_048),
+    "claude-opus-5-5": ModelFacts(prices=Prices(dollars_in=4.0, dollars_out=20.0), cached_from=512, chars=_NEWER),
+    "claude-opus-5": ModelFacts(prices=Prices(dollars_in=5.0, dollars_out=25.0), cached_from=512, chars=_NEWER),
+    "claude-opus-4-8": ModelFacts(prices=Prices(dollars_in=5.0, dollars_out=25.0), cached_from=1_024, chars=_NEWER),
+    "claude-opus": ModelFacts(prices=Prices(dollars_in=5.0, dollars_out=25.0)),
+}
+_OTHER = ModelFacts(prices=Prices(dollars_in=1.0, dollars_out=5.0))
 _CHARS = 4
-"""Characters of English prose to a token."""
+"""Characters of English prose to a token: with fewer, a prompt is only more surely long enough to be cached."""
+
+
+def facts_of(model: str) -> ModelFacts:
+    return next((facts for name, facts in _FACTS.items() if model.startswith(name)), _OTHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +107,7 @@ class AnthropicBackend:
         return self.prices.of(fresh=fresh, written=written, read=0, out=inquiry.max_tokens)
 
     def _is_cached(self, inquiry: Inquiry) -> bool:
-        least = next((least for name, least in _CACHED_FROM.items() if self.model.startswith(name)), _CACHED_BY_ALL)
-        return len(inquiry.system) >= _CHARS * least
+        return len(inquiry.system) >= _CHARS * facts_of(self.model).cached_from
 
     def ask(self, inquiry: RedactedInquiry) -> Ending:
         request = self.request(inquiry)
@@ -131,6 +162,7 @@ class AnthropicBackend:
             ],
             "messages": [{"role": "user", "content": inquiry.user}],
             "output_config": {"format": {"type": "json_schema", "schema": dict(inquiry.schema)}},
+            **({"thinking": {"type": "disabled"}} if facts_of(self.model).thinks else {}),
         }
 
     def _read(self, body: str, estimate: Usage) -> Ending:

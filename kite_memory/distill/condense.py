@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from kite_memory.distill.prose import bounded, clean, key_lines, one_line
 from kite_memory.model.event import Event, EventType, opens_turn
@@ -180,7 +181,7 @@ class _Bounds:
 
 
 _TIGHTER = (
-    _Bounds(person=3_000, decided=2_600, prose=1_000, aside=260, report=3_000, result=240, calls=60),
+    _Bounds(person=3_000, decided=2_600, prose=1_100, aside=260, report=3_000, result=240, calls=60),
     _Bounds(person=2_600, decided=2_000, prose=800, aside=240, report=3_000, result=200, calls=60),
     _Bounds(person=1_500, decided=1_000, prose=600, aside=250, report=1_400, result=200, calls=60),
     _Bounds(person=700, decided=500, prose=320, aside=200, report=600, result=140, calls=0),
@@ -217,39 +218,26 @@ def condense(chunk: Chunk, *, limit_chars: int, label: str = "A") -> Condensed:
 
 
 def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Map each full id to a unique short id of eight characters, or more if needed.
+    """Map each full id to a number of four digits, or more where two would share it.
 
-    ``<uuid>:2`` keeps its ``:2``. Ids with invalid characters are replaced by their position.
+    A model pays for all that it reads or quotes. The number depends on the id alone: if an event is erased while an answer is on
+    its way, no other event takes its number.
     """
     short: dict[str, str] = {}
     waiting = list(dict.fromkeys(ids))
-    for place, id in enumerate(waiting):
-        if not _NAME.fullmatch(id):
-            short[id] = f"event-{place}"
-    waiting = [id for id in waiting if id not in short]
-    taken = set(short.values())
-    for length in (8, 12, 18, 24, 36, 200):
+    for digits in (4, 6, 9, 18):
         claims: defaultdict[str, list[str]] = defaultdict(list)
         for id in waiting:
-            claims[_shortened(id, length)].append(id)
-        waiting = []
-        for name, claimants in claims.items():
-            if len(claimants) == 1 and name not in taken:
-                short[claimants[0]] = name
-                taken.add(name)
-            else:
-                waiting.extend(claimants)
-    for place, id in enumerate(waiting):  # two ids that differ in their colons only
-        short[id] = f"same-{place}"
+            claims[_number(id, digits)].append(id)
+        short.update((claimants[0], number) for number, claimants in claims.items() if len(claimants) == 1)
+        waiting = [id for claimants in claims.values() if len(claimants) > 1 for id in claimants]
     return short
 
 
-_NAME = lazy_regex(r"[A-Za-z0-9_.-]{1,160}(?::[0-9]{1,6})?")
-
-
-def _shortened(id: str, length: int) -> str:
-    stem, colon, part = id.partition(":")
-    return stem[:length] + colon + part
+def _number(id: str, digits: int) -> str:
+    least = 10 ** (digits - 1)
+    hashed = int.from_bytes(hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()[:16])
+    return str(least + hashed % (9 * least))
 
 
 def _opening(chunk: Chunk, label: str) -> str:
@@ -292,30 +280,33 @@ def _without_middle(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 def _lines(chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> Iterator[_Line]:
-    """Yield lines. Edits are collected into one line until a message or a failure; calls that only look, and long texts that stand
-    above already, are left out.
+    """Yield lines. Edits are collected into one line until a message or a failure. Left out are calls that only look, commands
+    and long texts that stand above already, recaps of what does, and interruptions that the line before names.
     """
     run: list[Event] = []
     closing = _closing(chunk.events)
     said: set[str] = set()
+    begun = stopped = False
     for event in _without_repeats(chunk.events):
+        if event.type is EventType.RESUME_POINT and (stopped if event.status == "interrupted" else begun):
+            continue
+        begun = begun or event.type is EventType.ASSISTANT_MESSAGE
+        stopped = event.status in ("denied", "interrupted")
         if _is_call(event):
             if not bounds.calls or event.tool.lower() in _SILENT_TOOLS or _manner(event) == "looked at":
                 continue
             if run and (not _manner(event) or _manner(run[0]) != _manner(event)):
-                yield _run_line(run, chunk, short, bounds)
+                yield from _run_lines(run, chunk, short, bounds, said)
                 run = []
             run.append(event)
         elif line := _event_line(event, bounds, closes=event.id in closing):
             if line in said and len(line) > _REPEATED:
                 continue
             said.add(line)
-            if run:
-                yield _run_line(run, chunk, short, bounds)
-                run = []
+            yield from _run_lines(run, chunk, short, bounds, said)
+            run = []
             yield _line(event, short, line)
-    if run:
-        yield _run_line(run, chunk, short, bounds)
+    yield from _run_lines(run, chunk, short, bounds, said)
 
 
 def _without_repeats(events: Sequence[Event]) -> Iterator[Event]:
@@ -406,7 +397,7 @@ def _result_line(event: Event, text: str, bounds: _Bounds) -> str:
 
 def _shortened_prose(text: str, limit: int) -> str:
     """Shorten a long message to its beginning and end: it opens with its topic and ends with the result."""
-    text = _BLANK_LINES.sub("\n", clean(text)).strip()
+    text = _plain(_BLANK_LINES.sub("\n", clean(text))).strip()
     if len(text) <= limit:
         return text
     head = clip(text[: limit * 3 // 5], limit * 3 // 5 - 3)
@@ -428,6 +419,24 @@ _INFORMATIVE = lazy_regex(
 """Words that make a short line worth keeping, unlike those of "Let me look at the tests" alone."""
 
 _BLANK_LINES = lazy_regex(r"\n[ \t]*(?:\n[ \t]*)+")
+_MARKUP = lazy_regex(r"\*\*|^[ \t]{0,8}#{1,6} ", re.MULTILINE)
+"""Marks of bold text and headings, which a model pays for and which say nothing."""
+
+_ALIKE = 4
+_WITH_DIGIT = lazy_regex(r"[\w./:@~^-]*\d[\w./:@~^-]*")
+
+
+def _plain(text: str) -> str:
+    """Remove markup. Of more than four rows in a run that differ only in words with digits, as pasted output has them, two stay."""
+    kept: list[str] = []
+    said = [row for row in _MARKUP.sub("", text).split("\n") if "--" not in row or row.strip(" \t|:-")]
+    for shape, rows in groupby(said, key=lambda row: _WITH_DIGIT.sub("#", row)):
+        run = list(rows)
+        folds = "#" in shape and len(run) > _ALIKE
+        kept += [*run[:2], f"… ({len(run) - 2} lines like these)"] if folds else run
+    return "\n".join(kept)
+
+
 _FENCE = lazy_regex(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
 
 
@@ -512,6 +521,10 @@ _ASKING_TOOLS = frozenset(("task", "agent"))
 _LAUNCHED = "Async agent launched"
 """The client's fixed message when an agent goes to the background; its findings come later."""
 _STEP_INTO = lazy_regex(r"^\s{0,8}cd [^\s;&|]{1,200} ?&& ?")
+_OUTPUT = lazy_regex(
+    r"\s{0,8}(?:2>&1|2?>\s?/dev/null|\|\s{0,8}(?:tail|head)(?:\s{1,8}-\w{1,12})*(?:\s{1,8}\d{1,8})?(?=\s{0,8}(?:$|[;&|])))"
+)
+"""Parts of a command that only say how much of its output the agent read."""
 _CHANGES = lazy_regex(r"\bsed (?:-\w+ )?-i|\bxargs\b|[^2&]>\s?[^&/\s]|\btee\b|-delete\b|-exec\b")
 _LOOKING_COMMAND = lazy_regex(
     r"(?:cat|ls|head|tail|grep|egrep|rg|find|wc|pwd|tree|stat|file|which|sed -n|jq|diff"
@@ -530,19 +543,24 @@ def _manner(event: Event) -> str:
     return "edited" if event.type is EventType.FILE_ACTION or tool in _EDITING_TOOLS else ""
 
 
-def _run_line(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], bounds: _Bounds) -> _Line:
+def _run_lines(run: Sequence[Event], chunk: Chunk, short: Mapping[str, str], bounds: _Bounds, said: set[str]) -> Iterator[_Line]:
+    """Yield the line of a run of calls of one kind, unless it is a command that was run before."""
+    if not run:
+        return
     manner = _manner(run[0])
     objects = list(dict.fromkeys(_object(event, chunk) for event in run))
     if manner:
         summary = f"{manner} {len(objects)}: {', '.join(objects)}" if len(objects) > 1 else f"{manner} {objects[0]}"
     else:
         summary = f"ran {objects[0]}" if run[0].command else f"called {objects[0]}"
-    return _line(run[0], short, clip(summary, bounds.calls))
+    if not run[0].command or summary not in said:
+        said.add(summary)
+        yield _line(run[0], short, clip(summary, bounds.calls))
 
 
 def _object(event: Event, chunk: Chunk) -> str:
     if event.command:
-        return clip(one_line(_STEP_INTO.sub("", event.command[:400])), 150)
+        return clip(one_line(_OUTPUT.sub("", _STEP_INTO.sub("", event.command[:400]))), 150)
     if event.path:
         return clip(one_line(event.path[:400]).removeprefix(chunk.session.cwd.rstrip("/") + "/"), 80)
     return clip(f"{one_line(event.tool[:60])} {one_line(event.text[:200])}".strip(), 90)

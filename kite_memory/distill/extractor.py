@@ -14,7 +14,7 @@ from kite_memory.model.note import Chunk, Record
 MARK = "kite-memory:extract"
 """Mark in every prompt that Kite Memory sends, so that sessions with it are recognised and never read."""
 
-REVISION = 1
+REVISION = 2
 """Increased when condensing, checking or the gate change the result of the same answer."""
 
 _LARGEST = 200_000

@@ -426,14 +426,16 @@ def _evidence(value: object, known: Mapping[str, str]) -> tuple[str, ...]:
     full_ids = frozenset(known.values())
     found: dict[str, None] = {}
     for each in values[: _MOST_EVIDENCE * 4]:
-        if not isinstance(each, str):
-            continue
-        name = each[:300].strip(" []()#`\"'").rpartition("#")[2]
+        name = each[:300].strip(" []()#`\"'").rpartition("#")[2] if isinstance(each, str) else _written(each)
         if name in known:
             found[known[name]] = None
         elif name in full_ids:
             found[name] = None
     return tuple(found)[:_MOST_EVIDENCE]
+
+
+def _written(number: object) -> str:
+    return str(number) if isinstance(number, int) and abs(number) < 10**18 else ""
 
 
 def _importance(value: object) -> int:

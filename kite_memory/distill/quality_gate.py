@@ -86,7 +86,7 @@ def apply_quality_gate(
             borrowed = honest.origin == "user" and not _a_person_says(item, evidence)
             if borrowed:
                 honest = replace(honest, origin="assistant")
-            verdict = rejection_reason(honest, evidence, prompt) or sources.against(honest)
+            verdict = rejection_reason(honest, evidence, prompt, before=sources.before(item)) or sources.against(honest)
             if verdict is not None:
                 verdicts.append(verdict)
                 continue
@@ -169,10 +169,11 @@ def _harmless(text: str, prompt: frozenset[str]) -> bool:
 
 
 def rejection_reason(
-    item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, terse: bool = False
+    item: RecordItem, evidence: Iterable[Event], prompt: frozenset[str], *, before: Iterable[Event] = (), terse: bool = False
 ) -> GateVerdict | None:
-    """Return why an item is refused, or ``None``. ``terse``: it was saved explicitly, so few words are enough if they are
-    specific.
+    """Return why an item is refused, or ``None``. What it says may also be in the events ``before`` its evidence.
+
+    ``terse``: it was saved explicitly, so few words are enough if they are specific.
     """
     evidence = tuple(evidence)
     said = "\n".join(_said(event) for event in evidence)
@@ -191,7 +192,7 @@ def rejection_reason(
     telling = stems(said_of) - (frozenset() if isinstance(item, Preference) else _ROUTINE)
     if len(telling - _VAGUE if terse else telling) < (2 if terse or item.origin == "user" else 3):
         return GateVerdict.TRIVIAL  # how a person wants commits made is no routine, and people are brief: "always answer in German"
-    if _support(item, said) < _NOT_SUPPORTED:
+    if _support(item, "\n".join((said, *map(_said, before)))) < _NOT_SUPPORTED:
         return GateVerdict.UNSUPPORTED
     if item.origin != "user" and (_HEADLINE.match(item.title) or not stems(_CODE.sub(" ", item.body))):
         return GateVerdict.RESTATES
@@ -374,8 +375,10 @@ class _Sources:
     def _last(self, item: RecordItem) -> int:
         return max((self._places[id] for id in item.evidence if id in self._places), default=0)
 
-    def _before(self, item: RecordItem) -> Iterator[Event]:
-        """Yield the messages just before each event of the item's evidence."""
+    def before(self, item: RecordItem) -> Iterator[Event]:
+        """Yield what was said and done just before each event of a preference's evidence: a correction names what it corrects."""
+        if not isinstance(item, Preference):
+            return
         for place in (self._places[id] for id in item.evidence if id in self._places):
             yield from [event for event in self.events[max(0, place - _JUST_BEFORE) : place] if event.role != "tool"]
 
@@ -388,7 +391,7 @@ class _Sources:
         return None
 
     def doubt(self, item: RecordItem, evidence: Iterable[Event]) -> Doubt | None:
-        said = [*evidence, *(self._before(item) if isinstance(item, Preference) else ())]  # a correction names what it corrects
+        said = [*evidence, *self.before(item)]
         if _support(item, "\n".join(_said(event) for event in said)) < _HARDLY_SUPPORTED:
             return Doubt.HARDLY_SUPPORTED
         names = list(dict.fromkeys(match.group().strip("`").lower() for match in _NAME.finditer(item.body)))[:40]

@@ -329,11 +329,11 @@ def amended(draft: Draft, old: Note, because: str) -> Draft:
 def still_holding(before: str, now: str, because: str) -> str:
     """Return the clauses of an older body that are not in the newer one and are not what it changes."""
     text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
-    said, reason = lifecycle.stems(now), lifecycle.stems(because)
+    said, reason = lifecycle.shortened_words(now), lifecycle.shortened_words(because)
     left = [
         clause
         for clause in (each.strip(" ;,") for each in _CLAUSE.split(text))
-        if (own := lifecycle.stems(clause))
+        if (own := lifecycle.shortened_words(clause))
         and len(own & (said | reason)) < _SAID_AGAIN * len(own)
         and not (_figures(clause) - _figures(now)) & _figures(because)
         and not _is_measured_otherwise(clause, now)

@@ -55,7 +55,7 @@ def test_a_backlog_becomes_notes_at_half_the_price(tmp_path: Path) -> None:
 
         status = kmem("status", "--json").json()["extractor"]
         assert (status["chunks_in_batches"], status["backlog_chunks"], status["calls_today"]) == (0, 0, 1)
-        assert status["cost_usd"] == 0.0075
+        assert status["cost_usd"] == 0.00075
         assert server.requests == []
         assert request["custom_id"] and len(server.batches) == 1
         assert SAID in next(machine.vault.glob("decisions/*.md")).read_text()

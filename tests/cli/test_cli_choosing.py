@@ -3,18 +3,23 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from kite_memory.app.backlog import Backlog, Bill
+from kite_memory.app.backlog import Backlog, Bill, Tariff
 from kite_memory.cli.backfilling import LocalServer, local_servers, offered
-from kite_memory.config import Config
+from kite_memory.config import Config, ExtractorConfig
+from kite_memory.distill.extractor import Prices
 from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT
+from kite_memory.wiring.models import prices_of, tariff_of
 
 SERVER = LocalServer(name="Ollama", address="http://127.0.0.1:11434/v1", model="qwen3:8b")
-BILL = Bill(chunks=30, calls=12, tokens_in=150_000, tokens_out=12_000)
+BILL = Bill(chunks=30, calls=12, fresh=150_000, tokens_out=12_000)
+TARIFF = Tariff(fixed=2_500)
+Dollars = tuple[float, float]
 
 
 @pytest.fixture
@@ -28,7 +33,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
 
 
 def test_rules_come_first_and_are_all_there_is_without_a_model(config: Config) -> None:
-    (only,) = offered(config, BILL, 0.21, [])
+    (only,) = offered(config, BILL, [])
 
     assert only.settings == [("extractor.name", "offline")]
 
@@ -41,11 +46,12 @@ def test_each_model_that_is_there_is_offered_with_its_calls_and_its_cost(
     (tmp_path / "bin" / "claude").chmod(0o755)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-invented")
 
-    choices = list(offered(config, BILL, 0.21, [SERVER]))
+    choices = list(offered(config, BILL, [SERVER]))
 
     assert [dict(choice.settings)["extractor.name"] for choice in choices] == ["offline", "claude-cli", "anthropic", "openai"]
     assert all("about 12 calls" in choice.description for choice in choices[1:])
-    assert ["$0.21" in choice.description for choice in choices] == [False, True, True, False]
+    assert ["$0.21 at list prices" in choice.description for choice in choices] == [False, True, False, False]
+    assert ["$0.02;" in choice.description for choice in choices] == [False, False, True, False]
     assert dict(choices[-1].settings)["extractor.base_url"] == SERVER.address
 
 
@@ -79,13 +85,46 @@ def test_a_server_on_this_machine_is_found_by_its_port_with_a_model_that_can_wri
 
 
 def test_short_chunks_are_reckoned_together_and_long_ones_alone() -> None:
-    short, long = Backlog(lengths=[2_000] * 24).bill(9_000), Backlog(lengths=[SHORT + 1] * 24).bill(9_000)
+    short, long = Backlog(lengths=[2_000] * 24).bill(TARIFF), Backlog(lengths=[SHORT + 1] * 24).bill(TARIFF)
 
     assert short.calls == 24 / MOST_TOGETHER
     assert long.calls == 24
 
 
 def test_what_is_looked_at_in_part_counts_for_all() -> None:
-    some, whole = Backlog(lengths=[20_000] * 5, each=4).bill(9_000), Backlog(lengths=[20_000] * 20).bill(9_000)
+    some, whole = Backlog(lengths=[20_000] * 5, each=4).bill(TARIFF), Backlog(lengths=[20_000] * 20).bill(TARIFF)
 
     assert some == whole
+
+
+def test_the_fixed_part_is_paid_once_where_the_model_caches_it() -> None:
+    backlog = Backlog(lengths=[SHORT + 1] * 24)
+    plain, cached = backlog.bill(TARIFF), backlog.bill(Tariff(fixed=2_500, cached=True))
+
+    assert plain.tokens_in == cached.tokens_in
+    assert (cached.written, cached.read) == (2_500, 23 * 2_500)
+    saved = plain.dollars(Prices(dollars_in=1, dollars_out=5)) - cached.dollars(Prices(dollars_in=1, dollars_out=5))
+    assert saved == pytest.approx((24 - 1.25 - 23 * 0.1) * 2_500 / 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("extractor", "dollars"),
+    [
+        (ExtractorConfig(), (0.1, 0.5)),
+        (ExtractorConfig(model="claude-haiku-4-5"), (1.0, 5.0)),
+        (ExtractorConfig(model="claude-sonnet-5-5-20260901"), (2.0, 10.0)),
+        (ExtractorConfig(name="openai"), (1.0, 5.0)),
+        (ExtractorConfig(dollars_per_million_in=0, dollars_per_million_out=7), (0.0, 7.0)),
+    ],
+)
+def test_the_price_is_the_models_unless_one_is_set(
+    config: Config, extractor: ExtractorConfig, dollars: tuple[float, float]
+) -> None:
+    prices = prices_of(replace(config, extractor=extractor))
+
+    assert (prices.dollars_in, prices.dollars_out) == dollars
+
+
+@pytest.mark.parametrize(("model", "cached"), [("claude-haiku-5-5", True), ("claude-haiku-4-5", False)])
+def test_a_cache_counts_where_the_fixed_part_is_above_the_models_minimum(config: Config, model: str, cached: bool) -> None:
+    assert tariff_of(replace(config, extractor=ExtractorConfig(model=model))).cached is cached

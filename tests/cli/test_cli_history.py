@@ -124,7 +124,7 @@ def test_a_trace_shows_every_kind_of_request_and_sends_none(worked_in: Machine) 
     assert server.requests == []
     requests = json.loads(result.out)
     assert {"extract", "judge", "ask", "polish", "embed"} <= {each["task"] for each in requests}
-    assert {each["to"] for each in requests} == {"anthropic claude-haiku-4-5", "voyage"}
+    assert {each["to"] for each in requests} == {"anthropic claude-haiku-5-5", "voyage"}
     assert "=== extract" in shown.out and "PERSON: We decided" in shown.out
     assert secret not in shown.out + result.out
 

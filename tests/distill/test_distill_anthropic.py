@@ -50,7 +50,12 @@ def answering(server: AnthropicServer, reply: Json | Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "cached"), [("claude-haiku-4-5", {}), ("claude-sonnet-4-6", {"cache_control": {"type": "ephemeral"}})]
+    ("model", "cached"),
+    [
+        ("claude-haiku-4-5", {}),
+        ("claude-sonnet-4-6", {"cache_control": {"type": "ephemeral"}}),
+        ("claude-haiku-5-5", {"cache_control": {"type": "ephemeral"}}),
+    ],
 )
 def test_the_fixed_part_is_cached_where_it_is_long_enough_for_the_model(
     server: AnthropicServer, backend: AnthropicBackend, model: str, cached: Json
@@ -60,6 +65,13 @@ def test_the_fixed_part_is_cached_where_it_is_long_enough_for_the_model(
     asking.extract(about_the_queue())
 
     assert server.requests[0]["system"] == [{"type": "text", "text": PROMPT.system, **cached}]
+
+
+@pytest.mark.parametrize(("model", "thinking"), [("claude-haiku-4-5", None), ("claude-haiku-5-5", {"type": "disabled"})])
+def test_no_thinking_is_paid_for(server: AnthropicServer, backend: AnthropicBackend, model: str, thinking: Json | None) -> None:
+    through(dataclasses.replace(backend, model=model)).extract(about_the_queue())
+
+    assert server.requests[0].get("thinking") == thinking
 
 
 def test_the_price_from_above_counts_a_cache_only_where_there_is_one(backend: AnthropicBackend) -> None:

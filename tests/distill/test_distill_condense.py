@@ -1,7 +1,9 @@
 """What a model gets to see of a chunk."""
 
 import dataclasses
+import re
 import string
+import time
 
 import pytest
 from hypothesis import given
@@ -24,8 +26,10 @@ def result(number: int, text: str, kind: EventType = EventType.TOOL_RESULT, *, t
 
 
 def body_of(*events: Event, limit: int = 40_000) -> list[str]:
-    """The blocks between the opening and the closing tag."""
-    return condense(chunk(events), limit_chars=limit).text.split("\n")[1:-1]
+    """The rows between the opening and the closing tag, each event under the beginning of its own id."""
+    condensed = condense(chunk(events), limit_chars=limit)
+    rows = condensed.text.split("\n")[1:-1]
+    return [re.sub(r"^\[(\d+)\]", lambda match: f"[{condensed.ids[match[1]][:8]}]", row) for row in rows]
 
 
 def test_a_person_is_quoted_whole() -> None:
@@ -39,7 +43,8 @@ def test_a_person_is_quoted_whole() -> None:
 def test_short_ids_lead_back_to_the_events() -> None:
     condensed = condense(chunk([event(1, "one"), event(2, "two", TALK)]), limit_chars=40_000)
 
-    assert condensed.ids == {"00000001": event(1).id, "00000002": event(2).id}
+    assert list(condensed.ids.values()) == [event(1).id, event(2).id]
+    assert all(f"\n[{short}] " in condensed.text and re.fullmatch(r"\d{4}", short) for short in condensed.ids)
 
 
 def test_only_events_that_are_shown_have_a_short_id() -> None:
@@ -47,7 +52,7 @@ def test_only_events_that_are_shown_have_a_short_id() -> None:
 
     condensed = condense(chunk([event(1, "go"), quiet]), limit_chars=40_000)
 
-    assert list(condensed.ids) == ["00000001"]
+    assert list(condensed.ids.values()) == [event(1).id]
 
 
 def test_looking_around_is_left_out() -> None:
@@ -66,6 +71,60 @@ def test_a_long_text_that_stands_above_already_is_left_out() -> None:
     assert lines == [f"[00000001] (recap: {recap})", "[00000002] PERSON: yes", "[00000004] PERSON: yes"]
 
 
+def test_a_recap_of_what_stands_above_is_left_out() -> None:
+    said = "The import lost rows because local time was compared with the supplier's."
+
+    lines = body_of(
+        event(1, "why?"), event(2, said, TALK), event(3, "Found why rows were lost; next: tests.", EventType.RESUME_POINT)
+    )
+
+    assert lines == ["[00000001] PERSON: why?", f"[00000002] AGENT: {said}"]
+
+
+def test_an_interruption_is_told_once() -> None:
+    refused = dataclasses.replace(event(2, "The user doesn't want this", EventType.TOOL_RESULT, status="denied"), tool="Bash")
+    stopped = event(3, "[Request interrupted by user for tool use]", EventType.RESUME_POINT, status="interrupted")
+
+    assert len(body_of(event(1, "go on"), refused, stopped)) == 2
+    assert body_of(event(1, "go on"), stopped)[1] == "[00000003] (interrupted: [Request interrupted by user for tool use])"
+
+
+def test_pasted_rows_of_one_shape_are_folded_and_a_list_in_words_is_not() -> None:
+    pasted = "\n".join(f"CREATE refs/tags/v0.{n} at {n:07x}" for n in range(1, 30))
+    rules = "\n".join(f"- never {verb} without asking" for verb in ("commit", "push", "merge", "tag", "rebase", "delete"))
+
+    lines = body_of(event(1, f"It prints\n{pasted}\nand stops."), event(2, rules))
+
+    assert lines[1:5] == [f"  {row}" for row in pasted.split("\n")[:2]] + ["  … (27 lines like these)", "  and stops."]
+    assert len(lines) == 5 + 6
+
+
+def test_markup_is_left_out() -> None:
+    lines = body_of(event(1, "## Result\n\n**Retries** stop here.\n\n---\n| a | b |\n|---|:-:|\n| 1 | 2 |", TALK))
+
+    assert lines == ["[00000001] AGENT: Result", "  Retries stop here.", "  | a | b |", "  | 1 | 2 |"]
+
+
+@pytest.mark.parametrize("text", ["-" * 24_000 + "x", "1" * 24_000, "| " * 12_000, " " * 24_000, "*" * 24_000, "-1" * 12_000])
+def test_no_text_takes_long_to_condense(text: str) -> None:
+    began = time.process_time()
+    body_of(event(1, text))
+
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("make check 2>&1 | tail -20", "make check"),
+        ("cd /x && make 2>/dev/null | head -n 5 && make lint | tail", "make && make lint"),
+        ("python run.py > out.txt", "python run.py > out.txt"),
+    ],
+)
+def test_how_much_of_an_output_was_read_is_left_out(command: str, shown: str) -> None:
+    assert body_of(call(1, "Bash", command=command)) == [f"[00000001] ran {shown}"]
+
+
 @pytest.mark.parametrize(
     "command", ["sed -i s/a/b/ x.py", "grep -rl a . | xargs rm", "cat a > b", "find . -name x -delete", "python run.py"]
 )
@@ -73,6 +132,17 @@ def test_a_command_that_changes_something_keeps_its_own_line(command: str) -> No
     lines = body_of(call(1, "Read", path="/x/a.py"), call(2, "Bash", command=command))
 
     assert lines == [f"[00000002] ran {command}"]
+
+
+def test_a_command_that_is_run_again_is_shown_once_and_what_came_of_it_each_time() -> None:
+    lines = body_of(
+        call(1, "Bash", command="make check 2>&1 | tail -5", name="c1"),
+        result(2, "1 failed", EventType.TEST_RESULT, name="c1"),
+        call(3, "Bash", command="make check", name="c2"),
+        dataclasses.replace(event(4, "12 passed", EventType.TEST_RESULT, status="ok"), call="c2"),
+    )
+
+    assert lines == ["[00000001] ran make check", "[00000002] TESTS FAILED: 1 failed", "[00000004] tests: 12 passed"]
 
 
 def test_edits_of_a_run_are_folded() -> None:
@@ -219,21 +289,22 @@ def test_where_nothing_else_helps_the_middle_is_left_out() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab1-:", min_size=0, max_size=20), max_size=40))
-def test_short_ids_are_distinct_and_safe_to_print(ids: list[str]) -> None:
+def test_short_ids_are_distinct_numbers(ids: list[str]) -> None:
     short = short_ids(ids)
 
     assert set(short) == set(ids)
     assert len(set(short.values())) == len(set(ids))
-    assert all(name and not set(name) & set("[]\n <>") for name in short.values())
+    assert all(re.fullmatch(r"[1-9]\d{3,}", name) for name in short.values())
 
 
-def test_ids_that_share_eight_characters_are_lengthened() -> None:
-    assert short_ids(["call_abcdef-1", "call_abcdef-2", "0f0f0f0f-1", "0f0f0f0f-1:1"]) == {
-        "call_abcdef-1": "call_abcdef-1",
-        "call_abcdef-2": "call_abcdef-2",
-        "0f0f0f0f-1": "0f0f0f0f",
-        "0f0f0f0f-1:1": "0f0f0f0f:1",
-    }
+def test_an_event_keeps_its_number_or_loses_it_when_others_are_gone() -> None:
+    ids = [f"event-{number}" for number in range(900)]
+    whole = short_ids(ids)
+
+    rest = short_ids(ids[::2])
+
+    assert any(len(number) > 4 for number in whole.values())
+    assert all(name == whole[id] or name not in whole.values() for id, name in rest.items())
 
 
 def test_what_an_agent_says_in_passing_is_left_out_and_what_it_found_is_not() -> None:

@@ -15,6 +15,8 @@ from kite_memory.model.note import Change, Decision, Fact, Insight, OpenQuestion
 
 CHUNK = about_the_queue()
 IDS = condense(CHUNK, limit_chars=40_000).ids
+NUMBERS = {id: number for number, id in IDS.items()}
+FIRST = NUMBERS[event(1).id]
 
 
 def read(sent: object) -> ParsedAnswer:
@@ -159,7 +161,7 @@ def test_text_of_any_kind_is_survived(sent: str) -> None:
         ({"title": ["PostgreSQL"]}, Flaw.NO_TITLE),
         ({"body": " \n"}, Flaw.NO_BODY),
         ({"body": {"text": "PostgreSQL"}}, Flaw.NO_BODY),
-        ({"kind": "preference", "evidence": ["00000002"]}, Flaw.NOT_THE_PERSONS),
+        ({"kind": "preference", "evidence": [event(2).id]}, Flaw.NOT_THE_PERSONS),
     ],
 )
 def test_a_flawed_item_is_refused_with_its_reason(changes: dict[str, object], flaw: Flaw) -> None:
@@ -169,17 +171,22 @@ def test_a_flawed_item_is_refused_with_its_reason(changes: dict[str, object], fl
     assert len(found.record.items()) == 1
 
 
-@pytest.mark.parametrize(
-    "named", ["00000001", "[00000001]", " `00000001` ", event(1).id, f"claude-code:5e55#{'00000001'}", "#00000001"]
-)
+@pytest.mark.parametrize("named", [FIRST, f"[{FIRST}]", f" `{FIRST}` ", event(1).id, f"claude-code:5e55#{FIRST}", f"#{FIRST}"])
 def test_evidence_is_understood_however_it_is_written(named: str) -> None:
     assert only_item(evidence=[named, named, "deadbeef"]).evidence == (event(1).id,)
 
 
-def test_evidence_that_was_not_shown_does_not_count() -> None:
-    shown = {"00000001": event(1).id}
+def test_numbers_that_are_not_quoted_are_evidence_too() -> None:
+    found = read_answer(answer(item(evidence=[4821, 10**5_000, 4822])), CHUNK, {"4821": event(1).id})
 
-    found = read_answer(answer(item(evidence=["00000002"])), CHUNK, shown)
+    assert found is not None
+    assert [each.evidence for each in found.record.items()] == [(event(1).id,)]
+
+
+def test_evidence_that_was_not_shown_does_not_count() -> None:
+    shown = {FIRST: event(1).id}
+
+    found = read_answer(answer(item(evidence=[event(2).id])), CHUNK, shown)
 
     assert found is not None
     assert found.refused == (Flaw.NO_EVIDENCE,)
@@ -232,14 +239,14 @@ def test_a_number_too_large_for_any_computer_is_only_text() -> None:
 @pytest.mark.parametrize(
     ("claimed", "evidence", "taken"),
     [
-        ("user", ["00000001"], "user"),
-        ("user", ["00000002"], "assistant"),
-        ("user", ["00000004"], "tool"),
-        ("assistant", ["00000004"], "tool"),
-        ("assistant", ["00000001"], "assistant"),
-        ("tool", ["00000001"], "tool"),
-        ("god", ["00000001"], "assistant"),
-        (None, ["00000002"], "assistant"),
+        ("user", [event(1).id], "user"),
+        ("user", [event(2).id], "assistant"),
+        ("user", [event(4).id], "tool"),
+        ("assistant", [event(4).id], "tool"),
+        ("assistant", [event(1).id], "assistant"),
+        ("tool", [event(1).id], "tool"),
+        ("god", [event(1).id], "assistant"),
+        (None, [event(2).id], "assistant"),
     ],
 )
 def test_no_one_lends_a_persons_voice_to_what_they_did_not_say(claimed: object, evidence: list[str], taken: str) -> None:
@@ -252,7 +259,7 @@ def test_no_one_lends_a_persons_voice_to_what_they_did_not_say(claimed: object, 
 def test_a_refusal_by_the_person_carries_a_preference_and_one_by_a_policy_does_not(said: str, persons: bool) -> None:
     refusal = event(1, said, EventType.TOOL_RESULT, status="denied")
 
-    found = read_answer(answer(item(kind="preference")), chunk([refusal]), {"00000001": refusal.id})
+    found = read_answer(answer(item(kind="preference")), chunk([refusal]), {FIRST: refusal.id})
 
     assert found is not None
     assert bool(found.record.items()) is persons
@@ -384,7 +391,7 @@ def test_a_title_keeps_the_quotation_marks_within_it(said: str, kept: str) -> No
     assert only_item(title=said).title == kept
 
 
-@pytest.mark.parametrize(("evidence", "origin"), [(["00000001"], "user"), (["00000002"], "assistant")])
+@pytest.mark.parametrize(("evidence", "origin"), [([event(1).id], "user"), ([event(2).id], "assistant")])
 def test_whose_word_it_is_need_not_be_said(evidence: list[str], origin: str) -> None:
     found = read_answer(stretches(A=[plain_item(evidence=evidence)]), CHUNK, IDS)
 

@@ -212,6 +212,22 @@ def test_a_record_of_which_nothing_is_left_is_empty() -> None:
     assert kept == Record(topics=())
 
 
+def test_a_preference_that_is_said_in_reply_is_supported_by_what_it_replies_to() -> None:
+    offered = event(1, "Both commits are ready. Would you like me to push the branch?", EventType.ASSISTANT_MESSAGE)
+    words = Preference(
+        title="Pushes branches himself", body="Stopped a push of the branch.", evidence=(event(2).id,), importance=2, origin="user"
+    )
+    events = [offered, event(2, "I'll do it. Next: does the importer handle old files?")]
+    record = Record(topics=(Topic(name="pushing", summary="", items=(words,)),))
+
+    kept, verdicts = apply_quality_gate(record, {each.id: each for each in events}, FIXED)
+    none, _ = apply_quality_gate(record, {each.id: each for each in events[1:]}, FIXED)
+
+    assert [item.title for item in kept.items()] == [words.title]
+    assert verdicts == ("proposed: a tool said it, not the person",)
+    assert not none.items()
+
+
 def test_a_preference_of_the_person_may_name_their_agent() -> None:
     wish = Preference(
         title="Never push without asking", body="Claude must never push the job queue's branch unasked.", evidence=(event(1).id,),

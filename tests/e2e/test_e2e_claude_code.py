@@ -43,7 +43,7 @@ def opening(text: str) -> Json:
 
 
 def extraction(text: str) -> Json:
-    evidence = re.search(r"\[([0-9a-f]{8})\][^\[]*PostgreSQL", text)
+    evidence = re.search(r"\[(\d{4,})\][^\[]*PostgreSQL", text)
     if evidence is None:
         return text_message(json.dumps({"topics": [], "cross_topic_insights": []}))
     item = {

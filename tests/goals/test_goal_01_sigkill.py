@@ -80,7 +80,7 @@ class Model:
         encoded = json.dumps(request["messages"])
         if not about_a_chunk(request):
             return text_message("{}")
-        found = re.search(r"\[([0-9a-f]{8})\][^\[]*?(matter-\d+)", encoded)
+        found = re.search(r"\[(\d{4,})\][^\[]*?(matter-\d+)", encoded)
         items = [self._fact(*found.groups())] if found else []
         topic = {"name": "orchids", "summary": "", "categories": [], "entities": [], "items": items}
         return text_message(json.dumps({"topics": [topic] if items else [], "cross_topic_insights": []}))

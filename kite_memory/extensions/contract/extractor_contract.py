@@ -91,7 +91,7 @@ def about_the_queue() -> Chunk:
 
 def item(**changes: object) -> dict[str, Any]:
     return {
-        "evidence": ["00000001"],
+        "evidence": [event(1).id],
         "kind": "decision",
         "title": "PostgreSQL over SQLite for the job queue",
         "body": "The job queue uses PostgreSQL, because concurrent writers need row-level locking.",
