@@ -33,10 +33,15 @@ class KeptAnswer:
 _ANSWERS = "answers"
 
 
-def drop_answers(state: Path) -> None:
-    """Delete all kept answers, which name notes."""
+def drop_answers(state: Path) -> bool:
+    """Delete all kept answers, which name notes. Return ``False`` if any cannot be deleted."""
+    left = False
     for name in names_in(state / _ANSWERS):
-        (state / _ANSWERS / name).unlink(missing_ok=True)
+        try:
+            (state / _ANSWERS / name).unlink(missing_ok=True)
+        except OSError:
+            left = True
+    return not left
 
 
 def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]) -> Any:

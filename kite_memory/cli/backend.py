@@ -372,7 +372,7 @@ def daemon_version() -> str | None:
     from kite_memory.daemon import protocol
 
     try:
-        return protocol.call(config.load().state, "ping", b"", 2.0).decode("ascii", "replace")[:64]
+        return protocol.call(config.load().state, "ping", b"", 5.0).decode("ascii", "replace")[:64]
     except DaemonUnreachable:
         return None
 

@@ -401,16 +401,34 @@ def down() -> None:
 
 def _stop(state: Path) -> None:
     """Stop the daemon, and wait until it has ended."""
-    from kite_memory.daemon import protocol
     from kite_memory.daemon.protocol import holder
 
-    protocol.call(state, "stop", b"", 5.0)
     deadline = time.monotonic() + _STOP_SECONDS
+    ask_to_stop(state, deadline)
     while time.monotonic() < deadline:
         if holder(state) is None:
             return
         time.sleep(0.05)
     raise KiteError("the daemon has not stopped yet", hint="it may be waiting for the model; see `kmem status`")
+
+
+def ask_to_stop(state: Path, deadline: float, *, patience: float = 5.0) -> None:
+    """Ask again until the deadline if a busy daemon does not answer, since it drops requests whose callers have gone."""
+    from kite_memory.daemon.protocol import call, holder
+
+    asked = False
+    while True:
+        try:
+            call(state, "stop", b"", patience)
+            return
+        except DaemonSilent:
+            if time.monotonic() >= deadline:
+                raise
+            asked = True
+        except DaemonUnreachable:
+            if asked and holder(state) is None:
+                return
+            raise
 
 
 def _state() -> Path:

@@ -161,7 +161,7 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # a change is an event for those who watch the folder
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # those that watch the folder would get an event
                 os.fchmod(descriptor, mode)
 
 
