@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test test-slow test-all slow-tests schema reference site lint lock wheel clean
+.PHONY: run test test-slow test-all slow-tests schema reference packaging site lint lock wheel clean
 
 run: $(VENV)/.run-ready
 	$(BIN)/kmem up --foreground
@@ -33,6 +33,11 @@ schema: $(VENV)/.test-ready
 # Write docs/reference/ anew from the commands, the settings and the declarations of the MCP tools.
 reference: $(VENV)/.test-ready
 	$(BIN)/python -m tests.reference_pages
+
+# Write versions, hashes and the formula's packages into docs/packaging/.
+packaging: $(VENV)/.test-ready
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python -m tests.packaging_files $(if $(SDIST),--sdist $(SDIST)) $(if $(ZIP),--zip $(ZIP))
 
 # Build the documentation into site/. A dead link is an error.
 site: $(VENV)/.test-ready

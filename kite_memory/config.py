@@ -523,6 +523,6 @@ def _choice(value: object, choices: tuple[str, ...], name: str, *, extension: Ex
 
 
 def _is_installed(kind: ExtensionKind, name: str) -> bool:
-    from kite_memory.extensions import installed  # imported here: looking at every installed package takes milliseconds
+    from kite_memory import extensions  # imported here: looking at every installed package takes milliseconds
 
-    return any(each.name == name for each in installed.found(kind))
+    return any(each.name == name for each in extensions.found(kind))

@@ -1,4 +1,4 @@
-"""Paths of state, configuration, vault and socket.
+"""Paths of state, configuration, vault, socket, and the data folders that come with the code.
 
 Standard library only and cheap to import: the hook client needs it at every prompt.
 """
@@ -62,3 +62,10 @@ def _stable_hash(text: str) -> int:
     for byte in os.fsencode(text):
         value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
     return value
+
+
+def asset_folder(name: str) -> str:
+    """Return a data folder: prompts, hooks or vault_template. It is inside the package of a wheel, and beside it in a checkout."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    installed = os.path.join(package, "assets", name)
+    return installed if os.path.isdir(installed) else os.path.join(os.path.dirname(package), name)

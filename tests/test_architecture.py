@@ -43,13 +43,12 @@ ALLOWED: dict[str, set[str]] = {
     "tui": {"tui", "timeline", "recall", "text", "errors"},
     "wiring": {
         "wiring", "app", "daemon", "sources", "projects", "timeline", "distill", "vault", "recall", "redaction", "tools", "team",
-        "extensions", "protected", "log_lines", "assets", "endpoint", "paths", "config", "keys", *BASE,
+        "extensions", "protected", "log_lines", "endpoint", "paths", "config", "keys", *BASE,
     },
     "config": {"extensions", "paths", "errors"},
     "keys": {"system", "errors"},
     "protected": {"redaction", "system", "errors"},
     "log_lines": {"config", "redaction", "text"},
-    "assets": set(),
     "paths": set(),
     "errors": set(),
 }  # fmt: skip
@@ -83,7 +82,7 @@ AT_HOME = {
 
 MOST_LINES = 600
 MOST_FILES = 25
-MOST_FILES_IN_ALL = 290
+MOST_FILES_IN_ALL = 282
 MOST_METHODS = 25
 MOST_PARAMETERS = 10
 MOST_LINES_OF_A_FUNCTION = 80

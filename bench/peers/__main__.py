@@ -44,6 +44,7 @@ _KNOWN = (
     Known(name="claude-session-search 0.2.0", module="claude_session_search", package="claude-session-search==0.2.0"),
     Known(name="claude-session-index 0.3.1", module="claude_session_index", package="claude-session-index==0.3.1"),
     Known(name="claude-historian-mcp 1.0.3", module="claude_historian", package="npm:claude-historian-mcp@1.0.3"),
+    Known(name="MemPalace 3.11.0", module="mempalace", package="mempalace==3.11.0"),
     Known(name="ours, search", module="ours"),
     Known(name="ours, quoted unasked", module="ours opening"),
 )
@@ -85,7 +86,11 @@ class Asker:
 
     def __init__(self, known: Known, at: Installed, home: Path, minutes: float) -> None:
         module, *rest = known.module.split()
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "LANG", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "PEER_WEIGHTS")
+            if name in os.environ
+        }
         environment = {**kept, "HOME": str(home), "PYTHONPATH": str(_ROOT), "PEER_PACKAGES": str(at.folder)}
         self._process = subprocess.Popen(
             [at.python, "-m", f"bench.peers.{module}", *rest],

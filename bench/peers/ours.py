@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.peers.interface import serve
-from bench.recall_gold import events_of
+from bench.recall.recall_gold import events_of
 from kite_memory.app.searching import TimelineConversations
 from kite_memory.model.event import Cursor, ReadResult, RedactedResult
 from kite_memory.recall.local_embedder import LocalEmbedder

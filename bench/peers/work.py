@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.recall_gold import labelled, rows
+from bench.recall.recall_gold import labelled, rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,27 @@
 The command that agents run at every prompt: how we write it, and how we recognise it.
 """
 
+import json
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kite_memory.agents import settings_edit
-from kite_memory.agents.settings_edit import Array, Edit, Nothing, NotJson, Object, Plan, SettingsUnreadable, String, Value
+from kite_memory.agents.settings_edit import (
+    Array,
+    Edit,
+    Nothing,
+    NotJson,
+    Object,
+    Plan,
+    SettingsUnreadable,
+    String,
+    Value,
+)
 from kite_memory.errors import KiteError
 
 _AWKWARD_ON_WINDOWS = re.compile(r"[\"%!$`^&|<>\r\n]")
@@ -337,3 +349,46 @@ def _was_theirs(old: str | None, rule: str) -> bool:
 
 def _misshapen(what: str, expected: str) -> SettingsUnreadable:
     return SettingsUnreadable(f"`{what}` in Claude Code's settings is not {expected}", hint=_UNTOUCHED)
+
+
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,6})(?:[-+].{0,60})?")
+_LONGEST_MANIFEST = 1 << 16
+_PACKAGE = "@anthropic-ai/claude-code"
+
+
+def claude_version(command: str | None = None) -> tuple[int, ...] | None:
+    """Return the version of the ``claude`` that a shell would start; ``None`` if it is not installed, or its version is unknown."""
+    found = command or shutil.which("claude")
+    if not found:
+        return None
+    try:
+        program = Path(found).resolve()
+    except (OSError, RuntimeError):
+        return None
+    return _of_package(program) or _named(program)
+
+
+def _of_package(program: Path) -> tuple[int, ...] | None:
+    """Return the version from the npm package that holds the program."""
+    for folder in list(program.parents)[:3]:
+        try:
+            with (folder / "package.json").open("rb") as file:
+                manifest = json.loads(file.read(_LONGEST_MANIFEST))
+        except (OSError, ValueError, RecursionError):
+            continue
+        match manifest:
+            case {"name": str(name), "version": str(version)} if name.startswith(_PACKAGE):
+                return _version(version)
+            case _:
+                return None
+    return None
+
+
+def _named(program: Path) -> tuple[int, ...] | None:
+    """Return the version from the name of the program or its folder, as its own installer and Homebrew set it."""
+    return _version(program.name) or _version(program.parent.name)
+
+
+def _version(text: str) -> tuple[int, ...] | None:
+    found = _VERSION.fullmatch(text)
+    return tuple(map(int, found.groups())) if found else None

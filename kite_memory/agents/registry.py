@@ -1,31 +1,265 @@
-"""Every agent whose settings we can edit, by the name that ``--agent`` takes; its plugin, and how it resumes a session.
+"""Every agent whose settings we can edit, by the name that ``--agent`` takes: its hooks, its plugin, and how it resumes a session.
 
-A plugin's hooks are those that `kmem hooks install` writes, with a command that finds our program on any machine.
+Copilot's, OpenCode's and Cline's hooks are whole files that we own, next to the user's. A plugin's hooks are those that `kmem hooks
+install` writes, with a command that finds our program on any machine.
 """
 
 import json
 import re
-import shutil
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from kite_memory import __version__
-from kite_memory.agents import claude_code, other_agents
-from kite_memory.agents.claude_code import BY_NAME, Status
+from kite_memory.agents import claude_code, instructions, settings_edit
+from kite_memory.agents.claude_code import BY_NAME, TIMEOUT_SECONDS, Hook, Status, claude_version, is_ours
 from kite_memory.agents.mcp_entry import NAME
-from kite_memory.agents.other_agents import (
-    CLINE,
-    CLINE_EVENT,
-    HookDialect,
-    cline_status,
-    plan_cline_install,
-    plan_cline_uninstall,
-)
-from kite_memory.agents.settings_edit import Edit, Plan, SettingsUnreadable, read_settings
+from kite_memory.agents.settings_edit import Array, Edit, Literal, Nothing, Object, Plan, SettingsUnreadable, String, read_settings
 from kite_memory.errors import KiteError, UsageError
+
+COPILOT = "copilot-cli"
+COPILOT_FILE = "kite-memory.json"
+COPILOT_EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse")
+"""Under these names Copilot gives hooks the same input as Claude Code does."""
+_COPILOT_FILE_STAYS = f"{COPILOT_FILE} is your own, and stays"
+
+
+def plan_copilot_install(text: str | None, command: str) -> Plan:
+    entry = {"type": "command", "command": f"{command} --agent {COPILOT}", "timeout": TIMEOUT_SECONDS}
+    ours = json.dumps({"version": 1, "hooks": {event: [entry] for event in COPILOT_EVENTS}}, indent=2, ensure_ascii=False) + "\n"
+    if text == ours:
+        return Nothing(because="the hooks are there already")
+    if text is not None and not copilot_status(text).hooks:
+        return Nothing(because=_COPILOT_FILE_STAYS)
+    return Edit(before=text, after=ours, because=f"runs the hook on {', '.join(COPILOT_EVENTS[:-1])} and {COPILOT_EVENTS[-1]}")
+
+
+def plan_copilot_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+    """``earlier`` is not needed: the file is ours alone."""
+    if text is None:
+        return Nothing(because="our hooks are not installed")
+    return (
+        Edit(before=text, after=None, because=f"removes {COPILOT_FILE}")
+        if copilot_status(text).hooks
+        else Nothing(because=_COPILOT_FILE_STAYS)
+    )
+
+
+def copilot_status(text: str | None) -> Status:
+    """Return our hooks; none for a file that also holds anything else."""
+    hooks = _copilot_hooks(text or "")
+    wired = {hook.event for hook in hooks}
+    return Status(hooks=hooks, missing=tuple(event for event in COPILOT_EVENTS if event not in wired))
+
+
+def _copilot_hooks(text: str) -> tuple[Hook, ...]:
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    found: list[Hook] = []
+    for event, entries in (
+        settings["hooks"].items() if isinstance(settings, dict) and isinstance(settings.get("hooks"), dict) else ()
+    ):
+        for entry in entries if isinstance(entries, list) else [None]:
+            command = entry.get("command") if isinstance(entry, dict) else None
+            if not isinstance(command, str) or not is_ours(command):
+                return ()
+            found.append(Hook(event=event, command=command))
+    return tuple(found)
+
+
+OPENCODE = "opencode"
+OPENCODE_FILE = "kite-memory.js"
+_EVENT = "chat.message"
+_COMMAND = re.compile(r'^const COMMAND = (".*")$', re.MULTILINE)
+_PLUGIN = """\
+// Passes what a person asks to Kite Memory, and the notes that it finds to the model. Silent where no daemon runs.
+import { spawn } from "node:child_process"
+
+const COMMAND = @COMMAND@
+const LIMIT_MS = 5000
+
+const noteFor = (input) =>
+  new Promise((resolve) => {
+    const child = spawn(COMMAND, { shell: true, timeout: LIMIT_MS, stdio: ["pipe", "pipe", "ignore"] })
+    let printed = ""
+    child.stdout.setEncoding("utf8").on("data", (piece) => (printed += piece))
+    child.stdin.on("error", () => {})
+    child.on("error", () => resolve(""))
+    child.on("close", () => {
+      try {
+        resolve(JSON.parse(printed).hookSpecificOutput.additionalContext)
+      } catch {
+        resolve("")
+      }
+    })
+    child.stdin.end(JSON.stringify(input))
+  })
+
+export const KiteMemory = async ({ directory }) => ({
+  "chat.message": async ({ sessionID }, { message, parts }) => {
+    const asked = parts.filter((part) => part.type === "text" && !part.synthetic)
+    if (asked.length === 0) return
+    const text = await noteFor({
+      hook_event_name: "UserPromptSubmit",
+      session_id: sessionID,
+      prompt_id: message.id,
+      cwd: directory,
+      prompt: asked.map((part) => part.text).join("\\n"),
+    })
+    if (!text) return
+    const id = `${parts.at(-1).id}z` // parts are read in the order of their ids
+    parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true })
+  },
+})
+"""
+
+
+def opencode_plugin(command: str) -> str:
+    """Return the plugin's text with the hook's command in it."""
+    return _PLUGIN.replace("@COMMAND@", json.dumps(f"{command} --agent {OPENCODE}", ensure_ascii=False))
+
+
+def plan_opencode_install(text: str | None, command: str) -> Plan:
+    plan = instructions.plan_add_file(text, instructions.signed(opencode_plugin(command), "// {}"), OPENCODE_FILE)
+    return replace(plan, because=f"{plan.because}, which runs the hook on {_EVENT}") if isinstance(plan, Edit) else plan
+
+
+def plan_opencode_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+    """``earlier`` is not needed: the file is ours alone."""
+    return instructions.plan_remove_file(text, OPENCODE_FILE)
+
+
+def opencode_status(text: str | None) -> Status:
+    found = _COMMAND.search(text or "")
+    if text is None or not instructions.is_ours(text) or found is None:
+        return Status(hooks=(), missing=(_EVENT,))
+    return Status(hooks=(Hook(event=_EVENT, command=json.loads(found[1])),), missing=())
+
+
+_THEIRS = "Claude Code"
+_THEIR_FILE = "settings.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookDialect:
+    """How one agent's hooks differ from Claude Code's.
+
+    ``timeout`` is a hook's limit in the agent's own unit; ``flat`` settings have none of ours. ``note`` is what a person must know
+    besides.
+
+    The command names the agent, so that the answer has that agent's format. ``comments`` may stand in its settings.
+    """
+
+    name: str
+    title: str
+    file: str
+    events: tuple[str, ...]
+    timeout: int = 0
+    note: str = ""
+    comments: bool = False
+    flat: bool = False
+
+    def plan_install(self, text: str | None, command: str) -> Plan:
+        try:
+            ours = f"{command} --agent {self.name}"
+            plan = claude_code.plan_install(text, ours, self.events, comments=self.comments, flat=self.flat)
+            timed = self._timed((plan.after if isinstance(plan, Edit) else text) or "")
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+        if timed == (text or "") or not timed:
+            return Nothing(because="the hooks are there already")
+        because = plan.because if isinstance(plan, Edit) else "corrects the time limit of our hooks"
+        return Edit(before=text, after=timed, because=f"{because}{self.note and '; '}{self.note}")
+
+    def plan_uninstall(self, text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+        try:
+            plan = claude_code.plan_uninstall(text, comments=self.comments)
+            command = next((hook.command for hook in self.status(text).hooks), "").removesuffix(f" --agent {self.name}")
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+        if isinstance(plan, Nothing):
+            return plan
+        for old in earlier:
+            if self._became(old, text, command):
+                return Edit(before=text, after=old, because=plan.because)
+        return plan
+
+    def status(self, text: str | None) -> Status:
+        try:
+            return claude_code.status(text, self.events, comments=self.comments)
+        except SettingsUnreadable as error:
+            raise self._as_ours(error) from error
+
+    def _became(self, old: str | None, text: str | None, command: str) -> bool:
+        try:
+            match self.plan_install(old, command):
+                case Edit(after=after) if after == text:
+                    return not self.status(old).hooks
+                case _:
+                    return False
+        except SettingsUnreadable:
+            return False
+
+    def _timed(self, text: str) -> str:
+        """Return the settings with our hooks' limits in this agent's unit."""
+        while wrong := next((limit for limit in _limits(text, self.comments) if limit.written != str(self.timeout)), None):
+            text = text[: wrong.start] + str(self.timeout) + text[wrong.end :]
+        return text
+
+    def _as_ours(self, error: SettingsUnreadable) -> SettingsUnreadable:
+        hint = error.hint.replace(_THEIR_FILE, self.file)
+        return SettingsUnreadable(str(error).replace(_THEIRS, self.title), hint=hint)
+
+
+def _limits(text: str, comments: bool) -> Iterator[Literal]:
+    """Yield the ``timeout`` of each of our hooks."""
+    root = settings_edit.read(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    hooks = root.get("hooks") if isinstance(root, Object) else None
+    for member in hooks.members if isinstance(hooks, Object) else ():
+        for group in member.value.items if isinstance(member.value, Array) else ():
+            inner = group.get("hooks") if isinstance(group, Object) else None
+            for hook in inner.items if isinstance(inner, Array) else ():
+                command = hook.get("command") if isinstance(hook, Object) else None
+                limit = hook.get("timeout") if isinstance(hook, Object) else None
+                if isinstance(command, String) and is_ours(command.value) and isinstance(limit, Literal):
+                    yield limit
+
+
+CLINE = "cline"
+CLINE_EVENT = "UserPromptSubmit"
+"""Also the name of the hook's file. Cline runs one file for each event."""
+_CLINE_SCRIPT = """\
+#!/bin/sh
+# Gives Cline what Kite Memory knows about a prompt. Silent where no daemon runs.
+exec @COMMAND@
+"""
+_CLINE_COMMAND = re.compile(r"^exec (.+)$", re.MULTILINE)
+
+
+def plan_cline_install(text: str | None, command: str) -> Plan:
+    script = instructions.signed(_CLINE_SCRIPT.replace("@COMMAND@", f"{command} --agent {CLINE}"), "# {}")
+    plan = instructions.plan_add_file(text, script, f"the hook {CLINE_EVENT}")
+    if isinstance(plan, Nothing):
+        return plan
+    because = f"{plan.because}; Cline runs it while hooks are enabled in its settings"
+    return replace(plan, because=because, executable=True)
+
+
+def plan_cline_uninstall(text: str | None, earlier: Sequence[str | None] = ()) -> Plan:
+    """``earlier`` is not needed: the file is ours alone."""
+    return instructions.plan_remove_file(text, f"the hook {CLINE_EVENT}")
+
+
+def cline_status(text: str | None) -> Status:
+    command = _CLINE_COMMAND.search(text or "")
+    if text is None or not instructions.is_ours(text) or command is None:
+        return Status(hooks=(), missing=(CLINE_EVENT,))
+    return Status(hooks=(Hook(event=CLINE_EVENT, command=command[1]),), missing=())
+
 
 _TAKES_UP = {
     "claude-code": ("claude", "--resume"),
@@ -68,10 +302,10 @@ def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
         "claude-code/.claude-plugin/marketplace.json": _json(
             {"name": _MARKETPLACE, "owner": _AUTHOR, "description": _DESCRIPTION, "plugins": [{**listed, "source": "./"}]}
         ),
-        "claude-code/hooks/hooks.json": _hooks(claude_code.plan_install(None, BY_NAME)),
+        "claude-code/hooks/hooks.json": _content_of(claude_code.plan_install(None, BY_NAME)),
         "claude-code/.mcp.json": _json({"mcpServers": {NAME: server}}),
         "codex/.codex-plugin/plugin.json": _json({**about, "skills": "./skills/", "mcpServers": "./.mcp.json"}),
-        "codex/hooks/hooks.json": _hooks(codex.plan_install(None, BY_NAME)),
+        "codex/hooks/hooks.json": _content_of(codex.plan_install(None, BY_NAME)),
         "codex/.mcp.json": _json({"mcpServers": {NAME: server}}),
         ".agents/plugins/marketplace.json": _json(
             {
@@ -89,8 +323,8 @@ def files(codex: HookDialect, gemini: HookDialect) -> Mapping[str, str]:
         "gemini-cli/gemini-extension.json": _json(
             {"name": NAME, "version": __version__, "description": _DESCRIPTION, "mcpServers": {NAME: server}}
         ),
-        f"opencode/{other_agents.OPENCODE_FILE}": other_agents.opencode_plugin(BY_NAME),
-        "gemini-cli/hooks/hooks.json": _hooks(gemini.plan_install(None, BY_NAME)),
+        f"opencode/{OPENCODE_FILE}": opencode_plugin(BY_NAME),
+        "gemini-cli/hooks/hooks.json": _content_of(gemini.plan_install(None, BY_NAME)),
     }
 
 
@@ -126,7 +360,7 @@ def _object(path: Path) -> Mapping[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def _hooks(plan: Plan) -> str:
+def _content_of(plan: Plan) -> str:
     return plan.after or "" if isinstance(plan, Edit) else ""
 
 
@@ -166,49 +400,6 @@ CURSOR_HOOKS = HookDialect(
 )
 
 
-_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,6})(?:[-+].{0,60})?")
-_LONGEST_MANIFEST = 1 << 16
-_PACKAGE = "@anthropic-ai/claude-code"
-
-
-def claude_version(command: str | None = None) -> tuple[int, ...] | None:
-    """Return the version of the ``claude`` that a shell would start; ``None`` if it is not installed, or its version is unknown."""
-    found = command or shutil.which("claude")
-    if not found:
-        return None
-    try:
-        program = Path(found).resolve()
-    except (OSError, RuntimeError):
-        return None
-    return _of_package(program) or _named(program)
-
-
-def _of_package(program: Path) -> tuple[int, ...] | None:
-    """Return the version from the npm package that holds the program."""
-    for folder in list(program.parents)[:3]:
-        try:
-            with (folder / "package.json").open("rb") as file:
-                manifest = json.loads(file.read(_LONGEST_MANIFEST))
-        except (OSError, ValueError, RecursionError):
-            continue
-        match manifest:
-            case {"name": str(name), "version": str(version)} if name.startswith(_PACKAGE):
-                return _version(version)
-            case _:
-                return None
-    return None
-
-
-def _named(program: Path) -> tuple[int, ...] | None:
-    """Return the version from the name of the program or its folder, as its own installer and Homebrew set it."""
-    return _version(program.name) or _version(program.parent.name)
-
-
-def _version(text: str) -> tuple[int, ...] | None:
-    found = _VERSION.fullmatch(text)
-    return tuple(map(int, found.groups())) if found else None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """An agent with hooks. ``settings`` is the file that holds them, whether or not it exists.
@@ -225,34 +416,41 @@ class Agent:
     has_plugin: Callable[[], bool] = bool
 
 
-def agents(
-    *,
-    claude_root: Path,
-    codex_root: Path | None = None,
-    gemini_root: Path | None = None,
-    copilot_root: Path | None = None,
-    opencode_root: Path | None = None,
-    cursor_root: Path | None = None,
-    cline_root: Path | None = None,
-) -> tuple[Agent, ...]:
-    """Return the agents whose roots are given. ``opencode_root`` holds OpenCode's settings, ``cline_root`` Cline's hooks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRoots:
+    """Folders of the agents that can have hooks; ``None`` for an agent that is left out.
+
+    ``opencode`` holds OpenCode's settings, ``cline`` Cline's hooks.
+    """
+
+    claude: Path
+    codex: Path | None = None
+    gemini: Path | None = None
+    copilot: Path | None = None
+    opencode: Path | None = None
+    cursor: Path | None = None
+    cline: Path | None = None
+
+
+def agents(roots: AgentRoots) -> tuple[Agent, ...]:
+    """Return the agents whose roots are given."""
     events = claude_code.events_for(claude_version())
     return (
         Agent(
             name="claude-code",
             title="Claude Code",
-            settings=claude_root / "settings.json",
+            settings=roots.claude / "settings.json",
             plan_install=partial(claude_code.plan_install, events=events, allow=claude_code.OPENS_NOTES),
             plan_uninstall=claude_code.plan_uninstall,
             status=partial(claude_code.status, events=events),
-            has_plugin=partial(in_claude_code, claude_root),
+            has_plugin=partial(in_claude_code, roots.claude),
         ),
-        *([] if codex_root is None else [_of(CODEX_HOOKS, codex_root, in_codex)]),
-        *([] if gemini_root is None else [_of(GEMINI_HOOKS, gemini_root, in_gemini_cli)]),
-        *([] if copilot_root is None else [_copilot_cli(copilot_root)]),
-        *([] if opencode_root is None else [_opencode(opencode_root)]),
-        *([] if cursor_root is None else [_of(CURSOR_HOOKS, cursor_root)]),
-        *([] if cline_root is None else [_cline(cline_root)]),
+        *([] if roots.codex is None else [_of(CODEX_HOOKS, roots.codex, in_codex)]),
+        *([] if roots.gemini is None else [_of(GEMINI_HOOKS, roots.gemini, in_gemini_cli)]),
+        *([] if roots.copilot is None else [_copilot_cli(roots.copilot)]),
+        *([] if roots.opencode is None else [_opencode(roots.opencode)]),
+        *([] if roots.cursor is None else [_of(CURSOR_HOOKS, roots.cursor)]),
+        *([] if roots.cline is None else [_cline(roots.cline)]),
     )
 
 
@@ -274,23 +472,23 @@ def _of(hooks: HookDialect, root: Path, has_plugin: Callable[[Path], bool] = _no
 
 def _copilot_cli(root: Path) -> Agent:
     return Agent(
-        name=other_agents.COPILOT,
+        name=COPILOT,
         title="Copilot CLI",
-        settings=root / "hooks" / other_agents.COPILOT_FILE,
-        plan_install=other_agents.plan_copilot_install,
-        plan_uninstall=other_agents.plan_copilot_uninstall,
-        status=other_agents.copilot_status,
+        settings=root / "hooks" / COPILOT_FILE,
+        plan_install=plan_copilot_install,
+        plan_uninstall=plan_copilot_uninstall,
+        status=copilot_status,
     )
 
 
 def _opencode(root: Path) -> Agent:
     return Agent(
-        name=other_agents.OPENCODE,
+        name=OPENCODE,
         title="OpenCode",
-        settings=root / "plugins" / other_agents.OPENCODE_FILE,
-        plan_install=other_agents.plan_opencode_install,
-        plan_uninstall=other_agents.plan_opencode_uninstall,
-        status=other_agents.opencode_status,
+        settings=root / "plugins" / OPENCODE_FILE,
+        plan_install=plan_opencode_install,
+        plan_uninstall=plan_opencode_uninstall,
+        status=opencode_status,
     )
 
 
@@ -305,28 +503,9 @@ def _cline(root: Path) -> Agent:
     )
 
 
-def agent(
-    name: str,
-    *,
-    claude_root: Path,
-    codex_root: Path | None = None,
-    gemini_root: Path | None = None,
-    copilot_root: Path | None = None,
-    opencode_root: Path | None = None,
-    cursor_root: Path | None = None,
-    cline_root: Path | None = None,
-) -> Agent:
+def agent(name: str, roots: AgentRoots) -> Agent:
     """Return an agent by name. Raises `UsageError`, which lists the known names."""
-    found = agents(
-        claude_root=claude_root,
-        codex_root=codex_root,
-        gemini_root=gemini_root,
-        copilot_root=copilot_root,
-        opencode_root=opencode_root,
-        cursor_root=cursor_root,
-        cline_root=cline_root,
-    )
-    known = {each.name: each for each in found}
+    known = {each.name: each for each in agents(roots)}
     if name not in known:
         raise UsageError(f"unknown agent {name!r}", hint=f"known ones are: {', '.join(known)}")
     return known[name]

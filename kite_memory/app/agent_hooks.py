@@ -17,8 +17,8 @@ from typing import Literal, Protocol
 
 import orjson
 
-from kite_memory.app.prompt_capture import JudgeQueue, Report
 from kite_memory.app.session_context import ABOUT, TOOL_EVENTS, HookContext, ToolCall, last_work, read_hook_input
+from kite_memory.distill.judge import JudgeQueue, Report
 from kite_memory.errors import KiteError
 from kite_memory.model.event import EventType
 from kite_memory.model.hit import Hit, Injection, Judge, Judged, Question, Unjudged

@@ -12,7 +12,7 @@ from kite_memory.distill.model_extractor import MOST_TOGETHER, SHORT, TOGETHER
 from kite_memory.distill.outbox import Outbox
 from kite_memory.model.event import Event, Session
 from kite_memory.model.note import Chunk
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 

@@ -14,8 +14,8 @@ from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError, StateDamaged, StateNotWritten, VaultMissing
 from kite_memory.model.event import EventType, EvidenceReference
 from kite_memory.model.note import Create, Note
-from kite_memory.projects import Git, GitFailed
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.system.git import Git, GitFailed
 from kite_memory.system.private_files import make_private_folder, replace_file
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import Sessions

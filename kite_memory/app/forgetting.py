@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill.outbox import Outbox
 from kite_memory.errors import KiteError, NoteNotFound, UsageError
@@ -15,7 +15,7 @@ from kite_memory.model.note import Entry, Note
 from kite_memory.recall.prose import name
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.rendering import plain_line
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.writing import ForgottenLine
 from kite_memory.vault import Vault

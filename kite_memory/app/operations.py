@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, get_args, get_origin
 
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView, explained_json, note_json, pointer_json, quote_json
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.app.review import NoteChanged
 from kite_memory.app.searching import hit_json, known_project
-from kite_memory.app.session_context import NoteIndexer, before
+from kite_memory.app.session_context import before
 from kite_memory.app.survey import sources_json
 from kite_memory.app.usage_report import Figures, helping
-from kite_memory.distill.batch_ledger import Spending
+from kite_memory.distill.budget import Spending
 from kite_memory.distill.extractor import Misconfigured
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle
@@ -31,7 +32,7 @@ from kite_memory.projects import project_of
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Prompt
 from kite_memory.redaction import drop_private, redact
-from kite_memory.text.ages import duration
+from kite_memory.text.display import duration
 from kite_memory.timeline.rows import ReadFiles
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import declarations
@@ -72,13 +73,14 @@ class OperationRegistry:
 
     def __init__(self, *use_cases: Mapping[str, Callable[..., Json]]) -> None:
         self._named = {name: operation for each in use_cases for name, operation in each.items()}
+        self._signatures = {name: inspect.signature(operation) for name, operation in self._named.items()}
 
     def perform(self, op: str, arguments: Mapping[str, Any]) -> Json:
         operation = self._named.get(op)
         if operation is None:
             raise UsageError(f"unknown operation {op!r}", hint=OTHER_VERSION)
         try:
-            bound = inspect.signature(operation).bind(**arguments)
+            bound = self._signatures[op].bind(**arguments)
         except TypeError as error:
             raise UsageError(f"invalid arguments for {op}: {error}", hint=OTHER_VERSION) from error
         for given, value in bound.arguments.items():

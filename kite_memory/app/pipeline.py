@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kite_memory.app.code_anchors import anchored
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.prompt_capture import already_captured, evidence_amendments
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.survey import TranscriptSurvey, batches
 from kite_memory.app.usage_report import OutcomeTracker
 from kite_memory.distill.condense import ChunkPolicy, Span, finished, silence_needed, worth_asking
@@ -27,7 +27,7 @@ from kite_memory.model.note import Chunk, Remembered
 from kite_memory.recall.index import Refreshed
 from kite_memory.recall.recall import Recall
 from kite_memory.redaction import redact_result
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.common.words import without_echo
 from kite_memory.sources.git_history import PROVIDER as GIT
 from kite_memory.timeline.rows import SessionState

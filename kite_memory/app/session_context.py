@@ -1,4 +1,4 @@
-"""A hook's input, and the context of what recall is asked: where the call comes from, what was before a prompt, a note's evidence.
+"""A hook's input, and the context of what recall is asked: where the call comes from, and what was before a prompt.
 
 Input is parsed leniently: a new field or an odd value must not cost the user a prompt.
 """
@@ -7,20 +7,17 @@ import json
 import re
 import shlex
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 import orjson
 
 from kite_memory.model.event import Event, EventType, EvidenceReference, Session, opens_turn
-from kite_memory.model.note import Note
 from kite_memory.projects import branch_of, project_of
-from kite_memory.recall.index import Refreshed
-from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Situation, situation_of
 from kite_memory.redaction import drop_private, redact_id
 from kite_memory.redaction.cutting import beginning, ends
@@ -29,10 +26,8 @@ from kite_memory.text.display import clip_line
 from kite_memory.text.quoting import mended
 from kite_memory.text.shell import invocations
 from kite_memory.timeline.resume import NOTHING_PASSED, BriefPart, brief, changed_files
-from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.runs import open_failures, runs
 from kite_memory.timeline.store import Timeline
-from kite_memory.vault.known import StoredNotes
 
 _LONGEST_NAME = 4_096
 _LONGEST_PART = 4_000
@@ -312,53 +307,11 @@ def _open_failure(session: Session, events: Sequence[Event]) -> str:
 
 
 _SESSIONS = 12
-_REFERENCES = 4
 _LENGTH = 1_500
 _UNREADABLE = (sqlite3.Error, UnicodeError)
 """Errors of names that are no valid text, as YAML or a shell can produce. They are treated as unknown."""
 _EVENTS = 200
 """Events of the session read before a prompt: about sixty tool calls, in less than two milliseconds."""
-
-
-def said_about(stored: StoredEvents, note: Note) -> str:
-    """Return the text of the note's evidence for the index, since users ask again in the words of that time.
-
-    It is redacted as stored; missing evidence is skipped.
-    """
-    parts: dict[str, None] = {}
-    for text in note.evidence[:_REFERENCES]:
-        reference = EvidenceReference.parse(text)
-        try:
-            events = [] if reference is None else stored.evidence(reference)
-        except _UNREADABLE:
-            return ""
-        parts.update((event.text[:_LENGTH], None) for event in events[:1])
-    return "\n".join(parts)
-
-
-class NoteIndexer:
-    """Keeps the index in step with the vault, each note with the text of its evidence."""
-
-    def __init__(self, *, notes: StoredNotes, events: StoredEvents, recall: Recall) -> None:
-        self._notes = notes
-        self._recall = recall
-        self._evidence = partial(said_about, events)
-
-    def refresh(
-        self,
-        paths: Collection[str] | None = None,
-        *,
-        embed: bool = True,
-        stop: Callable[[], bool] = lambda: False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Refreshed:
-        """Same as `Recall.refresh`, for these ``paths``, and those of notes that lapsed for them, or for all."""
-        paths = None if paths is None else {*paths, *self._notes.take_lapsed()}
-        return self._recall.refresh(self._notes, evidence=self._evidence, hint=paths, embed=embed, stop=stop, progress=progress)
-
-    def rebuild(self, *, progress: Callable[[int, int], None]) -> Refreshed:
-        """Same as `Recall.rebuild`."""
-        return self._recall.rebuild(self._notes, evidence=self._evidence, progress=progress)
 
 
 def commands_run(timeline: Timeline, project: str) -> tuple[tuple[str, ...], ...]:

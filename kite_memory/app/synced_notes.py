@@ -1,7 +1,7 @@
 """The vault's notes, exchanged with a person's other machines: local changes are noticed, those of others are carried out."""
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from kite_memory.redaction import redact
 from kite_memory.sync.rows import NO_PATH, PATH_KEY, NoteRow, NoteVersion, changed, copy_path, merge, renamed
 from kite_memory.sync.state import HeldNote, SyncState
 from kite_memory.vault import Vault
-from kite_memory.vault.made_pages import Grave, SharedFile, content_digest
+from kite_memory.vault.made_pages import Grave, NewFile, SharedFile, content_digest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,8 +87,47 @@ class SyncedNotes:
         self._state.set("count", str(count))
         return changed(version, machine=self._state.machine, count=count, at=at, digest=digest, **gone)  # type: ignore[arg-type]
 
-    def apply(self, row: NoteRow, changes: AppliedVersions) -> None:
-        """Carry out what another machine says of a note. Doing so twice has the effect of once."""
+    def apply(self, rows: Sequence[NoteRow], changes: AppliedVersions) -> None:
+        """Carry out what another machine says of these notes, in order. Doing so twice has the effect of once.
+
+        New notes that follow each other are written together: waiting for the disk would take most of the time.
+        """
+        new: dict[str, NoteRow] = {}
+        for row in rows:
+            fresh = row.version.key not in new and self._is_new(row)
+            if not fresh or len(new) == _PUT_AT_ONCE:
+                self._put(list(new.values()), changes)
+                new.clear()
+            if fresh:
+                new[row.version.key] = row
+            else:
+                self._apply(row, changes)
+        self._put(list(new.values()), changes)
+
+    def _is_new(self, row: NoteRow) -> bool:
+        version = row.version
+        if version.gone or self._state.note(version.key) is not None:
+            return False
+        return not version.key.startswith(PATH_KEY) or self._files.text(version.path) is None
+
+    def _put(self, rows: Sequence[NoteRow], changes: AppliedVersions) -> None:
+        files = [
+            NewFile(path=version.path, text=row.text, id=_id(version), ours=version.ours)
+            for row in rows
+            for version in [row.version]
+        ]
+        placed = self._files.put_all(files) if files else []
+        with self._state.changing():
+            for row, here in zip(rows, placed, strict=True):
+                if here:
+                    size, mtime_ns = self._files.stamp(here)
+                    self._state.keep(HeldNote(version=row.version, here=here, size=size, mtime_ns=mtime_ns, sent=True))
+                    changes.written.add(here)
+        for row, here in zip(rows, placed, strict=True):
+            if not here:
+                self._apply(row, changes)
+
+    def _apply(self, row: NoteRow, changes: AppliedVersions) -> None:
         for _ in range(_ATTEMPTS):
             if self._try(row, changes):
                 return
@@ -123,7 +162,7 @@ class SyncedNotes:
     def _notice_again(self, before: HeldNote | None) -> None:
         """Record what a file holds that was changed since `notice`."""
         if before is not None:
-            id = "" if before.version.key.startswith(PATH_KEY) else before.version.key
+            id = _id(before.version)
             size, mtime_ns = self._files.stamp(before.here)
             file = SharedFile(path=before.here, id=id, project=before.version.project, size=size, mtime_ns=mtime_ns)
             with self._state.changing():
@@ -135,7 +174,7 @@ class SyncedNotes:
         if version.gone:
             self._remove(version, before, changes)
             return ""
-        id = "" if version.key.startswith(PATH_KEY) else version.key
+        id = _id(version)
         if before is None or before.version.gone:
             if not id and self._files.text(version.path) == text:  # written before a crash
                 return version.path
@@ -204,11 +243,17 @@ class SyncedNotes:
 
 
 _ATTEMPTS = 3
+_PUT_AT_ONCE = 500
 
 
 def _unknown(key: str, path: str, at: float) -> NoteVersion:
     """Return what there was before the first version."""
     return NoteVersion(key=key, path=path, path_at=at, digest="", clock={}, at=0.0, by="")
+
+
+def _id(version: NoteVersion) -> str:
+    """Return the note's id; empty for a file without one."""
+    return "" if version.key.startswith(PATH_KEY) else version.key
 
 
 def _mark(held: HeldNote) -> tuple[str, int, int]:

@@ -1,6 +1,6 @@
 """Exchange of notes, events, deletions and counts with a person's other machines, through a folder or a git repository."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from kite_memory.app.forgetting import Forgetting
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.synced_notes import AppliedVersions, SyncedNotes
 from kite_memory.distill.condense import Span
 from kite_memory.distill.outbox import Outbox
@@ -90,7 +89,7 @@ class Syncing:
         timeline: Timeline,
         outbox: Outbox,
         memory: SessionMemory,
-        indexer: NoteIndexer,
+        index_notes: Callable[[Collection[str]], object],
         forgetting: Forgetting,
         erase: Callable[[], list[str]],
         machine: Machine,
@@ -101,7 +100,7 @@ class Syncing:
         self._timeline = timeline
         self._outbox = outbox
         self._memory = memory
-        self._indexer = indexer
+        self._index_notes = index_notes
         self._forgetting = forgetting
         self._erase = erase
         self._folder = machine.state
@@ -231,7 +230,7 @@ class Syncing:
             self._write(under_way, notes)
         touched = changes.written | changes.touched
         if touched:
-            self._indexer.refresh(touched)
+            self._index_notes(touched)
 
     def _publish(self, under_way: _Round) -> None:
         """Put segments into the folder that may not be there yet."""
@@ -280,11 +279,13 @@ class Syncing:
     def _apply(self, rows: list[Row], machine: str, under_way: _Round, notes: SyncedNotes) -> None:
         tallies: dict[str, Tally] = {}
         forgotten: list[ForgottenRow] = []
+        if found := [row for row in rows if isinstance(row, NoteRow)]:
+            self._step("notes")
+            notes.apply(found, under_way.changes)
         for row in rows:
             match row:
                 case NoteRow():
-                    self._step("note")
-                    notes.apply(row, under_way.changes)
+                    pass
                 case EventsRow():
                     self._step("events")
                     under_way.came.events += self._take_events(row, machine)

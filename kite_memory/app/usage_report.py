@@ -155,7 +155,7 @@ _MOST_IGNORED = 3
 _ENOUGH_SHOWN = 10
 _ENOUGH_KNOWN = 5
 _FLOOR = 0.10
-"""Share of notes found "used" although no agent saw them: `bench.uptake` measures it."""
+"""Share of notes found "used" although no agent saw them: `bench.recall.uptake` measures it."""
 _SELDOM = 2 * _FLOOR
 
 

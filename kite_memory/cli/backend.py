@@ -15,7 +15,6 @@ from kite_memory.errors import DaemonRunning, DaemonUnreachable, KiteError
 
 if TYPE_CHECKING:
     from kite_memory.model.event import Event, EvidenceReference
-    from kite_memory.recall.index import Index
     from kite_memory.timeline.store import Timeline
     from kite_memory.tools.declarations import Json
     from kite_memory.tools.store import Asker
@@ -34,11 +33,11 @@ def is_light(op: str, arguments: Mapping[str, Any]) -> bool:
 
 
 class _Behind(Exception):
-    """The index must be brought up to date first, which takes all services."""
+    """Links of the vault must be mended first, which takes all services."""
 
 
 def perform_light(config: Config, op: str, arguments: Mapping[str, Any]) -> Any:
-    """Perform the operation and return its JSON value. Raises `_Behind` for a search in an index that does not fit the vault."""
+    """Perform the operation and return its JSON value. Raises `_Behind` if notes were deleted or moved meanwhile."""
     with ExitStack() as opened:
         if op in _OF_THE_TIMELINE:
             operations = _timeline_queries(config, op, arguments, opened)
@@ -98,8 +97,12 @@ def _index_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[.
     embedder, former = first_embedders(config)
     beside = second_embedder(config, keys_beside(config.file))
     index = opened.enter_context(closing(Index(config.state / "index", embedder=embedder, beside=beside, former=former)))
-    if not _is_in_step(vault, index):
-        raise _Behind
+    if _changes_read(vault) and not index.is_in_step(vault.notes):
+        from kite_memory.app.note_indexer import said_about
+        from kite_memory.cli.backfilling import working
+
+        with working("indexing") as progress:
+            index.refresh(vault.notes, evidence=partial(said_about, timeline.events), progress=progress)
     _make_cards(timeline)
     searching = Searching(
         timeline=timeline,
@@ -126,8 +129,7 @@ def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[
     timeline = opened.enter_context(closing(Timeline(config.state / "timeline.sqlite")))
     vault = opened.enter_context(Vault(config.vault, config.state / "vault.sqlite"))
     memory = opened.enter_context(closing(SessionMemory(config.state / "index" / "shown.sqlite")))
-    if not _is_as_known(vault):
-        raise _Behind
+    _changes_read(vault)
 
     def saved(reference: "EvidenceReference") -> "Sequence[Event]":
         from kite_memory.tools.local_conversations import LocalConversations  # seldom: most notes are of transcripts
@@ -138,30 +140,24 @@ def _prompt_queries(config: Config, opened: ExitStack) -> Mapping[str, Callable[
     return ShownNotes(timeline=timeline, known=vault.known, memory=memory, note_view=view, saved=saved, clock=clock).operations()
 
 
-def _is_as_known(vault: "Vault") -> bool:
-    """Return whether the user has changed nothing in the vault since it was last compared."""
+def _changes_read(vault: "Vault") -> bool:
+    """Read the user's changes to the vault, and return whether they may be indexed: those of a frozen vault may not.
+
+    Raises `_Behind` if links must be mended.
+    """
     if not (vault.root.is_dir() or vault.known.all()):
-        return True
-    try:
-        with vault.lock:
-            comparison = vault.scanner.compare()
-    except KiteError:
         return False
-    return bool(comparison.frozen) or not (comparison.added or comparison.changed or comparison.renamed or comparison.deleted)
-
-
-def _is_in_step(vault: "Vault", index: "Index") -> bool:
-    """Read the user's changes to the vault, and return whether the index fits it then. A frozen vault is not indexed."""
-    if not (vault.root.is_dir() or vault.known.all()):
-        return True
     try:
         with vault.lock:
             comparison = vault.scanner.compare()
             if comparison.frozen:
-                return True
-            return not (vault.scanner.links_outdated or vault.relations.bring_in_line()) and index.is_in_step(vault.notes)
-    except KiteError:
-        return False
+                return False
+            if comparison.deleted or vault.scanner.links_outdated:
+                raise _Behind
+            vault.relations.bring_in_line()
+    except KiteError as error:
+        raise _Behind from error
+    return True
 
 
 def keys_at_hand(config: Config) -> list[str]:
@@ -176,7 +172,7 @@ def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
     """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
     from datetime import UTC, datetime
 
-    from kite_memory.app.survey import KeptAnswer, found_here
+    from kite_memory.app.kept_answers import KeptAnswer, found_here
 
     found = found_here(config, datetime.now(UTC), keys=keys_at_hand(config))
     with suppress(OSError):  # it is only quicker with it
@@ -187,7 +183,8 @@ def kept_status(config: Config) -> dict[str, Any] | None:
     """Return the status while nothing has changed since the last one, with transcripts compared now; ``None`` otherwise."""
     from datetime import UTC, datetime
 
-    from kite_memory.app.survey import TranscriptSurvey, kept_answer, sources_json
+    from kite_memory.app.kept_answers import kept_answer
+    from kite_memory.app.survey import TranscriptSurvey, sources_json
     from kite_memory.daemon.protocol import absent
     from kite_memory.timeline.rows import ReadFiles
     from kite_memory.timeline.schema import TimelineDatabase
@@ -261,13 +258,21 @@ class LocalMemory:
                 return answer
             return self._here().operations.perform(op, asked)
 
+    def prepare(self) -> None:
+        """Load what the first page needs, most of it modules, while the user's browser opens."""
+        with suppress(Exception):  # at the edge of a thread: the page itself reports what is wrong
+            if daemon_version() is None:
+                for op in ("status", *sorted(_OF_THE_FIRST_PAGE)):
+                    self._first_answer(op, {})
+
     def _first_answer(self, op: str, asked: Mapping[str, Any]) -> Any:
         """Return what the first page shows, while nothing has changed; ``None`` for anything else, which opens all services."""
-        if op == "status":
-            return kept_status(self._settings)
-        if op in _OF_THE_FIRST_PAGE:
-            with suppress(_Behind):
-                return perform_light(self._settings, op, asked)
+        with self._lock:  # each opens the vault for itself, and may write what the user changed
+            if op == "status":
+                return kept_status(self._settings)
+            if op in _OF_THE_FIRST_PAGE:
+                with suppress(_Behind):
+                    return perform_light(self._settings, op, asked)
         return None
 
     def _here(self) -> "Services":

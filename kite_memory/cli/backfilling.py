@@ -40,7 +40,7 @@ from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, VaultMissing
 from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.system.private_files import replace_file
 from kite_memory.text.display import clip, counted
 from kite_memory.wiring.launch import link_commands

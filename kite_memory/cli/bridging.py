@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kite_memory import assets
 from kite_memory import config as configuration
 from kite_memory.agents import instructions
 from kite_memory.agents.mcp_entry import AgentFolders, Connection, ServerCommand, connections
@@ -23,6 +22,7 @@ from kite_memory.cli.help import Command, add, group
 from kite_memory.cli.setup import agents, backups, change_file
 from kite_memory.config import Config, extension_storages, user_folder
 from kite_memory.errors import KiteError, UsageError
+from kite_memory.paths import asset_folder
 from kite_memory.wiring.launch import mcp_command, mcp_environment
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _commands(agent: Connection, config: Config, *, remove: bool) -> list[Step]:
     for each in instructions.files(agent.name):
         file = folders[agent.name] / each.place
         text, name = read_settings(file), each.place
-        ours = instructions.written(assets.folder("hooks") / each.template)
+        ours = instructions.written(Path(asset_folder("hooks")) / each.template)
         plan = instructions.plan_remove_file(text, name) if remove else instructions.plan_add_file(text, ours, name)
         found.append(Step(what="command", file=file, plan=plan, below=folders[agent.name]))
     return found
@@ -316,6 +316,7 @@ def connect(
     no_commands: Annotated[bool, typer.Option("--no-commands", help="No /remember, /forget, /why and /resume-work.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the change.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list of agents as JSON.")] = False,
 ) -> None:
     """Register the MCP server with an agent, in its settings and its instructions.
 
@@ -327,6 +328,24 @@ def connect(
     from kite_memory.agents.mcp_entry import connection
 
     settings = configuration.load()
+    if agent and as_json:
+        raise UsageError("--json is for the list of all agents", hint="leave out --agent, or --json")
+    if as_json:
+        print_json(
+            {
+                "agents": [
+                    {
+                        "agent": each.agent.name,
+                        "installed": each.installed,
+                        "connected": each.connected,
+                        "instructed": each.instructed,
+                        "settings": str(each.agent.settings),
+                    }
+                    for each in standings(settings)
+                ]
+            }
+        )
+        return
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
@@ -380,7 +399,7 @@ def create_token(
 
     Example: kmem token create laptop --project mycelia --read-only --expires 30d
     """
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     ends = None if expires == "never" else datetime.now(UTC) + duration(expires)
     scopes = None if not scope else [_scope(each) for each in scope]

@@ -1,7 +1,5 @@
 """Commands for reading, checking and repairing, and `kmem uninstall`."""
 
-import os
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +23,7 @@ from kite_memory.cli.console import (
 from kite_memory.cli.help import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
-from kite_memory.text.ages import age
-from kite_memory.text.display import counted
+from kite_memory.text.display import age, counted
 from kite_memory.wiring.launch import unlink_commands
 
 if TYPE_CHECKING:
@@ -106,8 +103,6 @@ def _remove_service(settings: Config) -> bool:
 
 PANEL = "Care"
 
-_BRING_BACK = "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`"
-
 _READS_BY_ITSELF = "it reads by itself: `kmem status` shows how far it is; `kmem down` makes room for this"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -183,7 +178,8 @@ def backfill(
 
 def _nothing_is_new(settings: Config, *, distill: bool) -> bool:
     """Return whether a backfill would change nothing, and print then what it would print."""
-    from kite_memory.app.survey import TranscriptSurvey, kept_answer
+    from kite_memory.app.kept_answers import kept_answer
+    from kite_memory.app.survey import TranscriptSurvey
     from kite_memory.timeline.rows import ReadFiles
     from kite_memory.timeline.schema import TimelineDatabase
     from kite_memory.timeline.summaries import Sessions
@@ -251,10 +247,10 @@ def verify(
     """
     import sqlite3
 
-    from kite_memory.system import sqlite
+    from kite_memory.app.verification import Verifier, damaged_databases, unlike_their_seals
 
     state = configuration.load().state
-    found = [{"where": name, "what": _unlike_its_seal(state / name)} for name in sqlite.broken(state)]
+    found = unlike_their_seals(state)
     try:
         with services() as here:
             if accept_missing:
@@ -263,13 +259,14 @@ def verify(
                 here.init_vault()
             catch_up(here)
             _wake_daemon()
-            more, hint = _findings(here)
-            found += [*_databases(state), *more]
+            verifier = Verifier(timeline=here.timeline, recall=here.recall, vault=here.vault, saved=here.saved)
+            more, hint = verifier.findings()
+            found += [*damaged_databases(state), *more]
     except StateDamaged as error:
         found.append({"where": str(state), "what": str(error)})
         hint = error.hint
     except sqlite3.DatabaseError as error:
-        found += [{"where": str(state), "what": str(error)}, *_databases(state)]
+        found += [{"where": str(state), "what": str(error)}, *damaged_databases(state)]
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         closed = code in (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
         hint = f"see who owns it: ls -la {state}" if closed else "bring the damaged file back from a backup, or move it aside"
@@ -284,12 +281,6 @@ def verify(
         print_message("all is well")
 
 
-def _unlike_its_seal(path: Path) -> str:
-    if os.access(path, os.F_OK) and not os.access(path, os.R_OK):
-        return "it cannot be read, so it cannot be compared with its checksum"
-    return "it has changed since it was closed, although nothing was written to it"
-
-
 def _wake_daemon() -> None:
     from kite_memory.daemon import protocol
 
@@ -297,60 +288,6 @@ def _wake_daemon() -> None:
         protocol.call(configuration.load().state, "look", b"", 2.0)
     except KiteError:
         pass  # the daemon compares by itself later
-
-
-def _findings(here: "Services") -> tuple[list[dict[str, str]], str]:
-    """Return what is wrong, and what to do about it."""
-    root = here.vault.root
-    if frozen := here.vault.scanner.frozen:
-        return [{"where": str(root), "what": frozen}], _BRING_BACK
-    if not root.is_dir():
-        return [{"where": str(root), "what": "there is no vault"}], "`kmem up` makes one"
-    found = list(_damage(here))
-    if any(each["where"] == _TIMELINE or each["what"].endswith(_NOT_THERE) for each in found):
-        return (
-            found,
-            "`kmem rebuild --timeline` rebuilds it from the transcripts that still exist; repair damaged notes in an editor",
-        )
-    return found, "`kmem rebuild` rebuilds the index; repair damaged notes in an editor"
-
-
-def _databases(state: Path) -> Iterator[dict[str, str]]:
-    """Yield what SQLite finds wrong with the databases that have no check of their own."""
-    import sqlite3
-
-    from kite_memory.system import sqlite
-
-    elsewhere = {state / "timeline.sqlite", *state.glob("timeline.*.sqlite")}
-    for path in sorted({*state.glob("*.sqlite"), *state.glob("index/*.sqlite")} - elsewhere):
-        try:
-            with closing(sqlite.connect_to_look(path, timeout=5.0)) as database:
-                for (line,) in database.execute("PRAGMA integrity_check(20)"):
-                    if line != "ok":
-                        yield {"where": path.name, "what": line}
-        except sqlite3.Error as error:
-            yield {"where": path.name, "what": str(error)}
-
-
-_TIMELINE = "timeline"
-_NOT_THERE = "is not in the timeline"
-
-
-def _damage(here: "Services") -> Iterator[dict[str, str]]:
-    from kite_memory.model.event import EvidenceReference
-
-    for line in here.timeline.damage():
-        yield {"where": _TIMELINE, "what": line}
-    for problem in (*here.recall.index.verify(), *here.vault.notes.problems()):
-        yield {"where": problem.file, "what": problem.reason}
-    for link in here.vault.notes.unresolved_links():
-        yield {"where": link.path, "what": f"[[{link.target}]] leads nowhere"}
-    for entry in here.vault.notes.entries():
-        note = here.vault.notes.read(entry.path)
-        for text in note.evidence if note is not None else ():
-            reference = EvidenceReference.parse(text)
-            if reference is None or not (here.timeline.events.evidence(reference) or here.saved(reference)):
-                yield {"where": entry.path, "what": f"evidence {text} {_NOT_THERE}"}
 
 
 def rebuild(
@@ -406,10 +343,12 @@ def _is_whole() -> bool:
 
 
 def _must_have_notes(here: "Services") -> None:
+    from kite_memory.app.verification import BRING_BACK
+
     if not here.has_a_vault:
         raise VaultMissing(f"there is no vault at {here.config.vault}", hint="`kmem up` makes one")
     if frozen := here.vault.scanner.compare().frozen:  # there would be nothing to index
-        raise VaultMissing(f"the index was left alone: {frozen}", hint=_BRING_BACK)
+        raise VaultMissing(f"the index was left alone: {frozen}", hint=BRING_BACK)
 
 
 def _put_back(kept: Path, database: Path) -> None:
@@ -503,10 +442,10 @@ def list_extensions(as_json: Annotated[bool, typer.Option("--json", help="Print 
     """
     import dataclasses
 
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
     from kite_memory.wiring import PROVIDERS
 
-    found = installed.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
+    found = extensions.every(Path.home(), own_state=configuration.load().state, taken=PROVIDERS)
     if as_json:
         print_json([dataclasses.asdict(each) for each in found])
         return
@@ -528,9 +467,9 @@ def check_extensions(
     """
     from importlib.util import find_spec
 
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
 
-    chosen = [each for each in installed.found("contract") if name in ("", each.name)]
+    chosen = [each for each in extensions.found("contract") if name in ("", each.name)]
     if name and not chosen:
         raise UsageError(f"no extension names a contract {name!r}", hint="`kmem extensions list` shows those that are there")
     if not chosen:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,8 +29,7 @@ from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
 from kite_memory.daemon.protocol import DaemonSilent
 from kite_memory.errors import ConfigInvalid, DaemonRunning, DaemonUnreachable, KiteError, VaultMissing, VaultReadOnly
 from kite_memory.system.private_files import make_private_folder
-from kite_memory.text.ages import age
-from kite_memory.text.display import clip
+from kite_memory.text.display import age, clip
 from kite_memory.wiring.launch import daemon_command, daemon_environment
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def web(
 
         def started(stop: Callable[[], None]) -> None:
             signal.signal(signal.SIGTERM, lambda *_: stop())
+            threading.Thread(target=bridge.prepare, name="prepare", daemon=True).start()
 
         async def listen() -> None:
             await serve(app, listening=listening, started=started)

@@ -190,10 +190,10 @@ def _of_the_plugin(agent: "Agent", also_in_settings: bool) -> Finding:
 
 
 def _extensions(settings: Config) -> Iterator[Finding]:
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
     from kite_memory.wiring import PROVIDERS
 
-    for each in installed.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
+    for each in extensions.every(Path.home(), own_state=settings.state, taken=PROVIDERS) if settings.extensions else ():
         if each.problem:
             what = f"the {each.kind} {each.name} of {each.package} is not used: {each.problem}"
             yield Finding("problem", what, "update or remove that package, or set `extensions` to false")
@@ -251,6 +251,7 @@ _FEWEST_OTHERS = 5
 
 
 def _service_findings(here: "Services") -> Iterator[Finding]:
+    from kite_memory.app.verification import BRING_BACK
     from kite_memory.distill.scheduler import BUDGET_SPENT
 
     status = perform("status") if daemon_runs() else here.status.status()  # only the daemon knows what it waits for
@@ -276,7 +277,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
         yield Finding(
             "problem",
             f"the vault is frozen: {here.vault.scanner.frozen}",
-            "mount its disk or bring the notes back; if you deleted them, run `kmem verify --accept-missing`",
+            BRING_BACK,
         )
     elif not here.vault.root.is_dir():
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")

@@ -556,7 +556,8 @@ def ask(
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:
-        print_message("nothing was found")
+        print_message("nothing was found; `kmem search` lists what is nearest")
+        raise typer.Exit(1)
 
 
 def _folder(given: Path | None) -> str:

@@ -120,7 +120,7 @@ def search(
 
 def _is_since(hit: dict[str, Any], since: str) -> bool:
     """Return whether a hit is not older than ``since``. One without a date never matches."""
-    from kite_memory.text.ages import age
+    from kite_memory.text.display import age
 
     try:
         start, created = age(since, datetime.now(UTC)), datetime.fromisoformat(hit["created"])
@@ -276,7 +276,7 @@ def remember(
     if everywhere and project:
         raise UsageError("a note is --global or of a --project, not both", hint="leave one of them out")
     from kite_memory.redaction import drop_private
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     words = _words(text)
     if ttl:

@@ -7,14 +7,12 @@ import secrets
 import signal
 import socket
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import parse_qs, urlsplit
 
 import typer
@@ -31,9 +29,7 @@ if TYPE_CHECKING:
     from kite_memory.mcp_server.http import Certificate
     from kite_memory.mcp_server.tokens import Tokens
     from kite_memory.team.postgres import PostgresStore
-    from kite_memory.tools.declarations import Json
-    from kite_memory.tools.store import Asker
-    from kite_memory.wiring.team import TeamBridge
+    from kite_memory.wiring.team import Served
 
 PANEL = "Agents"
 
@@ -174,7 +170,7 @@ def _opened(store: str) -> Iterator["PostgresStore"]:
 
 
 def _since(age: str) -> datetime:
-    from kite_memory.text.ages import duration
+    from kite_memory.text.display import duration
 
     return datetime.now(UTC) - duration(age)
 
@@ -202,7 +198,6 @@ def add_to(app: typer.Typer) -> None:
 STORE_VARIABLE = "KMEM_STORE"
 """Environment variable for a store's URL, since other users of a machine can read command lines."""
 
-_HEALTH_SECONDS = 1.0
 _PREFIX = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,128}){1,8}")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:]{2,45}\]")
 
@@ -315,105 +310,12 @@ def run(config: Config, wanted: ServeOptions, *, report: Callable[[BaseException
         tokens.close()
 
 
-class Served(Protocol):
-    """What is served. ``starting`` returns why nothing can be answered yet, ``health`` why nothing can be answered now."""
-
-    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json": ...
-
-    def starting(self) -> str: ...
-
-    def health(self) -> str: ...
-
-    def close(self) -> None: ...
-
-
-class RetryingTeamStore:
-    """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
-
-    Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
-    """
-
-    def __init__(
-        self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
-    ) -> None:
-        from kite_memory.tools.store import StoreUnavailable
-
-        self._open = open
-        self._tell = tell
-        self._longest = longest
-        self._stop = threading.Event()
-        self._reason = ""
-        self._checking = threading.Lock()
-        self._checked = float("-inf")
-        self._ails = ""
-        self._bridge: TeamBridge | None = None
-        self._trying: threading.Thread | None = None
-        try:
-            self._bridge = open()
-        except StoreUnavailable as error:
-            self._not_yet(error)
-            self._trying = threading.Thread(target=self._try_again, args=(first,), name="open-store", daemon=True)
-            self._trying.start()
-
-    def perform(self, tool: str, arguments: "Json", asker: "Asker") -> "Json":
-        from kite_memory.tools.store import StoreUnavailable
-
-        if self._bridge is None:
-            raise StoreUnavailable(self._reason, hint="try again in a moment")
-        return self._bridge.perform(tool, arguments, asker)
-
-    def starting(self) -> str:
-        return "" if self._bridge is not None else self._reason
-
-    def health(self) -> str:
-        """Return why the store does not answer, or an empty string.
-
-        It is checked once a second at most and by one thread at a time; other callers get the last result.
-        """
-        if self._bridge is None:
-            return self._reason
-        if self._checking.acquire(blocking=False):
-            try:
-                if time.monotonic() - self._checked > _HEALTH_SECONDS:
-                    self._ails = self._bridge.health()
-                    self._checked = time.monotonic()
-            finally:
-                self._checking.release()
-        return self._ails
-
-    def close(self) -> None:
-        self._stop.set()
-        if self._trying is not None:
-            self._trying.join(timeout=30)
-        if self._bridge is not None:
-            self._bridge.close()
-
-    def _try_again(self, pause: float) -> None:
-        while not self._stop.wait(pause):
-            pause = min(2 * pause, self._longest)
-            try:
-                self._bridge = self._open()
-            except KiteError as error:
-                self._not_yet(error)
-            else:
-                self._tell("the team's store answers; calls are answered from now on")
-                return
-
-    def _not_yet(self, error: KiteError) -> None:
-        """Print which server does not answer and why; clients get only the store's public message."""
-        public = error.__cause__ if isinstance(error.__cause__, KiteError) else error
-        reason = f"{public}; trying again until it does"
-        if reason != self._reason:
-            self._tell(f"{error}; trying again until it does. Until then calls are answered with 503, as is /healthz")
-        self._reason = reason
-
-
-def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> Served:
+def _bridge(config: Config, store: str, tell: Callable[[str], None]) -> "Served":
     if not store:
         from kite_memory.cli.backend import LocalMemory
 
         return LocalMemory(config)
-    from kite_memory.wiring.team import team_bridge
+    from kite_memory.wiring.team import RetryingTeamStore, team_bridge
 
     if _password_in(store):
         tell(f"warning: --store holds a password, which other users of this machine can see; put the URL into {STORE_VARIABLE}")

@@ -37,13 +37,15 @@ def agents(config: Config) -> tuple[Agent, ...]:
     codex, gemini, copilot, cursor = config.codex_root, config.gemini_root, config.copilot_root, config.cursor_cli_root
     cline = cline_folder()
     return registry.agents(
-        claude_root=config.claude_root,
-        codex_root=codex if codex is not None and codex.is_dir() else None,
-        gemini_root=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
-        copilot_root=copilot if copilot is not None and copilot.is_dir() else None,
-        opencode_root=folder if (folder := opencode_folder()).is_dir() else None,
-        cursor_root=cursor if cursor is not None and cursor.is_dir() else None,
-        cline_root=cline if cline is not None and cline.parent.is_dir() else None,
+        registry.AgentRoots(
+            claude=config.claude_root,
+            codex=codex if codex is not None and codex.is_dir() else None,
+            gemini=gemini if gemini is not None and (gemini / "tmp").is_dir() else None,
+            copilot=copilot if copilot is not None and copilot.is_dir() else None,
+            opencode=folder if (folder := opencode_folder()).is_dir() else None,
+            cursor=cursor if cursor is not None and cursor.is_dir() else None,
+            cline=cline if cline is not None and cline.parent.is_dir() else None,
+        )
     )
 
 
@@ -233,18 +235,17 @@ def uninstall_hooks(agent: AgentName = "claude-code", dry_run: DryRun = False, y
 
 
 def _agent(name: str) -> "tuple[Agent, Config]":
-    from kite_memory.agents import registry
-
     settings = configuration.load()
-    roots = {
-        "codex_root": settings.codex_root,
-        "gemini_root": settings.gemini_root,
-        "copilot_root": settings.copilot_root,
-        "opencode_root": opencode_folder(),
-        "cursor_root": settings.cursor_cli_root,
-        "cline_root": cline_folder(),
-    }
-    return registry.agent(name, claude_root=settings.claude_root, **roots), settings
+    roots = registry.AgentRoots(
+        claude=settings.claude_root,
+        codex=settings.codex_root,
+        gemini=settings.gemini_root,
+        copilot=settings.copilot_root,
+        opencode=opencode_folder(),
+        cursor=settings.cursor_cli_root,
+        cline=cline_folder(),
+    )
+    return registry.agent(name, roots), settings
 
 
 def _change(agent: "Agent", plan: "Plan", settings: "Config", *, dry_run: bool, yes: bool) -> None:

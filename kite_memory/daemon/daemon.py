@@ -33,7 +33,7 @@ from watchdog.observers.api import BaseObserver, ObservedWatch
 from kite_memory.app.pipeline import Pipeline
 from kite_memory.distill.scheduler import ChunkHandled, Idle
 from kite_memory.errors import KiteError, StateNotWritten, StateTakenAway
-from kite_memory.sources.common.source import CompositeSource, Source
+from kite_memory.sources import CompositeSource, Source
 from kite_memory.vault.listing import is_below_hidden
 
 _NO_POLLING = 3600.0

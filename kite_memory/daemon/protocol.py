@@ -164,10 +164,6 @@ class Garbage:
     reason: str
 
 
-def render_request(request: Request) -> bytes:
-    return frame(request.op, request.body)
-
-
 def parse_request(buffer: bytes | bytearray) -> Request | NeedMore | Garbage:
     """Parse a request. Cheap to repeat after every received piece: only a complete body is copied."""
     framed = _unframe(buffer, LONGEST_REQUEST)
@@ -182,11 +178,6 @@ def render_reply(reply: Reply) -> bytes:
             return render_reply(Failure(message=f"the answer is too long ({len(body):,} bytes)", hint="ask for less"))
         case Failure(message=message, hint=hint, exit_code=code):
             return frame("error", json.dumps({"message": message, "hint": hint, "exit_code": code}).encode())
-
-
-def parse_reply(buffer: bytes | bytearray) -> Reply | NeedMore | Garbage:
-    framed = _unframe(buffer, LONGEST_REPLY)
-    return reply_from(*framed) if isinstance(framed, tuple) else framed
 
 
 def reply_from(word: str, body: bytes) -> Reply | Garbage:

@@ -1,4 +1,4 @@
-"""Service units that let the system start the daemon: a systemd user unit, a launchd agent, or instructions.
+"""Service units that let the system start the daemon: a systemd user unit, a launchd agent, or a task of Windows.
 
 Their text is made by pure functions. `install` and `uninstall` write it and call the service manager, in bounded time: a session
 without its bus, such as over a bare ssh, must not hang.
@@ -9,18 +9,23 @@ import plistlib
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from kite_memory.errors import KiteError
 from kite_memory.system.private_files import make_folder, replace_file, sync_folder
 
 UNIT = "kite-memory.service"
 LABEL = "io.github.kite-memory.daemon"
+TASK = "Kite Memory"
 
 _MARK = "# Written by `kmem service install`; `kmem service uninstall` removes it.\n"
 _SECONDS = 20.0
+_BOOTSTRAPS = 5
+_BOOTSTRAP_PAUSE = 0.5
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - to know what lies there, not to write there
 
 
@@ -146,10 +151,59 @@ def launchd_agent(service: Service, log: Path) -> str:
     return plistlib.dumps(described, sort_keys=False).decode("utf-8")
 
 
-def scheduled_task(service: Service) -> str:
-    """Return the command line that makes Windows start the daemon at every log-on."""
-    line = subprocess.list2cmdline([_plain(word) for word in service.command])
-    return f'schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR {subprocess.list2cmdline([line])}'
+def scheduled_task(service: Service, user: str) -> str:
+    """Return the task that makes Windows start the daemon when ``user`` logs on.
+
+    A task made by options of ``schtasks`` instead would be ended after three days or when a laptop goes on battery, and its command
+    may have no more than 261 characters.
+    """
+    program, *words = (_plain(word) for word in service.command)
+    owner = f"<UserId>{escape(_plain(user))}</UserId>"
+    return f"""\
+<?xml version="1.0" encoding="UTF-16"?>
+<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
+  <RegistrationInfo>
+    <Description>Kite Memory: what your coding agents should remember</Description>
+  </RegistrationInfo>
+  <Triggers>
+    <LogonTrigger>
+      <Enabled>true</Enabled>
+      {owner}
+    </LogonTrigger>
+  </Triggers>
+  <Principals>
+    <Principal id="Author">
+      {owner}
+      <LogonType>InteractiveToken</LogonType>
+      <RunLevel>LeastPrivilege</RunLevel>
+    </Principal>
+  </Principals>
+  <Settings>
+    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
+    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
+    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
+    <StartWhenAvailable>true</StartWhenAvailable>
+    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
+    <Priority>5</Priority>
+    <RestartOnFailure>
+      <Interval>PT1M</Interval>
+      <Count>10</Count>
+    </RestartOnFailure>
+  </Settings>
+  <Actions Context="Author">
+    <Exec>
+      <Command>{escape(program)}</Command>
+      <Arguments>{escape(subprocess.list2cmdline(words))}</Arguments>
+    </Exec>
+  </Actions>
+</Task>
+"""
+
+
+def _task_commands(service: Service, file: Path) -> tuple[str, ...]:
+    """Return what the user types: a task sees the user's lasting variables only, and none of this shell's."""
+    lasting = tuple(subprocess.list2cmdline(["setx", name, value]) for name, value in sorted(service.environment.items()))
+    return (*lasting, subprocess.list2cmdline(["schtasks", "/Create", "/F", "/TN", TASK, "/XML", str(file)]))
 
 
 def _quoted(word: str, *, dollars: bool = False) -> str:
@@ -176,7 +230,8 @@ class Outcome:
 class Manager:
     """The service manager of one kind of system, and the paths of its files.
 
-    ``units`` is systemd's folder if not the usual one; ``log`` is where launchd puts stderr.
+    ``units`` is systemd's folder if not the usual one; ``log`` is where launchd puts stderr. ``user`` is the name by which Windows
+    knows the user.
     """
 
     platform: str
@@ -184,25 +239,38 @@ class Manager:
     log: Path
     uid: int = 0
     units: Path | None = None
+    user: str = ""
 
     @property
     def file(self) -> Path:
+        if self.platform == "win32":
+            return self.log.parent / "kite-memory-task.xml"
         if self.platform == "darwin":
             return self.home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
         return (self.units or self.home / ".config" / "systemd" / "user") / UNIT
 
 
 def this_manager(*, home: Path, log: Path, units: Path | None = None) -> Manager:
-    return Manager(platform=sys.platform, home=home, log=log, units=units, uid=os.getuid() if sys.platform != "win32" else 0)
+    if sys.platform == "win32":
+        return Manager(platform="win32", home=home, log=log, user=windows_user(os.environ))
+    return Manager(platform=sys.platform, home=home, log=log, units=units, uid=os.getuid())
+
+
+def windows_user(environment: Mapping[str, str]) -> str:
+    """Return the user's name with their domain or machine in front, as Windows sets both for every session."""
+    name, domain = environment.get("USERNAME", ""), environment.get("USERDOMAIN", "")
+    if not name:
+        raise KiteError("Windows does not say who you are: USERNAME is not set", hint="run this in a session of yours")
+    return f"{domain}\\{name}" if domain else name
 
 
 def show(service: Service, manager: Manager) -> str:
-    """Return what `install` would write, or the command line to type on a system without a unit file."""
+    """Return what `install` would write."""
     match manager.platform:
         case "darwin":
             return launchd_agent(service, manager.log)
         case "win32":
-            return scheduled_task(service) + "\n"
+            return scheduled_task(service, manager.user)
         case _:
             return systemd_unit(service)
 
@@ -213,7 +281,16 @@ def install(service: Service, manager: Manager) -> Outcome:
     Missing folders in the user's home are made first: the daemon, once confined to them, could not.
     """
     if manager.platform == "win32":
-        return Outcome(done=False, lines=("Windows starts it with the Task Scheduler; run this once:", scheduled_task(service)))
+        _make(manager.file.parent)
+        replace_file(manager.file, scheduled_task(service, manager.user).encode("utf-16"))
+        return Outcome(
+            done=False,
+            lines=(
+                f"wrote {manager.file}",
+                "Windows starts it with the Task Scheduler; run this once:",
+                *(f"  {line}" for line in _task_commands(service, manager.file)),
+            ),
+        )
     for folder in service.writable:
         if folder.is_relative_to(manager.home):
             _make(folder)
@@ -227,7 +304,7 @@ def install(service: Service, manager: Manager) -> Outcome:
         systemctl = ("systemctl", "--user")
         steps = ((*systemctl, "daemon-reload"), (*systemctl, "enable", UNIT), (*systemctl, "restart", UNIT))
     for number, step in enumerate(steps):
-        if problem := _ran(step):
+        if problem := _ran_in_time(step):
             asked = f"{step[0]} could not be asked: {problem}; in a session of yours run:"
             return Outcome(done=False, lines=(f"wrote {manager.file}", asked, *(f"  {' '.join(left)}" for left in steps[number:])))
     return Outcome(done=True, lines=(f"wrote {manager.file}", "the daemon runs, and will start whenever you log in"))
@@ -236,7 +313,8 @@ def install(service: Service, manager: Manager) -> Outcome:
 def uninstall(manager: Manager) -> Outcome:
     """Stop the service and remove what `install` wrote. Can be repeated."""
     if manager.platform == "win32":
-        return Outcome(done=False, lines=("To undo it, run:", 'schtasks /Delete /TN "Kite Memory"'))
+        manager.file.unlink(missing_ok=True)
+        return Outcome(done=False, lines=("To undo it, run:", f'schtasks /Delete /F /TN "{TASK}"'))
     if not _is_ours(manager.file):
         return Outcome(done=True, lines=("the service is not installed",))
     if manager.platform == "darwin":
@@ -276,6 +354,17 @@ def _is_ours(file: Path) -> bool:
     except FileNotFoundError:
         return False
     return text.startswith(_MARK) or f"<string>{LABEL}</string>" in text
+
+
+def _ran_in_time(command: Sequence[str]) -> str:
+    """Run a command as `_ran` does; launchd refuses a service for a moment after an older one was asked to end."""
+    problem = _ran(command)
+    for _ in range(_BOOTSTRAPS if command[:2] == ("launchctl", "bootstrap") else 0):
+        if not problem:
+            break
+        time.sleep(_BOOTSTRAP_PAUSE)
+        problem = _ran(command)
+    return problem
 
 
 def _ran(command: Sequence[str]) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from kite_memory.distill.budget import Allowance, settle_by
 from kite_memory.distill.extractor import Backend, Busy, Inquiry, Misconfigured, PromptTemplate, Refused, Reply
 from kite_memory.distill.judge import objects_in
 from kite_memory.distill.prose import clean, one_line, stems
-from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from kite_memory.distill.batch_ledger import Budget, PlannedRequest, SentBatch, SentRequest, utc_day
+from kite_memory.distill.budget import Budget, PlannedRequest, SentBatch, SentRequest, utc_day
 from kite_memory.distill.extractor import (
     Answer,
     Batches,

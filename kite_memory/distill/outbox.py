@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from kite_memory.distill import batch_ledger
-from kite_memory.distill.batch_ledger import BatchLedger, Budget, CallLedger
+from kite_memory.distill.budget import BATCH_TABLES, BatchLedger, Budget, CallLedger, add_spending, spending_of
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.parse_answer import from_json, to_json
@@ -100,7 +99,7 @@ _SINCE_3 = (
 )
 """`spending` by `Purpose`; how many calls about a chunk had an unknown outcome; ids of events."""
 
-_MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3, 4: batch_ledger.TABLES}
+_MIGRATIONS = {1: _TABLES, 2: (_SINCE_2,), 3: _SINCE_3, 4: BATCH_TABLES}
 
 _CHUNKED_TO = (
     "INSERT INTO sessions (provider, id, chunked_to, event) VALUES (?, ?, ?, ?) ON CONFLICT (provider, id) DO UPDATE SET"
@@ -371,10 +370,10 @@ class Outbox:
         """
         with self._transaction() as database:
             if estimate != Usage():
-                spent = batch_ledger.spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
+                spent = spending_of(database.execute("SELECT * FROM spending WHERE day = ?", (day,)).fetchone())
                 if spent.calls + 1 > budget.calls or spent.dollars + estimate.dollars > budget.dollars:
                     return False
-                batch_ledger.add(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
+                add_spending(database, day, calls=1, usage=Usage(dollars=estimate.dollars))
             database.execute(
                 "UPDATE chunks SET state = 'asked', batch = 0, reserved = ?, asked_on = ?, attempts = attempts + 1 WHERE id = ?",
                 (estimate.dollars, day, chunk),
@@ -512,7 +511,7 @@ class Outbox:
         reserved, day = row
         if reserved or usage != Usage():
             corrected = Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars - reserved)
-            batch_ledger.add(database, day, calls=0, usage=corrected)
+            add_spending(database, day, calls=0, usage=corrected)
         database.execute("UPDATE chunks SET reserved = 0, asked_on = '' WHERE id = ?", (chunk,))
 
     @contextmanager

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kite_memory.distill.asked_to_keep import asked_to_keep
+from kite_memory.distill.budget import Allowance, settle_by
 from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Refused
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
@@ -26,7 +27,6 @@ from kite_memory.distill.offline.wording import (
 from kite_memory.distill.parse_answer import BODY_CHARS, bounded_title
 from kite_memory.distill.prose import MENDED, one_line, stems
 from kite_memory.distill.quality_gate import GateVerdict, apply_quality_gate, origin_of, rejection_reason
-from kite_memory.distill.scheduler import Allowance, settle_by
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Event, Provenance
 from kite_memory.model.note import (
@@ -88,6 +88,15 @@ def rejected_by(text: str) -> Rejected | None:
     return None
 
 
+def _each_with_its_reason(rejected: Rejected) -> tuple[Rejected, ...]:
+    """Split what is rejected for its reason from a second thing that is rejected for another: "A because x, and B because y"."""
+    second = _AND_ANOTHER.search(rejected.reason)
+    if second is None:
+        return (rejected,)
+    first = replace(rejected, reason=rejected.reason[: second.start()])
+    return (first, Rejected(alternative=second["what"], reason=one_line(second["why"]).strip(" .")))
+
+
 def _parted(what: str) -> tuple[str, str]:
     cut = _BECAUSE.search(what)
     return (what[: cut.start()], what[cut.end() :]) if cut else (what, "")
@@ -98,6 +107,16 @@ _BECAUSE = lazy_regex(
     re.IGNORECASE,
 )
 _REASON = lazy_regex(r"[\s,;:—–.-]*(?:because(?: of)?|since|as|due to)?\s*(?P<why>\S.*)", re.IGNORECASE | re.DOTALL)
+_AND_ANOTHER = lazy_regex(
+    r",?\s+and\s+(?P<what>(?:the |a )?(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,3}?)\s+(?:because(?: of)?|since|due to)\s+"
+    r"(?P<why>\S.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNWANTED = lazy_regex(
+    r"(?:(?:and|but|no|so)[,:]?\s+)?(?:we|i) (?:do not|don'?t) want (?:to (?:use|add|run|introduce|depend on) )?"
+    r"(?P<what>(?-i:[A-Z`])[\w`.+-]*(?: [\w`.+-]+){0,4})[.!]?",
+    re.IGNORECASE,
+)
 _POINTS = lazy_regex(
     r"(?:it|that|this|them|those|these|all|both|one|the (?:rest|other|others|first|second|idea|option))", re.IGNORECASE
 )
@@ -124,9 +143,13 @@ _REJECTS = tuple(
         rf"|won't (?:use|go with)|will not (?:use|go with))\s+(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
         rf"{_WE}(?:rejected|discarded|dismissed)(?:\s*:\s*|\s+(?=(?:the|a|an|our|any|using|[a-z]+ing)\s"
         rf"|(?-i:[A-Z`\"])))(?P<what>(?:[^.;]|\.(?=\w)){{2,160}})",
+        r"(?:(?:and|but|so|then|also)[:,]?\s+)?(?:i|we|you and i)(?:'ve|\s+have|'d)?\s+"
+        r"(?:(?:also|both|all|finally|therefore|then)\s+)?(?:rejected|discarded|dismissed)\s+(?P<what>(?:[^.;]|\.(?=\w)){2,160})",
         rf"(?:for the record:\s+)?(?P<what>[^.;:,]{{2,70}}?)\s+(?:was|were|is|are|has been|have been|got)\s+(?:(?:also"
         rf"|therefore|just|simply|clearly)\s+)?{_NO}",
         r"(?:and |but |so )?not\s+(?P<what>(?-i:[A-Z`])(?:[^.;]|\.(?=\w)){1,120})",
+        r"(?:so|then|so then)\s+no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt)"
+        r"[a-z][\w-]+(?: [\w-]+){0,4})$",
         r"(?:and |but |so )?no\s+(?P<what>(?!one|need|problem|worries|idea|matter|longer|more|doubt"
         r"|difference)[a-z][\w-]+(?: [\w-]+){0,3})(?=\s*(?:[,;:—–.]|because|since))",
     )
@@ -177,6 +200,27 @@ _DIRECTED = lazy_regex(
 )
 _ANSWERS = lazy_regex(r"(?P<what>[A-Z`][\w`.+-]*(?: [A-Z][\w`.+-]*){0,2})[.!]$")
 
+_TAKEN = lazy_regex(
+    r"(?:(?:ok(?:ay)?|then|so|yes|fine|good|right)[,.]?\s+)*(?:use|take|pick|choose|keep|go (?:with|for))\s+"
+    r"(?!(?:it|that|them|care)\b)\S.+",
+    re.IGNORECASE | re.DOTALL,
+)
+_ASKS_TO_CHOOSE = lazy_regex(
+    r"\bor\b|\b(?:which|what (?:should|shall|do)|where (?:should|shall|do)|how (?:should|shall|do))\b", re.IGNORECASE
+)
+_NUMBER = lazy_regex(
+    r"(?:(?:ok(?:ay)?|yes|then)[,.]?\s+)?(?:(?:do|take|use|go (?:with|for)|let'?s (?:do|go with|take))\s+)?"
+    r"(?:option |number |no\. ?|#)?(?P<number>[1-9])[).]?[.!]?",
+    re.IGNORECASE,
+)
+_OPTION = r"(?:^|[\s:]){number}[).:]\s+(?P<what>[^;\n]+?)(?=[,;]?\s+(?:(?:and|or)\s+)?{after}[).:]\s|[.;\n]|$)"
+_HEAD = lazy_regex(r"[,:;.!]\s|\s[—–-]\s|\s(?:because|since|as)\s", re.IGNORECASE)
+_MOST_WORDS_OF_AN_ANSWER = 6
+_SHORT = 160
+"""Most characters of a message that is quoted whole."""
+_ANSWERED_WITHIN = 2
+"""Messages after which a question no longer explains what a person says."""
+
 _CAUSE = lazy_regex(
     r"\b(?:(?:root|real|actual|underlying|true)\s+(?:cause|reason|problem|culprit)|(?:the\s+)?(?:cause|reason"
     r"|culprit)\s+(?:was|is|were|lay|turned out)"
@@ -210,11 +254,24 @@ _WISHES = lazy_regex(
 
 @dataclass(slots=True)
 class _Collected:
-    """State while reading a segment's sentences: the items found, the last question, and the previous message."""
+    """State while reading a segment's sentences: the items found, the last question, and the previous message.
+
+    A question that is asked back counts as a part of the question it follows: ``subject`` is that one.
+    """
 
     items: list[RecordItem] = field(default_factory=list)
     asked: str = ""
+    subject: str = ""
+    messages_since: int = 0
     before: Sequence[Sentence] = ()
+
+    def ask(self, question: str, *, back: bool) -> None:
+        self.subject = self.asked if back and self.asked and self.messages_since <= 1 else ""
+        self.asked, self.messages_since = question, 0
+
+    def is_choice(self) -> bool:
+        """Return whether the last question is recent and asks for a choice."""
+        return bool(self.asked) and self.messages_since <= _ANSWERED_WITHIN and bool(_ASKS_TO_CHOOSE.search(self.asked))
 
 
 def _items_of(events: Sequence[Event]) -> list[RecordItem]:
@@ -223,14 +280,16 @@ def _items_of(events: Sequence[Event]) -> list[RecordItem]:
         if event.role not in ("user", "assistant"):
             continue
         said = [each for sentence in sentences_of(event, event.text) for each in _apart(sentence)]
+        collected.messages_since += 1
         if event.role == "user":
             for wish in asked_to_keep(event.text):
                 collected.items.append(_wish(wish.text, event, everywhere=wish.everywhere))
+            collected.items.extend(_answered(event, collected))
         for at, sentence in enumerate(said):
             text = sentence.text if _WILL.match(sentence.text) else without_opening(sentence.text).strip()
             collected.items.extend(_of_sentence(text, sentence, said[at + 1 : at + 3], collected))
             if text.endswith("?"):
-                collected.asked = text
+                collected.ask(text, back=event.role == "assistant")
         collected.before = said
     return collected.items
 
@@ -260,7 +319,11 @@ def _of_sentence(text: str, sentence: Sentence, after: Sequence[Sentence], colle
         yield _wish(text, event)
         return
     if rejected := rejected_by(text):
-        yield _turned_down(rejected, text, event)
+        yield from (_turned_down(each, text, event) for each in _each_with_its_reason(rejected))
+        return
+    if person and (unwanted := _UNWANTED.fullmatch(text)):
+        whole = event.text if len(event.text) <= _SHORT else text
+        yield _turned_down(Rejected(alternative=clip(unwanted["what"], 120), reason=""), whole, event)
         return
     names_a_cause = not ANNOUNCING.match(text) and (_CAUSE.search(text) or (_FOUND.match(text) and after))
     if names_a_cause and (cause := _cause(text, sentence, after)):
@@ -275,13 +338,15 @@ def _decision(text: str, event: Event, after: Sequence[Sentence], collected: _Co
         yield _decided(labelled["what"], labelled["what"], event, lost)
     elif match := _IT_IS.match(text) or _AGREED.match(text):
         what = one_line(match.group("what") or match.groupdict().get("other") or "")
-        context = _in_context(what, collected)
+        context = _in_context(what, collected) or _after_what_was_said(text, collected)
         body = text if len(stems(text)) > len(stems(what)) + 1 or (not context and len(stems(text)) >= _FEWEST_STEMS) else context
         if stems(what) and body:
             yield _decided(what, body, event, lost, also=_source_of(what, collected))
     elif (answer := _ANSWERS.fullmatch(text)) and event.role == "assistant" and answer["what"].lower() in collected.asked.lower():
         reason = " ".join(each.text for each in after[:1])
         yield _decided(answer["what"], f"{_in_context(answer['what'], collected)} {reason}".strip(), event, lost)
+    elif event.role == "user" and collected.is_choice() and _TAKEN.match(text) and stems(text):
+        yield _decided(text, _in_context(text.rstrip(" ."), collected), event, lost)
     elif (
         (lost or _CHOSEN.match(text) or _WILL.match(text) or (event.role == "user" and _DIRECTED.match(text)))
         and len(stems(text)) > _FEWEST_STEMS
@@ -289,6 +354,30 @@ def _decision(text: str, event: Event, after: Sequence[Sentence], collected: _Co
     ):
         what = _PLANNED.sub("", text)  # an announced action reads like a report of steps
         yield _decided(what, what, event, lost)
+
+
+def _answered(event: Event, collected: _Collected) -> Iterator[Decision]:
+    """Yield the decision that a person's message is, if it only names an option that was offered: "5 min", "do 1"."""
+    said = event.text.strip()
+    if numbered := _NUMBER.fullmatch(said):
+        number = int(numbered["number"])
+        offered = "\n".join(each.text for each in collected.before)
+        if option := re.search(_OPTION.format(number=number, after=number + 1), offered):
+            what = one_line(option["what"]).strip(" ,.")
+            if stems(what):
+                also = tuple(dict.fromkeys(each.event.id for each in collected.before))[:1]
+                yield _decided(what, f"{what}, chosen of: {offered}", event, (), also=also)
+        return
+    answer = _HEAD.split(said, maxsplit=1)[0].strip(" .!")
+    is_choice = " or " in collected.asked and collected.messages_since <= _ANSWERED_WITHIN and len(said) <= _SHORT
+    if (
+        is_choice
+        and 0 < len(answer.split()) <= _MOST_WORDS_OF_AN_ANSWER
+        and re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", collected.asked, re.IGNORECASE)
+    ):
+        asked = clip(f"{collected.subject} {collected.asked}".strip(), 200)
+        title = f"{one_line(collected.subject).rstrip('?')}: {answer}" if collected.subject else f"{answer}, asked “{asked}”"
+        yield _decided(title, f"Asked “{asked}”: {said}", event, ())
 
 
 def _lost(text: str) -> tuple[Rejected, ...]:
@@ -302,6 +391,12 @@ def _lost(text: str) -> tuple[Rejected, ...]:
 
 def _in_context(what: str, collected: _Collected) -> str:
     return f"Asked “{clip(collected.asked, 200)}”: {what}." if collected.asked else ""
+
+
+def _after_what_was_said(text: str, collected: _Collected) -> str:
+    """Return a short text after the message that it answers, which says what it is about."""
+    before = " ".join(each.text for each in collected.before)
+    return f"“{before}” {text}" if 0 < len(before) <= _SHORT else ""
 
 
 def _source_of(what: str, collected: _Collected) -> tuple[str, ...]:
@@ -367,6 +462,16 @@ def _says_the_same(item: RecordItem, other: RecordItem) -> bool:
         return False
     if isinstance(item, OpenQuestion | Insight) and type(item) is not type(other):
         return False
+    if item.title.startswith(TURNED_DOWN):  # one sentence may turn down two things
+        own, theirs = stems(item.title.removeprefix(TURNED_DOWN)), stems(other.title.removeprefix(TURNED_DOWN))
+        return (bool(own & theirs) or item.title == other.title) and _share(item, other)
+    if isinstance(item, Decision) and isinstance(other, Insight):  # which may tell of the decision beside what it is about
+        own, theirs = stems(item.title), stems(other.title)
+        return bool(own) and len(own & theirs) >= _SAME * len(own)
+    return _share(item, other)
+
+
+def _share(item: RecordItem, other: RecordItem) -> bool:
     own, theirs = stems(item.body), stems(other.body)
     return bool(own) and len(own & theirs) >= _SAME * min(len(own), len(theirs) or 1)
 

@@ -1,4 +1,4 @@
-"""Scheduler of an extractor's calls, and shares of the day's budget: when to call, when to wait, when to stop.
+"""Scheduler of an extractor's calls: when to call, when to wait, when to stop.
 
 The only place that retries. A call is booked before it is made, and settled once its cost is known.
 """
@@ -10,62 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, assert_never
 
-from kite_memory.distill.batch_ledger import Budget, Purpose, utc_day
+from kite_memory.distill.budget import Budget, utc_day
 from kite_memory.distill.condense import middle
-from kite_memory.distill.extractor import Answer, Busy, Ending, Extractor, Misconfigured, Outcome, Refused, Reply, Sharing, Usage
+from kite_memory.distill.extractor import Answer, Busy, Extractor, Misconfigured, Outcome, Refused, Sharing, Usage
 from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk
 from kite_memory.model.note import Chunk
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Booking:
-    """A booked call. End it once, by `settle` or `refund`; without either, the estimate stays spent."""
-
-    outbox: Outbox
-    purpose: Purpose
-    estimate: Usage
-    day: str
-
-    def settle(self, usage: Usage) -> None:
-        """Replace the estimate by the call's actual cost, on the day it was booked."""
-        self.outbox.calls.settle(self.purpose, self.estimate, usage, day=self.day)
-
-    def refund(self) -> None:
-        """Cancel the booking. Only for a call that was certainly not made."""
-        self.outbox.calls.refund(self.purpose, self.estimate, day=self.day)
-
-
-def settle_by(booking: Booking, ending: Ending) -> None:
-    """Settle or refund the booking according to the call's outcome."""
-    match ending:
-        case Busy(made="perhaps"):
-            pass  # it may be billed, so the booked amount stays spent
-        case Busy(made="no") | Misconfigured():
-            booking.refund()
-        case Reply(usage=usage) | Refused(usage=usage) | Busy(usage=usage):
-            booking.settle(usage)
-        case _:
-            assert_never(ending)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """A share of the budget. ``share`` of the day's dollars and calls is the most that such calls may use (`CallLedger.book`)."""
-
-    outbox: Outbox
-    budget: Budget
-    share: float
-    clock: Callable[[], float]
-    purpose: Purpose = "judge"
-
-    def book(self, estimate: Usage) -> Booking | None:
-        """Book a call; ``None`` if this share or the whole day's budget is spent. Safe across threads and processes."""
-        day = utc_day(self.clock())
-        part = Budget(dollars=self.budget.dollars * self.share, calls=int(self.budget.calls * self.share))
-        if not self.outbox.calls.book(self.purpose, estimate, self.budget, part, day=day):
-            return None
-        return Booking(outbox=self.outbox, purpose=self.purpose, estimate=estimate, day=day)
-
 
 LONGEST_PAUSE = 3600.0
 """Seconds. No server and no clock can delay a call longer than an hour."""

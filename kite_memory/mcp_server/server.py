@@ -31,16 +31,24 @@ _HALVINGS = 60
 
 def bounded(result: Json, longest: int) -> Json:
     """Return ``result`` itself if it is short enough as JSON, else with shortened lists and texts and the field ``cut``."""
-    now, cut = result, False
+    return _bounded(result, longest)[0]
+
+
+def _bounded(result: Json, longest: int) -> tuple[Json, str]:
+    """Return what `bounded` does, and its JSON."""
+    now, text = result, safe_json(result)
     for _ in range(_HALVINGS):
-        over = len(safe_json(now)) - longest
-        if over <= 0:
+        if (over := len(text) - longest) <= 0:
             break
         widest = max(now, key=lambda name: len(safe_json(now[name])), default="")
-        now, cut = {**now, widest: _shorter(now[widest], over) if widest else None}, True
+        now = {**now, widest: _shorter(now[widest], over) if widest else None}
+        text = safe_json(now)
     else:
         now = {}
-    return {**now, "cut": "there is more than fits here; ask for less, or for one thing by its name"} if cut else now
+    if now is result:
+        return result, text
+    now = {**now, "cut": "there is more than fits here; ask for less, or for one thing by its name"}
+    return now, safe_json(now)
 
 
 def _shorter(value: Any, over: int) -> Any:
@@ -59,10 +67,10 @@ def _shorter(value: Any, over: int) -> Any:
             return None
 
 
-def text_of(result: Json) -> str:
-    """Return the result's own ``text`` if it has one, else all of it as JSON."""
+def text_of(result: Json, *, as_json: str = "") -> str:
+    """Return the result's own ``text`` if it has one, else all of it as JSON, which may be given."""
     words = result.get("text")
-    return words if isinstance(words, str) and words else safe_json(result)
+    return words if isinstance(words, str) and words else as_json or safe_json(result)
 
 
 def refusal(error: KiteError) -> tuple[str, Json]:
@@ -141,7 +149,7 @@ class _Handlers:
         except KiteError as error:
             words, details = refusal(error)
             return types.CallToolResult(content=[_text(words)], structured_content=details, is_error=True)
-        return _answered(bounded(result, tool.longest))
+        return _answered(*_bounded(result, tool.longest))
 
     async def list_resources(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         try:
@@ -247,8 +255,8 @@ def _rarer() -> Json:
     return {"tools": [{"name": tool.name, "description": tool.description, "arguments": tool.schema} for tool in rarer]}
 
 
-def _answered(result: Json) -> types.CallToolResult:
-    return types.CallToolResult(content=[_text(text_of(result))], structured_content=result)
+def _answered(result: Json, as_json: str = "") -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(text_of(result, as_json=as_json))], structured_content=result)
 
 
 def _resource(note: Json) -> types.Resource:

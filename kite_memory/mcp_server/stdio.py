@@ -1,7 +1,8 @@
 """JSON-RPC in lines over a process's standard streams, for one client that may disappear at any time.
 
 The SDK's own transport reads lines of any length, leaves invalid JSON unanswered, drops pending answers when the input ends, and
-cannot stop while its input is open but its output is not read. Reads and writes cannot be interrupted, so threads do them which are
+cannot stop while its input is open but its output is not read. Pipes and sockets are read when they have something, and short lines
+are written when there is room for them. Other reads and writes may block and cannot be interrupted, so threads do them which are
 not joined at the end.
 """
 
@@ -11,9 +12,11 @@ import json
 import os
 import queue
 import re
+import select
+import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -191,37 +194,66 @@ Item = SessionMessage | Exception
 
 
 class InputLines:
-    """Lines of a file descriptor; of a line that is too long, only its envelope."""
+    """Lines of a file descriptor; of a line that is too long, only its envelope. Text after the last newline counts as a line."""
 
     def __init__(self, fd: int, longest: int = LONGEST_LINE) -> None:
         self._fd = fd
         self._longest = longest
+        self._line: bytearray | Envelope = bytearray()
 
     def __iter__(self) -> Iterator[bytes | Envelope]:
-        """Yield the lines. Text after the last newline counts as a line."""
-        line: bytearray | Envelope = bytearray()
+        """Yield the lines, blocking until there is one."""
         while piece := self._read():
-            *ends, rest = piece.split(b"\n")
-            for end in ends:
-                line = self._longer(line, end)
-                yield line if isinstance(line, Envelope) else bytes(line)
-                line = bytearray()
-            line = self._longer(line, rest)
-        if line:
-            yield line if isinstance(line, Envelope) else bytes(line)
+            yield from self._ended_by(piece)
+        yield from self._rest()
 
-    def _longer(self, line: bytearray | Envelope, piece: bytes) -> bytearray | Envelope:
-        if isinstance(line, bytearray):
-            line += piece
-            return line if len(line) <= self._longest else Envelope(bytes(line))
-        line.feed(piece)
-        return line
+    async def awaited(self) -> AsyncIterator[bytes | Envelope]:
+        """Yield the lines of a descriptor that `_can_be_awaited`."""
+        while True:
+            await anyio.wait_readable(self._fd)
+            if not (piece := self._read()):
+                break
+            for line in self._ended_by(piece):
+                yield line
+        for line in self._rest():
+            yield line
+
+    def _ended_by(self, piece: bytes) -> Iterator[bytes | Envelope]:
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            self._add(end)
+            yield self._whole()
+            self._line = bytearray()
+        self._add(rest)
+
+    def _rest(self) -> Iterator[bytes | Envelope]:
+        if self._line:
+            yield self._whole()
+
+    def _whole(self) -> bytes | Envelope:
+        return self._line if isinstance(self._line, Envelope) else bytes(self._line)
+
+    def _add(self, piece: bytes) -> None:
+        if isinstance(self._line, Envelope):
+            self._line.feed(piece)
+            return
+        self._line += piece
+        if len(self._line) > self._longest:
+            self._line = Envelope(bytes(self._line))
 
     def _read(self) -> bytes:
         try:
             return os.read(self._fd, _PIECE)
         except OSError:  # the terminal is closed
             return b""
+
+
+def _can_be_awaited(fd: int) -> bool:
+    """Return whether the event loop can wait for the descriptor, so that a read does not block."""
+    if sys.platform == "win32":
+        return False
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 class _Due:
@@ -294,14 +326,18 @@ async def _read(
         """Read one line at a time, waiting until it is handled. Stops if the event loop has ended."""
         with contextlib.suppress(RuntimeError, CancelledError):
             for line in InputLines(fd, longest):
-                if isinstance(line, bytes) and not line.strip():
-                    continue
-                asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
+                if isinstance(line, Envelope) or line.strip():
+                    asyncio.run_coroutine_threadsafe(deal_with(line), loop).result()
             loop.call_soon_threadsafe(ended.set)
 
-    threading.Thread(target=read, name="kmem-mcp-input", daemon=True).start()
     with incoming, errors:
-        await ended.wait()
+        if _can_be_awaited(fd):
+            async for line in InputLines(fd, longest).awaited():
+                if isinstance(line, Envelope) or line.strip():
+                    await deal_with(line)
+        else:
+            threading.Thread(target=read, name="kmem-mcp-input", daemon=True).start()
+            await ended.wait()
         with anyio.move_on_after(_SECONDS_TO_FINISH):
             await due.settled()
 
@@ -317,16 +353,31 @@ async def _write(fd: int, outgoing: MemoryObjectReceiveStream[SessionMessage], d
                 loop.call_soon_threadsafe(_set, written, _write_all(fd, line))
 
     threading.Thread(target=write, name="kmem-mcp-output", daemon=True).start()
+    has_room = _room_in(fd)
     try:
         async for envelope in outgoing:
-            written: asyncio.Future[bool] = loop.create_future()
-            lines.put((envelope.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n", written))
-            if not await written:
+            line = envelope.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            if has_room(line):
+                well = _write_all(fd, line)
+            else:
+                written: asyncio.Future[bool] = loop.create_future()
+                lines.put((line, written))
+                well = await written
+            if not well:
                 leave()
                 break
             due.went_out(envelope.message)
     finally:
         lines.put(None)
+
+
+def _room_in(fd: int) -> Callable[[bytes], bool]:
+    """Return whether a line can be written without blocking: a pipe that is ready has room for some kilobytes."""
+    if not _can_be_awaited(fd) or not hasattr(select, "poll"):
+        return lambda line: False
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return lambda line: len(line) <= select.PIPE_BUF and bool(poll.poll(0))
 
 
 def _set(written: asyncio.Future[bool], well: bool) -> None:

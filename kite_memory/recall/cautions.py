@@ -369,11 +369,6 @@ _LINTERS = frozenset({"ruff check", "flake8", "pylint", "cargo clippy", "shellch
 _TESTERS = frozenset({"pytest", "jest", "vitest", "tox", "nox", "rspec", "mocha"})
 _TEST_TASK = lazy_regex(r"(?:e2e|tests?)(?:[:_-][\w:-]+)?")
 _FORCED = frozenset({"-f", "--force-with-lease"})
-_ONLY_LOOKS = lazy_regex(r"(?:^|_)(?:get|list|search|read|fetch|query|find|view|show|describe)(?:_|$)")
-_NO_TOOL_WORDS = frozenset({"mcp", "server", "plugin", ""})
-_FORBIDS_CHANGE = lazy_regex(
-    r"\b(?:never|do not|don't|must not) (?:\w+ ){0,2}(?:add|edit|change|touch|write|modify|commit|update)\b", re.IGNORECASE
-)
 
 
 def concerns(caution: Caution, command: Invocation, *, folder: str) -> bool:

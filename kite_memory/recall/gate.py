@@ -1,7 +1,7 @@
 """Gate: the probability that showing a note helps with this prompt, computed from a few readable figures.
 
-The weights are fitted by `bench/fit_gate.py` on labelled prompts and stored next to this file as data, with their date. They are
-valid for one embedding space. The thresholds are chosen on prompts that need no note, since showing one is the exception.
+The weights are fitted by `bench/recall/fit_gate.py` on labelled prompts and stored next to this file as data, with their date. They
+are valid for one embedding space. The thresholds are chosen on prompts that need no note, since showing one is the exception.
 """
 
 import json

@@ -85,7 +85,7 @@ MOST_POINTERS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointerThresholds:
-    """Conditions that a pointer must meet. `bench.fit_gate --pointing` measures them on projects they were not chosen on."""
+    """Conditions that a pointer must meet. `bench.recall.fit_gate --pointing` measures them on projects they were not chosen on."""
 
     opens: float = 0.05
     """Probability that the likeliest note needs before any pointer to a note is shown."""

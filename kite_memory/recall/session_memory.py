@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kite_memory.errors import StateDamaged, StateNotWritten
-from kite_memory.recall.session_memory_schema import SCHEMA_1, SCHEMA_2, SCHEMA_3, SCHEMA_4
 from kite_memory.recall.uptake import BY_TITLE, Count, Moment, Standing, Tally, Uptake, Week, mondays, tally_of, week_of
 from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_folder, make_private_file
@@ -21,6 +20,52 @@ from kite_memory.text.quoting import mended
 
 if TYPE_CHECKING:
     from kite_memory.recall.gate import VerdictLog
+
+
+_SCHEMA_1 = """
+CREATE TABLE shown (session TEXT NOT NULL, note TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)) WITHOUT ROWID;
+CREATE INDEX shown_by_time ON shown(at)
+"""
+_SCHEMA_2 = """
+CREATE TABLE occasion (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL,
+    head TEXT NOT NULL, reason TEXT NOT NULL
+);
+CREATE INDEX occasion_by_time ON occasion(at);
+CREATE TABLE showing (
+    number INTEGER PRIMARY KEY, occasion INTEGER NOT NULL, at REAL NOT NULL, moment TEXT NOT NULL, session TEXT NOT NULL,
+    note TEXT NOT NULL, score REAL NOT NULL, standing TEXT NOT NULL DEFAULT 'open', why TEXT NOT NULL DEFAULT '', settled REAL
+);
+CREATE INDEX showing_by_time ON showing(at);
+CREATE INDEX showing_by_occasion ON showing(occasion);
+CREATE INDEX showing_open ON showing(at) WHERE standing = 'open';
+CREATE TABLE tally (
+    note TEXT PRIMARY KEY, shown INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, ignored INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE week (week TEXT PRIMARY KEY, prompts INTEGER NOT NULL, silent INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE ruling (
+    number INTEGER PRIMARY KEY, at REAL NOT NULL, session TEXT NOT NULL, project TEXT NOT NULL, features TEXT NOT NULL,
+    notes TEXT NOT NULL, anything REAL NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, dollars REAL NOT NULL
+);
+CREATE INDEX ruling_by_time ON ruling(at)
+"""
+_SCHEMA_3 = """
+CREATE TABLE listed (
+    session TEXT NOT NULL, note TEXT NOT NULL, score REAL NOT NULL, at REAL NOT NULL, PRIMARY KEY (session, note)
+) WITHOUT ROWID;
+CREATE INDEX listed_by_time ON listed(at);
+CREATE INDEX showing_by_note ON showing(note)
+"""
+_SCHEMA_4 = """
+CREATE TABLE tally_elsewhere (
+    machine TEXT NOT NULL, note TEXT NOT NULL, shown INTEGER NOT NULL, used INTEGER NOT NULL, ignored INTEGER NOT NULL,
+    PRIMARY KEY (note, machine)
+) WITHOUT ROWID;
+CREATE VIEW counted AS SELECT note, SUM(shown) AS shown, SUM(used) AS used, SUM(ignored) AS ignored FROM (
+    SELECT note, shown, used, ignored FROM tally UNION ALL SELECT note, shown, used, ignored FROM tally_elsewhere
+) GROUP BY note
+"""
+
 
 TEAMS = "team:"
 """Prefix of the ids of team notes, which keeps them apart from the user's own."""
@@ -524,10 +569,10 @@ def _bring_over(connection: sqlite3.Connection) -> None:
 
 
 _MIGRATIONS: sqlite.Migrations = {
-    1: SCHEMA_1.split(";"),
-    2: (*SCHEMA_2.split(";"), _bring_over),
-    3: SCHEMA_3.split(";"),
-    4: SCHEMA_4.split(";"),
+    1: _SCHEMA_1.split(";"),
+    2: (*_SCHEMA_2.split(";"), _bring_over),
+    3: _SCHEMA_3.split(";"),
+    4: _SCHEMA_4.split(";"),
 }
 
 

@@ -7,13 +7,15 @@ from itertools import chain
 
 from kite_memory.redaction.chance import (
     WORDS,
+    Oddness,
     Span,
     TextWords,
-    clear,
+    chosen,
     digits,
     drawn,
     letters,
     monotonous,
+    oddness,
     stands_in,
     turns,
     wordlike,
@@ -34,6 +36,7 @@ class Promise(IntEnum):
 
 
 _PASSWORDS = frozenset(b"password passwords passwd passwort passphrase passcode pwd psw passwrd kennwort passe mdp psk".split())
+_NO_PASSWORDS = frozenset(b"bypass compass surpass encompass trespass overpass underpass".split())
 _SECRETS = frozenset(
     b"""
     secret secrets token apikey apitoken accesskey secretkey privatekey authkey masterkey signingkey encryptionkey licensekey
@@ -96,6 +99,8 @@ def promise(name: bytes) -> Promise:
     last, before = words[-1], words[-2] if len(words) > 1 else b""
     if last in _PASSWORDS or last.endswith((b"password", b"passwd", b"passphrase", b"pwd")):
         return Promise.PASSWORD if before not in (b"no", b"show", b"hide", b"forgot", b"reset", b"has", b"is") else Promise.NONE
+    if last.endswith(b"pass") and len(last) <= 9 and last not in _NO_PASSWORDS and last != b"pass":
+        return Promise.PASSWORD
     if last in (b"pass", b"pw"):
         return Promise.PASSWORD if before else Promise.WEAK
     if b"public" in words or b"publishable" in words:
@@ -150,12 +155,14 @@ class Style(Enum):
 
 
 _LEADS = (
-    rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:"
+    rb"[a-z0-9_\-]{0,32}+([\"'`\]\\*)]{0,6}+)(?:\[[a-z0-9_]{0,16}\])?(?:"
     rb"[ \t]{0,24}+(?:=>|[:?|+]=|={1,3}|!==?|->|:(?!:)|\?\??|\|\|=?)[ \t]{0,24}+"  # assignments, fields, comparisons, defaults
+    rb"|,[ \t]{0,8}\\{0,3}\"value\\{0,3}\"[ \t]{0,4}:[ \t]{0,8}"  # {"name": "password", "value": "…"}
     rb"|(?<=[\"'`\\])[ \t]{0,4},[ \t]{0,24}(?=[\\\"'`])"  # ("password", "…")
     rb"|\((?=[\"'`])"  # .password("…")
     rb"|>"  # <password>…
     rb"|[ \t]{1,4}(?:value|content|default)[ \t]?=[ \t]?(?=[\"'])"  # name="password" value="…"
+    rb"|[ \t]{1,2}\.[ \t]{1,2}(?=\")"  # (password . "…")
     rb"|[ \t,]{0,8}(?:\r?\n|\\{0,3}(?<=\\)n)[ \t\->|]{0,40}(?:[0-9]{1,6}[?|\t][ \t]{0,40})?\"?value\"?[ \t]?:[ \t]{0,8}"
     rb"|[ \t]{0,40}+\|[ \t]{0,40}+"  # a table
     rb"|</key>\s{0,40}+<string>"  # a list of properties
@@ -192,7 +199,7 @@ _FLAG_WORDS = frozenset(
 _BEARER = lazy_regex(rb"b(?:earer|asic)[ \t]{1,3}+(?=[a-z0-9])")
 
 _BEFORE_VALUE = lazy_regex(
-    rb"(?:[bBrRfFuU$@]{1,2}(?=[\"'])"  # b"…"
+    rb"(?:[bBrRfFuUNn$@]{1,2}(?=[\"'])"  # b"…"
     rb"|(?:new )?String\((?=\")"
     rb"|!!?[a-z]{1,12} "  # !!binary …
     rb"|\[[\s]{0,40}+(?=[\\\"'`])"  # ["…", "…"]
@@ -203,6 +210,11 @@ _BEFORE_VALUE = lazy_regex(
 )
 _QUOTE = lazy_regex(rb"(\\{0,7})(\"\"\"|'''|[\"'`])")
 _UNTIL = {quote: lazy_regex(rb"((?:[^\\\r\n" + quote + rb"]|\\[^\r\n]){0,8192}+)" + quote) for quote in (b'"', b"'", b"`")}
+_ARGUMENT = lazy_regex(rb"\((?:\)[ \t]{1,4}(or|\|\||\?\?)[ \t]{1,4})?[\"'`]")
+_GETTER = lazy_regex(
+    rb"get|env|read|load|fetch|find|lookup|param|config|secret|prompt|input|query|key|field|column|label|translate|_\Z|\bt\Z"
+)
+"""What names of functions have in them that are given a name, not a password."""
 _NEXT_ELEMENT = lazy_regex(rb"[\"'`]?[ \t]{0,4},\s{0,40}+(?=[\"'`])")
 _BARE = lazy_regex(rb"[^\s\"'`,;<>(){}\[\]|&\\]{1,2048}+")
 _ELEMENT = lazy_regex(rb"[^<\r\n]{1,4096}+(?=</)")
@@ -241,6 +253,7 @@ _TECHNICAL = lazy_regex(
     rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v)-?[0-9]{1,5}[a-z\-]{0,8}",
     re.IGNORECASE,
 )
+_SIGNED = lazy_regex(rb"[A-Za-z0-9._\-]{1,64}[!#$%^&*@~+][A-Za-z0-9!#$%^&*@~+._\-]{1,64}")
 _PHRASE_LENGTHS = (12, 15, 18, 21, 24)
 _PHRASE = lazy_regex(rb"[a-z]{3,8}(?:\s{1,4}[a-z]{3,8}(?![a-z])){11,23}+")
 """The words of a wallet's seed phrase, which include neither articles nor ``is``."""
@@ -306,7 +319,9 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
         _take(raw, at, name, max(what, Promise.STRONG), Style.SETTING, spans)
     elif separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
         rest = _REST_OF_LINE.match(raw, at) if behind in (b"\n", b"\r", b" ") else None
-        if rest and b"$" not in rest[0] and b"(" not in rest[0] and _secret(rest[0], what, Style.SETTING):
+        named = what is Promise.STRONG and name.isupper() and b"SECRET" in name
+        fits = rest and (_secret(rest[0], what, Style.SETTING) or (named and oddness(rest[0])))
+        if rest and b"$" not in rest[0] and b"(" not in rest[0] and fits:
             spans.append((rest.start(), rest.end(), kind_of(name)))
         else:
             _take(raw, at, name, what, Style.SETTING, spans)
@@ -342,6 +357,11 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
         if quoted and name in (b"pass", b"pw"):
             what = max(what, Promise.STRONG)  # unquoted, it is mostly a passed test
         called = not quoted and raw[end : end + 1] in (b"(", b"[")
+        if called and what is Promise.PASSWORD and (argument := _ARGUMENT.match(raw, end)):
+            inner = argument.end() - 1
+            first, last, closed = _extent(raw, inner)
+            if closed and (argument[1] or not _GETTER.search(raw[start:end].lower())) and oddness(raw[first:last]) >= Oddness.MIXED:
+                spans.append((first, last, kind_of(name)))
         if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
             spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))
         following = _NEXT_ELEMENT.match(raw, end) if several and quoted else None
@@ -389,6 +409,8 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
         return what is Promise.STRONG and value.islower() and value.count(b" ") + 1 in _PHRASE_LENGTHS
     if what is Promise.PASSWORD:
         if style is Style.CODE:
+            if value.isdigit() or oddness(value) is Oddness.CLEAR or (_SIGNED.fullmatch(value) and chosen(value)):
+                return 6 <= length <= 12 and not monotonous(value) if value.isdigit() else True
             if digits(value) == 0:
                 return letters(value) >= 10 and not wordlike(value)
             return length >= 6 and letters(value) >= 3 and not _TECHNICAL.fullmatch(value) and not stands_in(value)
@@ -396,7 +418,7 @@ def _secret(value: bytes, what: Promise, style: Style) -> bool:
     if length < 8 or monotonous(value) or _NUMBER.fullmatch(value) or (wordlike(value) and not _SYMBOLS.search(value)):
         return False
     if what is Promise.STRONG:
-        return turns(value) >= 2 or length >= 16 or (style is Style.QUOTED and clear(value))
+        return turns(value) >= 2 or length >= 16 or (style is not Style.CODE and oddness(value) >= Oddness.MIXED)
     return length >= 16 and drawn(value) and not _HASH.fullmatch(value)
 
 

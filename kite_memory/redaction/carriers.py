@@ -2,7 +2,7 @@
 
 import re
 
-from kite_memory.redaction.chance import Span, TextWords, digits, drawn, stands_in, turns, worded
+from kite_memory.redaction.chance import Oddness, Span, TextWords, digits, drawn, oddness, stands_in, turns, worded
 from kite_memory.redaction.views import PAIR, decoded
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
@@ -35,8 +35,9 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
-    rb"(?:u|U|a|-user|-proxy-user|-auth)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%]{0,128})[:%](?P<pass>[^\s\"'\\]{3,256})"
-    rb"|(?:p|P|a|w|k|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
+    rb"(?:u|U|a|-user|-proxy-user|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
+    rb"[:%,](?P<pass>[^\s\"'\\]{3,256})"
+    rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
 _TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
@@ -55,6 +56,7 @@ _TAKES_PASSWORD = {
 """Commands by the letter of their password option. Some take the value attached, some after a gap, and some prompt if there is a
 gap.
 """
+_OPTION_OF_USER = re.compile(rb"[ \t]-(?:[uUlDN]|-user(?:name)?|-login|user(?:name)?)[ \t=]")
 _ASKS = re.compile(rb"\b(?:mysql|mariadb|7z)")
 _REACH = 400
 _PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")
@@ -109,9 +111,18 @@ _FED = tuple(
 )
 _HERE = re.compile(rb"<<<[ \t]{0,4}" + _VALUE)
 _TAKES_FED = re.compile(
-    rb"\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
+    rb"\b(?:kinit|cryptsetup|smbpasswd|saslpasswd2|pdbedit|passwd|ssh-add|bw|ldappasswd|vault|veracrypt|realm join)\b"
+    rb"|\bsudo[ \t][^|\n]{0,80}?-[A-Za-z]{0,4}S\b|\bchpasswd\b|--password-stdin\b|--with-token\b|--passphrase-fd\b"
     rb"|\bsecrets? (?:put|set)\b"
 )
+_DECODES = re.compile(rb"(?:openssl (?:enc -)?)?base64 (?:-d|-D|--decode)|base64 -di")
+
+
+def _holds_password(plain: bytes) -> bool:
+    """Return whether a text that a command decodes is a password, or a name and a password."""
+    return b" " not in plain and oddness(plain.rsplit(b":", 1)[-1].strip()) > Oddness.NONE
+
+
 _SQL = tuple(
     (word, re.compile(word + rest + rb"[ \t]{1,4}(?:'\\''|\\{0,3}[\"'])(?P<word>[^\s'\"\\]{3,256}+)\\{0,3}['\"]"))
     for word, rest in (
@@ -160,6 +171,8 @@ def find_carried(raw: bytes, words: TextWords, spans: list[Span]) -> None:
             _add(found, 3, "password", spans)
     if b"<<<" in raw:
         _fed_here(raw, spans)
+    if b"@" in raw and b":" in raw:
+        _logins_at_hosts(raw, spans)
     if len(raw) > len(_CHAIN_KEY) and _CHAIN_KEY in raw.translate(_HEX_RUNS):
         _chain_keys(raw, spans)
     if b"$" in raw:
@@ -173,14 +186,20 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
     for word, before in _NEXT_WORDS if _NEXT_WORD.search(words.joined) else ():
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
-            if not found[group].startswith((b"file:", b"-")) and not (group == "bare" and worded(found[group])):
+            follows = raw[found.end() : found.end() + 2]
+            option = raw[found.start() - 6 : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
+            said = group == "bare" and worded(found[group]) and not (option and follows != b" (")
+            if not found[group].startswith((b"file:", b"-")) and not said:
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     for command, fed in _FED:
         if command not in words.each:
             continue
         for found in fed.finditer(raw):
-            if _TAKES_FED.search(found["to"]):
-                _add(found, next(group for group in ("double", "single", "bare") if found[group]), "password", spans)
+            group = next(group for group in ("double", "single", "bare") if found[group])
+            if _TAKES_FED.search(found["to"]) or (
+                _DECODES.match(found["to"]) and _holds_password(decoded(found[group].rstrip(b"=")))
+            ):
+                _add(found, group, "password", spans)
     if not (words.each.isdisjoint(_ACCOUNT_VERBS) or words.each.isdisjoint(_ACCOUNTS)):
         _of_accounts(raw, spans)
     if b"auth" in words.joined:
@@ -204,8 +223,31 @@ def _fed_here(raw: bytes, spans: list[Span]) -> None:
     """Find passwords passed on standard input: ``sudo -S … <<< …``."""
     for found in _HERE.finditer(raw):
         line = raw[max(0, found.start() - 240) : found.start()]
-        if _TAKES_FED.search(line[line.rfind(b"\n") + 1 :]):
-            _add(found, found.lastgroup or "bare", "password", spans)
+        group = found.lastgroup or "bare"
+        if _TAKES_FED.search(line[line.rfind(b"\n") + 1 :]) or oddness(found[group]) is Oddness.CLEAR:
+            _add(found, group, "password", spans)
+
+
+_AT_HOST = re.compile(
+    rb"(?<![\w/:.@\-])(?:[\w.\-]{1,40}[/\\]{1,2})?[\w.\-]{1,40}:([^\s:@/\"'<>|;,()]{5,64})@[A-Za-z0-9.\-]{1,64}+(?=[\s:/\"'`,)]|\Z)"
+)
+
+
+def _logins_at_hosts(raw: bytes, spans: list[Span]) -> None:
+    """Find the password in ``name:password@host`` without a scheme."""
+    at = raw.find(b"@")
+    while at >= 0:
+        line = raw[max(0, at - 140) : at]
+        if b":" in line[-65:]:
+            begin = (
+                max(0, at - 140)
+                + max(line.rfind(b" "), line.rfind(b"\n"), line.rfind(b'"'), line.rfind(b"'"), line.rfind(b"="))
+                + 1
+            )
+            found = _AT_HOST.match(raw, begin)
+            if found and oddness(found[1]) >= Oddness.MIXED:
+                spans.append((found.start(1), found.end(1), "password"))
+        at = raw.find(b"@", at + 1)
 
 
 def _logins(raw: bytes, spans: list[Span]) -> None:
@@ -262,12 +304,15 @@ def _options(raw: bytes, spans: list[Span]) -> None:
         if b"\\\n" not in line:
             line = line[line.rfind(b"\n") + 1 :]
         if found["user"] is not None:
-            if _TAKES_USER.search(line):
+            if _TAKES_USER.search(line) or oddness(found["pass"]) >= Oddness.MIXED:
                 _add(found, "pass", "password", spans)
             continue
         option = found[0][1:2]
         glued = raw[found.start() + 2] not in b" \t="
-        if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")) or not _TAKES_PASSWORD[option].search(line):
+        if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")):
             continue
-        if glued or option != b"p" or not _ASKS.search(line):
+        if not _TAKES_PASSWORD[option].search(line):
+            if _OPTION_OF_USER.search(line) and oddness(found["word"]):
+                _add(found, "word", "password", spans)
+        elif glued or option != b"p" or not _ASKS.search(line):
             _add(found, "word", "password", spans)

@@ -6,7 +6,7 @@ They use the words in which people write down a password: labels in many languag
 import re
 import tomllib
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
@@ -37,10 +37,14 @@ class PasswordLikeness(StrEnum):
     """No placeholder."""
     CODE = "code"
     """Digits, or groups of letters and digits."""
+    GROUPS = "groups"
+    """Groups of letters and digits."""
     CHOSEN = "chosen"
     """Letters with a digit or a sign among them."""
     WORDS = "words"
     """Words that do not form a sentence."""
+    PHRASE = "phrase"
+    """Words that do not form a message about a passphrase."""
     CLEAR = "clear"
     """Letters, a digit and a sign, in no form that an identifier has."""
     SIGNED = "signed"
@@ -54,13 +58,14 @@ class Label:
     """A word for "password". ``stem`` is folded as by `bare` and in lower case.
 
     ``word``: only at the start of a word. ``whole``: only as a whole word. ``weak``: ambiguous, so only values that clearly look
-    like a password count.
+    like a password count. ``foreign``: no English word, so it is in prose, since code is written in English.
     """
 
     stem: bytes
     word: bool
     weak: bool
     whole: bool
+    foreign: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,11 +170,13 @@ def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     """Return the labels in Latin letters; those of other scripts are replaced by `cleaning`."""
     found: dict[bytes, Label] = {}
-    for label in dict.fromkeys(label for labels in table.values() for label in labels):
-        stem = bare(label.strip("*~?")).lower()
-        if stem.isascii():
-            weak, whole = label.startswith("?"), not label.endswith("*")
-            found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole)
+    for language, labels in table.items():
+        for label in labels:
+            stem = bare(label.strip("*~?")).lower()
+            if stem.isascii() and (stem not in found or found[stem].foreign):
+                weak, whole = label.startswith("?"), not label.endswith("*")
+                foreign = language != "english"
+                found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole, foreign=foreign)
     return tuple(found.values())
 
 
@@ -379,7 +386,8 @@ _LABELLED = lazy_regex(
     rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
     rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
     rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}+){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
-    rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?",
+    rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?"
+    rb"|[a-z_]{1,24}\.[a-z_.]{1,64}\.[A-Z][A-Za-z0-9]{1,40}|[\w.\-]{1,64}/[\w./\-]{1,64}/[\w.\-]{1,64}#[\w.\-]{1,40}",
     re.DOTALL,
 )
 """Words that are no password even right behind a label."""
@@ -390,6 +398,12 @@ _FUNCTION_WORDS = frozenset(
     """.split()
 )
 """Words of a sentence, which a passphrase made of words does not contain."""
+_MESSAGE_WORDS = frozenset(
+    b"""
+    must should will can may required optional wrong empty set stored read only please enter your password passphrase key keys is
+    are was were be been has have not no if when file string provide provided used using specify leave
+    """.split()
+)
 _CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
@@ -430,7 +444,7 @@ def signed(value: bytes) -> bool:
 
 def numeric(value: bytes) -> bool:
     """Return whether the value fits behind a label and a sign: a number that may be typed in as a password."""
-    return 6 <= len(value) <= 12 and value.isdigit() and not monotonous(value)
+    return 6 <= len(value) <= 26 and value.isdigit() and not monotonous(value)
 
 
 def clear(value: bytes) -> bool:
@@ -442,7 +456,13 @@ def clear(value: bytes) -> bool:
     if _signs(value):
         return True
     mixed = b"-" in value or b"." in value or (b"_" in value and len(value) <= 24)
-    return mixed and capitals(value) > 0 and smalls(value) > 0 and turns(value) >= 1
+    return (
+        mixed
+        and capitals(value) > 0
+        and smalls(value) > 0
+        and turns(value) >= 1
+        and (b"." not in value or digits(_NUMBERED.sub(b"", value)) > 0)
+    )
 
 
 def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
@@ -451,15 +471,107 @@ def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
             return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
         case PasswordLikeness.CODE:
             return _CODE.fullmatch(value) is not None and digits(value) >= 2
+        case PasswordLikeness.GROUPS:
+            return digits(value) >= 3
         case PasswordLikeness.CHOSEN:
-            return chosen(value)
+            return chosen(value) or oddness(value) > Oddness.NONE
         case PasswordLikeness.CLEAR:
-            return clear(value)
+            return oddness(value) >= Oddness.MIXED
         case PasswordLikeness.SIGNED:
-            return clear(value) and _signs(value) > 0
+            return oddness(value) >= Oddness.MIXED and (_signs(value) > 0 or capitals(value) > 0)
         case PasswordLikeness.WORDS:
             return _FUNCTION_WORDS.isdisjoint(value.lower().split())
+        case PasswordLikeness.PHRASE:
+            return _MESSAGE_WORDS.isdisjoint(value.lower().split())
         case PasswordLikeness.DRAWN:
             return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
         case _:
             assert_never(likeness)
+
+
+class Oddness(IntEnum):
+    """How unlike a word of a sentence, and unlike a name in code, a value is."""
+
+    NONE = 0
+    """A word, a number, a path, a version, a name made of the words that such names are made of."""
+    COMPOUND = 1
+    """Several words in one, without or with one digit: ``mossLantern``, ``moss-in-lantern``, ``moss2``."""
+    MIXED = 2
+    """Letters with digits among them, or words with a number, as no name has them: ``m0ssLantern``, ``Moss-Lantern-9``."""
+    CLEAR = 3
+    """As `clear`."""
+
+
+_PIECES_OF_NAME = lazy_regex(rb"[A-Z]{1,64}(?![a-z])|[A-Z]?[a-z]{1,64}")
+_CODE_WORDS = (
+    _STAND_IN_WORDS
+    - frozenset(
+        b"""
+        a an the your yours my mine our their some this that no not un in on off it is here there me by with from for to of or
+        and change put enter add use give ask abc xyz qwerty test tests sample super very strong real wrong bad good same claude
+        """.split()
+    )
+) | frozenset(
+    b"""
+    self os ctx req res request response settings options props state process module file path url uri http https class method
+    function return await async index item node object instance handler manager factory provider model view controller component
+    util utils helper builder parser error exception event callback result hashed raw encrypted decrypted encoded decoded plain
+    policy form body query args kwargs
+    """.split()
+)
+"""Words of which names in code are made."""
+_VERBS = frozenset(b"get set is has make create build parse read write load save to from on use do can should with".split())
+_NUMBERED = lazy_regex(
+    rb"(?:^|(?<=[\W_]))(?:[a-z]{1,6}[0-9]{1,3}|[A-Z]{1,6}[0-9]{1,3}|[A-Z][a-z]{1,5}[0-9]{1,2})(?=[\W_]|$)"
+    rb"|(?-i:[vV][0-9]{1,2}(?![a-z0-9]))"
+    rb"|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|x|pkcs|ipv|tls|web|win|arm|amd|log|neo|fido|curve|secp|int|float|latin)"
+    rb"-?[0-9]{1,5}",
+    re.IGNORECASE,
+)
+"""A short word with a number is the name of a thing: ``db01``, ``sha256``, ``v2``."""
+_LEET = lazy_regex(rb"[A-Za-z]{2}[013457][a-z]{2}|[A-Za-z][@$][a-z]{2}|[a-z][0-9][a-z]{1,12}[0-9][a-z]")
+_NO_VALUE = lazy_regex(
+    rb"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){1,6}"
+    rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[\w\-]{1,64}(?:\.[\w\-]{1,64}){0,6}\.[a-z]{2,4}[0-9]?(?::[0-9]{1,8})?"
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}|[@#$%&*~+!?^.\-/\\].{0,64}"
+    rb"|[a-z]{1,24}(?:\.[a-z]{1,24}){1,6}|[A-Z0-9_.\-]{1,64}",
+    re.DOTALL,
+)
+_ADJECTIVE = lazy_regex(
+    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side|level|time)\Z"
+)
+_TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{4,40}[0-9]{2,6}[!?]?")
+_NAME_AND_NUMBER = lazy_regex(rb"[A-Z][a-z]{2,20}[_\-.+][0-9]{3,6}")
+
+
+def oddness(value: bytes) -> Oddness:
+    """Return how unlike a word or a name the value is."""
+    if not 5 <= len(value) <= LONGEST or value.isdigit() or b"\xf1" in value:
+        return Oddness.NONE
+    if clear(value):
+        return Oddness.CLEAR
+    if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _NO_VALUE.fullmatch(value):
+        return Oddness.NONE
+    rest = _NUMBERED.sub(b"", value)
+    pieces = [piece.lower() for piece in _PIECES_OF_NAME.findall(value)]
+    named = not _CODE_WORDS.isdisjoint(pieces)
+    if digits(rest) and letters(rest) >= 3 and not (b"_" in value and value.islower()):
+        unrest = turns(rest)
+        if unrest * 3 >= len(rest) >= 6 or _LEET.search(rest):
+            return Oddness.MIXED
+        if _TRAILING_NUMBER.fullmatch(rest) and (digits(rest) >= 4 or letters(rest) >= 6) and not named:
+            return Oddness.MIXED
+        if (capitals(rest) and smalls(rest) and len(pieces) >= 2 and not named) or _NAME_AND_NUMBER.fullmatch(value):
+            return Oddness.MIXED
+    if value.isalpha() and value.islower() and len(value) >= 18:
+        return Oddness.COMPOUND
+    if named or letters(value) < 5 or (pieces[0] in _VERBS and value[-1:].isalnum()):
+        return Oddness.NONE
+    if len(pieces) < 2:
+        alone = value[-1:] in b"!#$%&*" and value[:1].isupper() and letters(value) >= 6
+        return Oddness.COMPOUND if alone or (digits(rest) and value[:1].isalpha()) else Oddness.NONE
+    if min(map(len, pieces)) < 2 and len(pieces) < 3:
+        return Oddness.NONE
+    if b"-" in value and value.islower() and _ADJECTIVE.search(pieces[-1]):
+        return Oddness.NONE
+    return Oddness.COMPOUND if letters(value) >= 8 else Oddness.NONE

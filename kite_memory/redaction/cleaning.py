@@ -20,7 +20,7 @@ def drop_private(text: str) -> str:
 
     An unclosed tag drops everything after it, since losing a sentence is better than keeping a secret. Tags may be nested.
     """
-    if text.isascii() and "private" not in text.lower() and "\x1b" not in text:
+    if _is_plain(text):
         return text
     for _ in range(_PASSES):
         seen = clean(text)
@@ -30,6 +30,17 @@ def drop_private(text: str) -> str:
         text = kept
     tag = _TAG.search(bare(text).lower())
     return text[: tag.start()] if tag else text
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a tag can be in the text neither as it is nor disguised: no letter is folded, and nothing is hidden."""
+    raw = text.encode("utf-8", "surrogatepass")
+    if b"private" in raw.lower() or b"\x1b" in raw:
+        return False
+    if text.isascii():
+        return True
+    others = raw.translate(None, _PLAIN).decode("utf-8", "surrogatepass")
+    return "\x9b" not in others and not _ANY_HIDDEN.search(others) and not _FOLDABLE.search(others)
 
 
 def _outside(text: str) -> str:

@@ -43,7 +43,7 @@ _REACH = 512
 
 def beginning(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, with no part of a secret that continues behind them."""
-    return text if len(text) <= limit else text[: _end_of_head(text, limit)].rstrip()
+    return text if len(text) <= limit else text[: _end_of_head(text, limit, _gap_of(text))].rstrip()
 
 
 def ends(text: str, first: int, last: int) -> tuple[str, str]:
@@ -54,12 +54,12 @@ def ends(text: str, first: int, last: int) -> tuple[str, str]:
     text = drop_private(text)
     if len(text) <= first + last:
         return text, ""
-    return text[: _end_of_head(text, first)], text[_start_of_tail(text, len(text) - last) :]
-
-
-def _end_of_head(text: str, cut: int) -> int:
-    """Return where to cut so that the head is redacted the same, alone and with what follows."""
     gap = _gap_of(text)
+    return text[: _end_of_head(text, first, gap)], text[_start_of_tail(text, len(text) - last, gap) :]
+
+
+def _end_of_head(text: str, cut: int, gap: re.Pattern[str]) -> int:
+    """Return where to cut so that the head is redacted the same, alone and with what follows."""
     at = _before(text, cut, gap)
     for _ in range(_TRIES):
         start = max(0, at - _BEHIND)  # enough to see what crosses the cut; redacting the head includes all that precedes it
@@ -71,9 +71,8 @@ def _end_of_head(text: str, cut: int) -> int:
     return 0
 
 
-def _start_of_tail(text: str, cut: int) -> int:
+def _start_of_tail(text: str, cut: int, gap: re.Pattern[str]) -> int:
     """Return where to cut so that the tail is redacted the same, alone and with what precedes it."""
-    gap = _gap_of(text)
     at = _behind(text, cut, gap)
     for _ in range(_TRIES):
         stop = min(len(text), at + _BEHIND)

@@ -157,19 +157,21 @@ def redact(text: str) -> RedactedText:
 
 
 _innocent: set[str] = set()
+_formerly_innocent: set[str] = set()
 _MOST_INNOCENT = 2048
 _LONGEST_INNOCENT = 4096
-"""Texts in which nothing was found, up to this number and length: a transcript repeats many."""
+"""Texts in which nothing was found, up to this number and length: a transcript repeats many. The older half is dropped at once."""
 
 
 def _find_or_recall(text: str, raw: bytes, places: list[tuple[int, int]]) -> list[Span]:
     """Return `find` of ``raw``, which is ``text`` from `bare`, without searching a text again in which nothing was found."""
-    if text in _innocent:
+    global _innocent, _formerly_innocent
+    if text in _innocent or text in _formerly_innocent:
         return []
     spans = find(raw, places)
     if not spans and len(text) <= _LONGEST_INNOCENT:
         if len(_innocent) >= _MOST_INNOCENT:
-            _innocent.clear()
+            _innocent, _formerly_innocent = set(), _innocent
         _innocent.add(text)
     return spans
 

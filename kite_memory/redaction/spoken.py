@@ -6,6 +6,7 @@ cut.
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kite_memory.redaction.chance import (
     FORMS,
@@ -14,18 +15,25 @@ from kite_memory.redaction.chance import (
     LEADING,
     Form,
     Label,
+    Oddness,
     Span,
     TextWords,
+    capitals,
     chosen,
     clear,
+    digits,
     direct,
     first_word,
     is_value,
     numeric,
+    oddness,
     signed,
+    smalls,
 )
 from kite_memory.redaction.cleaning import LABEL
+from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
 from kite_memory.redaction.vendors import any_of
+from kite_memory.redaction.views import base32, decoded, hexadecimal
 
 Table = tuple[int, int]
 """Where a table's header begins, and where its rows end."""
@@ -36,14 +44,16 @@ _ROWS = 200
 _CELLS = 40
 _CELL_SIGNS = b" \t\"'`*\r"
 _HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
+_SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
 _RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
 _NEXT = re.compile(
     rb"(?:[ \t]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
-    rb"[ \t>\-*]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t]{0,8}\r?(?=\n|\Z)"
+    rb"(?:[ \t]{0,8}```[a-z]{0,12}[ \t]{0,4}\r?\n)?"
+    rb"[ \t>\-*+|]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t|]{0,8}\r?(?=\n|\Z)"
 )
 _LABELS = (
-    rb"(?:[a-z0-9_\- ]{0,24}"
+    rb"(?:[a-z0-9_.\- ]{0,40}"
     + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
     + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
 )
@@ -76,19 +86,36 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
             matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
     for found in matches:
         start, end = found.span("value")
-        if chosen(raw[start:end]):
+        if chosen(raw[start:end]) or oddness(raw[start:end]):
             spans.append((start, end, _KIND))
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:
     """Find a value on the next line, if the label ends its line and the next one holds nothing else."""
+    line = raw[max(0, raw.rfind(b"\n", max(0, start - 160), start) + 1) : start]
     after = _AFTER_LABEL.match(raw, at, stop + 1)
-    if after is None or not (found := _NEXT.match(raw, after.end())):
-        return
-    line = raw[max(0, raw.rfind(b"\n", max(0, start - 80), start) + 1) : start].strip(b" \t-*\"'#>")
-    value = found[1].rstrip(b",")
-    if chosen(value) if after[1] and len(line) <= 40 else not line and clear(value):
-        spans.append((found.start(1), found.start(1) + len(value), _KIND))
+    if after is not None and (found := _NEXT.match(raw, after.end())):
+        alone = not line.strip(b" \t-*\"'#>+|")
+        value = found[1].rstrip(b",")
+        least = Oddness.COMPOUND if after[1] or alone else Oddness.MIXED
+        fits = chosen(value) and after[1] and len(line) <= 50
+        if fits or (not found[1].endswith(b",") and (oddness(value) >= least or _is_encoded(value))):
+            spans.append((found.start(1), found.start(1) + len(value), _KIND))
+    elif raw[stop : stop + 1] == b"\n" and (found := _ANSWER.match(raw, stop)):
+        asked = b"?" in raw[at:stop] or _ASKING.search(line.lower()) is not None
+        typed = found[1] is None and _TYPED.match(line) is not None
+        if (asked and oddness(found[2]) >= Oddness.MIXED) or (typed and (oddness(found[2]) or _is_encoded(found[2]))):
+            spans.append((*found.span(2), _KIND))
+
+
+_ANSWER = re.compile(rb"\r?\n(?:([^\r\n]{1,30}[:>\])])[ \t]{1,4})?[\"'`]?([^\s\"'`]{5,64}+)[\"'`]?[ \t]{0,4}(?=\r?\n|\Z)")
+"""A line with one word, perhaps behind who says it."""
+_TYPED = re.compile(
+    rb"[ \t]{0,8}(?:[$#%>]|[\w@~:\-]{1,40}[$#%>] "
+    rb"|(?:kubectl|cat|vault|aws|gcloud|az|echo|heroku|op|pass|bw|xxd|base64|openssl|docker) )"
+)
+"""A command."""
+_ASKING = re.compile(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
 
 
 def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[Span]) -> Table:
@@ -99,6 +126,7 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
     tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])
     if not tab and before not in (b",", b";", b"|", b"\n", b"") and behind not in (b",", b";", b"|"):
+        _in_padded_columns(raw, start, end, spans)
         return last
     begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
     stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
@@ -109,7 +137,8 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     if not sign or header.count(sign) > _CELLS:
         return last
     column = raw[begin:start].count(sign)
-    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in header.split(sign)):
+    cells = header.split(sign)
+    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells) or sum(bool(cell.strip()) for cell in cells) < 2:
         return last
     count = header.count(sign)
     at = stop + 1
@@ -122,13 +151,46 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
                 break
             cell = row.split(sign)[column]
             value = cell.strip(_CELL_SIGNS)
-            if chosen(value):
+            if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
                 first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
                 spans.append((first, first + len(value), _KIND))
         if line_end >= len(raw) or (line_end - at == _LAYOUT_LINE and raw[line_end : line_end + 1] != b"\n"):
             break
         at = line_end + 1
     return begin, at
+
+
+_PADDED_ROWS = 40
+_PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
+
+
+def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> None:
+    """Find values below a label in a header whose cells are set apart by blanks."""
+    begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
+    stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
+    behind = raw[end:stop] if stop >= 0 else b""
+    if stop < 0 or (raw[begin:start].strip() and not raw[begin:start].endswith(b"  ")) or (behind.strip() and behind[:2] != b"  "):
+        return
+    header = raw[begin:stop]
+    if (not raw[begin:start].strip() and not behind.strip()) or not _PADDED_HEADER.fullmatch(header):
+        return
+    left, right = start - begin, end - begin
+    at = stop + 1
+    for _ in range(_PADDED_ROWS):
+        line_end = raw.find(b"\n", at, at + _LAYOUT_LINE)
+        row = raw[at : line_end if line_end >= 0 else min(len(raw), at + _LAYOUT_LINE)]
+        if not row.strip() or len(row) <= left - 2:
+            return
+        first = row.rfind(b" ", 0, left + 1) + 1 if row[left : left + 1] not in (b" ", b"\t") else left
+        if first == left:
+            first += len(row[left:right]) - len(row[left:right].lstrip())
+        last = row.find(b" ", first)
+        value = row[first : last if last >= 0 else len(row)].rstrip(b"\r")
+        if chosen(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+            spans.append((at + first, at + first + len(value), _KIND))
+        if line_end < 0:
+            return
+        at = line_end + 1
 
 
 _WINDOW = 200
@@ -144,7 +206,7 @@ _ASIDE = re.compile(rb"[ \t]{0,3}\([^()\r\n]{1,60}\)")
 _SIGN = re.compile(rb"[ \t?]{0,40}(?:(?:[:=?|>]|->|=>|:=|-(?=[ \t])|\.{3,60})[ \t?*]{0,40}){1,3}+(?![=])")
 _TOKEN = re.compile(rb"[^\s]{1,256}+")
 _QUOTED = re.compile(rb"[ \t]{0,8}\\?([\"'`])([^\"'`\\\r\n]{3,128}+)\\?\1")
-_GLUED = re.compile(rb"\xf0{1,3}(?=[!-~]{5,64}\Z)")
+_GLUED = re.compile(rb"\xf0{1,3}(?=[!-~]{5,64})")
 _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
@@ -172,8 +234,8 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
         return
     table: Table = (0, 0)
     labels = sorted([*_labels(small, words), *_other_labels(raw)])
-    for start, end, weak in labels:
-        table = _look(raw, small, start, end, weak, table, spans)
+    for sighting in labels:
+        table = _look(raw, small, sighting, table, spans)
     if labels:
         find_in_markup(raw, small, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
@@ -184,8 +246,12 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
             _match(raw, small, form, spans)
 
 
-def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
-    """Yield where a label begins and ends, and whether it is weak.
+Sighting = tuple[int, int, bool, bool]
+"""Where a label begins and ends, whether it is weak, and whether it is no English word."""
+
+
+def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:
+    """Yield the labels.
 
     The words are searched first, since a text has few different ones.
     """
@@ -199,15 +265,15 @@ def _labels(small: bytes, words: TextWords) -> Iterator[tuple[int, int, bool]]:
         while at >= 0:
             end = at + len(label.stem)
             if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
-                yield at, end, label.weak
+                yield at, end, label.weak, label.foreign
             at = small.find(label.stem, at + 1)
 
 
-def _other_labels(raw: bytes) -> Iterator[tuple[int, int, bool]]:
+def _other_labels(raw: bytes) -> Iterator[Sighting]:
     at = raw.find(_OTHER)
     while at >= 0:
         end = at + len(raw[at : at + 32]) - len(raw[at : at + 32].lstrip(_OTHER))
-        yield at, end, False
+        yield at, end, False, True
         at = raw.find(_OTHER, end)
 
 
@@ -234,60 +300,152 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
                 spans.append((start, end, _KIND))
 
 
-def _look(raw: bytes, small: bytes, start: int, end: int, weak: bool, table: Table, spans: list[Span]) -> Table:
-    """Check what is around the label at ``[start, end)``."""
+def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: list[Span]) -> Table:
+    """Check what is around a label."""
+    start, end, weak, foreign = sighting
     tail = (_OTHER_TAIL if raw[end - 1] == LABEL else _TAIL).match(small, end)
     at = tail.end() if tail else end
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
+    begin = max(raw.rfind(b"\n", max(0, start - _WINDOW), start) + 1, start - _WINDOW)
+    if foreign and not _ONE_CASE.fullmatch(raw, start, at):
+        return table  # the beginning of a name in code
     on_next_line(raw, start, at, stop, spans)
-    _walk(raw, small, at, stop, weak, spans)
-    _back(raw, start, spans)
+    before = raw[begin:start]
+    weak = weak and not (raw.startswith(b"PASS", start) and raw[start - 1 : start] == b"_")
+    with_a_user = _USER.search(small, begin, start) is not None and (not weak or _JOINED_TO.search(before[-8:]) is not None)
+    line = _Line(
+        weak=weak and not with_a_user,
+        foreign=foreign,
+        with_a_user=with_a_user,
+        possessive=tail is not None and b"'s" in tail[0],
+        prose=foreign or (_PROSE_BEFORE.search(before[-40:]) is not None and not before.translate(None, _NOT_CODE)),
+        passed=raw[start:at] == b"PASS",
+    )
+    _walk(raw, small, at, stop, line, spans)
+    _back(raw, small, begin, start, spans)
     return find_in_columns(raw, start, at, table, spans)
 
 
-def _walk(raw: bytes, small: bytes, at: int, stop: int, weak: bool, spans: list[Span]) -> None:
+class _Line(NamedTuple):
+    """What is known of a label from the line before it."""
+
+    weak: bool
+    foreign: bool
+    with_a_user: bool
+    possessive: bool
+    prose: bool
+    passed: bool
+    """Perhaps a test's result."""
+
+
+_USER = re.compile(
+    rb"\b(?:user(?:name|id)?|usr|login|account|acct|admin|root|"
+    rb"benutzer(?:name)?|usuari[oa]|utilisateur|identifiant|gebruiker|utente|kennung|user id)\b"
+)
+_JOINED_TO = re.compile(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
+_ONE_CASE = re.compile(rb"(?:[A-Z]?[a-z0-9_\- ']{0,80}|[A-Z0-9_\-]{0,80}|[\xf0\xf1]{0,80})[^A-Za-z]{0,8}")
+_NOT_CODE = bytes(code for code in range(256) if code not in b"({;<=")
+_PROSE_BEFORE = re.compile(rb"[A-Za-z,'\xf0][\"'`*(]{0,2}[ \t]{1,3}(?:[A-Za-z\-]{1,20}[_ ])?\Z")
+"""Words before a label: code has none there."""
+
+
+def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list[Span]) -> None:
     """Go from word to word behind a label to a value."""
-    if not _TELLING.search(raw, at, stop):
+    if not _TELLING.search(raw, at, stop) and not _MANY.search(raw, at, stop):
         return
     if aside := _ASIDE.match(raw, at, stop):
+        inner = raw[aside.start() : aside.end()].strip(b" \t()\"'`")
+        if not line.weak and oddness(inner) >= Oddness.MIXED:
+            first = raw.find(inner, aside.start())
+            spans.append((first, first + len(inner), _KIND))
         at = aside.end()
-    led = 0  # for this many more words, a value is expected
-    glued = True
+    led = _NEAR + 1 if line.foreign else 0  # for this many more words, a value is expected
+    linked = line.possessive  # the next word is the value or begins with it
+    glued = not line.possessive
     for number in range(_MOST_WORDS):
         if sign := _SIGN.match(raw, at, stop):
-            at, led, glued = sign.end(), _NEAR, False
+            if line.weak and b"->" in sign[0] and raw[at - 1 : at] == b")":
+                return  # the type that a function returns
+            at, led, glued, linked = sign.end(), _NEAR, False, True
+            if b"|" in sign[0] and not line.prose:
+                line = line._replace(prose=True)  # a cell
         if quoted := _QUOTED.match(raw, at, stop):
-            if is_quoted(quoted[2], led > 0 and not weak):
+            if is_quoted(quoted[2], led > 0 and not line.weak) or (
+                (linked or number == 0)
+                and oddness(quoted[2]) >= (Oddness.MIXED if line.weak or not line.prose else Oddness.COMPOUND)
+            ):
                 spans.append((*quoted.span(2), _KIND))
             at = quoted.end()
             led -= 1
-            glued = False
+            glued = linked = False
             continue
         token = _TOKEN.search(raw, at, stop)
         if token is None or (glued and token.start() == at and token[0][:1] not in b"?,\xf0"):
             return
         start, end = token.span()
         if glued and (spelled := _GLUED.match(token[0])):
-            start, led = start + spelled.end(), _NEAR  # scripts without blanks: 密码是X
+            start, led, linked = start + spelled.end(), _NEAR, True  # scripts without blanks: 密码是X
         glued = False
         start += len(token[0]) - len(token[0].lstrip(_OPENING)) if start == token.start() else 0
-        end -= len(token[0]) - len(token[0].rstrip(_CLOSING))
-        at = token.end()
+        if line.foreign and start < end and raw[start] != _OTHER_LETTER:
+            end = start + _gap(raw[start:end])
+        end -= len(raw[start:end]) - len(raw[start:end].rstrip(_CLOSING))
         word = raw[start:end].rstrip(b"=")
-        first = number == 0 and not weak and direct(word)
-        expected = led > 0 and (signed(word) if weak else chosen(word) or numeric(word))
-        if expected or first or clear(word):
+        if _is_said(word, line, led, linked=linked, first=number == 0):
             spans.append((start, end, _KIND))
-            led = 2
+            led, linked = 2, False
         elif small[start:end] in LEADING or small[start:end] in JOINING:
-            led = max(led, _NEAR if small[start:end] in LEADING else led)
+            linked = small[start:end] in LEADING
+            led = max(led, _NEAR if linked else led)
         elif token[0][-1:] in (b":", b"="):
-            led = _NEAR
-        elif _STOPS.search(token[0]) or token[0].endswith((b".", b"!")):
+            led, linked = _NEAR, True
+        elif _STOPS.search(token[0]) or token[0].endswith((b".", b"!")) or (line.weak and token[0].endswith((b")", b"),"))):
             return
         else:
             led -= 1
+            linked = linked and small[start:end] in _STILL
+        at = token.end()
+
+
+def _gap(word: bytes) -> int:
+    """Return where a letter of a script without Latin equivalents follows: 密码是X了."""
+    gap = word.find(_OTHER_LETTER)
+    return gap if gap > 0 else len(word)
+
+
+_OTHER_LETTERS = bytes((_OTHER_LETTER,))
+_SHORTEST = 5
+_MANY = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]")
+_DOTTED = re.compile(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
+_STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
+"""Words that may be between "is" and the value."""
+
+
+def _is_encoded(word: bytes) -> bool:
+    """Return whether base 64, base 32 or hexadecimal text encodes a password."""
+    body = word.rstrip(b"=")
+    plain = hexadecimal(body) or (base32(body) if body.isupper() else b"") or (decoded(body) if len(body) >= 10 else b"")
+    return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
+
+
+def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool) -> bool:
+    """Return whether a word behind a label is its value."""
+    if _OTHER_LETTER in word and len(word.translate(None, _OTHER_LETTERS)) < _SHORTEST:
+        return False  # 8文字以上
+    odd = oddness(word)
+    if odd is Oddness.CLEAR or (len(word) >= 12 and (linked or not line.weak) and _is_encoded(word)):
+        return True
+    if line.weak:
+        fits = odd is Oddness.MIXED or (chosen(word) and digits(word) > 0 and capitals(word) > 0 and smalls(word) > 0)
+        return (led > 0 and signed(word)) or (linked and fits and not line.passed)
+    if led > 0 and (chosen(word) or numeric(word)):
+        return True
+    if first and (direct(word) or odd is Oddness.MIXED or (line.with_a_user and odd)):
+        return True
+    if linked and odd and line.prose:
+        return True
+    return line.foreign and ((led > 0 and odd is Oddness.MIXED) or (linked and (odd > 0 or _DOTTED.fullmatch(word) is not None)))
 
 
 def is_quoted(value: bytes, led: bool) -> bool:
@@ -296,13 +454,39 @@ def is_quoted(value: bytes, led: bool) -> bool:
     return chosen(value) if led else clear(value)
 
 
-def _back(raw: bytes, start: int, spans: list[Span]) -> None:
-    """Find a value before a label, as in ``… X as the password``, only if it clearly looks like a password."""
-    begin = raw.rfind(b"\n", max(0, start - 60), start) + 1 or max(0, start - 60)
-    if not _DIGIT.search(raw, begin, start):
-        return
-    for token in _TOKEN.finditer(raw, begin, start):
+def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -> None:
+    """Find a value before a label, as in ``… X as the password``: one that clearly looks like it, or is said to be."""
+    before = raw[begin:start]
+    if (b"#" in before or b"//" in before or b"--" in before) and (comment := _COMMENT.search(raw, begin, start)):
+        _before_comment(raw, begin, comment.start(), spans)
+    begin = max(begin, start - _BEFORE_LABEL)
+    tokens = list(_TOKEN.finditer(raw, begin, start))
+    said = False
+    for number, token in enumerate(reversed(tokens)):
         first = token.start() + len(token[0]) - len(token[0].lstrip(_OPENING))
         last = token.end() - len(token[0]) + len(token[0].rstrip(_CLOSING))
-        if (first > begin or begin == 0 or raw[begin - 1 : begin] == b"\n") and clear(raw[first:last]):
+        word = raw[first:last]
+        whole = first > begin or begin == 0 or raw[begin - 1 : begin] == b"\n"
+        odd = oddness(word) if whole and (said or _DIGIT.search(word)) else Oddness.NONE
+        if (odd is Oddness.CLEAR and start - first <= _NEAR_LABEL) or (said and odd):
             spans.append((first, last, _KIND))
+        said = (number > 0 and small[first:last] in _AS) or (said and small[first:last] in _BETWEEN)
+
+
+def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None:
+    """Find a literal that the comment behind it calls a password."""
+    literals = list(_LITERAL.finditer(raw, begin, end))
+    literal = literals[-1] if literals else None
+    if literal is not None and not raw[literal.end() : end].strip(b" \t);,]}"):
+        value = literal[2]
+        if chosen(value) or oddness(value) or _is_encoded(value):
+            spans.append((*literal.span(2), _KIND))
+
+
+_COMMENT = re.compile(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
+_LITERAL = re.compile(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
+_BEFORE_LABEL = 90
+_NEAR_LABEL = 60
+_AS = frozenset(b"as for into als como comme come som".split())
+_BETWEEN = frozenset(b"works work worked still also only now accepted".split())
+"""Words between a value and what says that it is a password."""

@@ -262,6 +262,7 @@ _ABOUT_HASHES = re.compile(
     rb"|(?:digest|cipher|signature|certificate)value>)[\"'`]?[ \t]{0,4}[:=\-~,(]{0,3}[ \t]{0,4}[\"'`]?\Z"
 )
 _BASE64_SIGNS = frozenset(_IN_RUNS + b"/=")
+_AWS_LENGTH = 40
 _AWS_SECRET = re.compile(rb"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=_\-])")
 _BETWEEN_LINES = rb"={0,2}[^A-Za-z0-9+/=\n]{0,24}(?:\\n|\n)[^A-Za-z0-9+/=\n]{0,24}(?:[0-9]{1,6}[?|:\t][^A-Za-z0-9+/=\n]{0,24})?"
 _LINE_BEFORE = re.compile(rb"[A-Za-z0-9+/]{40}" + _BETWEEN_LINES + rb"\Z")
@@ -274,7 +275,7 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
     """Return the span of a token of unknown origin: long, random, and nothing that is normally random; else ``None``."""
     low, high = _chunk(raw, start, end)
     found: Span | None = None
-    for at in (low, start):
+    for at in (low, start) if high - low >= _AWS_LENGTH else ():
         secret = _AWS_SECRET.match(raw, at)
         if secret and not (at and raw[at - 1] in _BASE64_SIGNS) and drawn(secret[0]) and digits(secret[0]) >= 3:
             found = (at, secret.end(), "aws-secret-key")
@@ -283,8 +284,8 @@ def _drawn(raw: bytes, start: int, end: int) -> Span | None:
         found is None
         and 20 <= len(run) <= 100
         and high - low <= 200
-        and drawn(run)
         and not _IDS.match(run)
+        and drawn(run)
         and not _EXTENSION.match(raw, end)
         and raw[max(0, start - 1) : start] not in (b"/", b"\\", b"@")
         and raw[end : end + 1] not in (b"/", b"\\")

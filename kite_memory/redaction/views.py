@@ -8,15 +8,17 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kite_memory.redaction.chance import Span, digits, turns, wordlike
+from kite_memory.redaction.chance import Span, digits, oddness, turns, wordlike
 from kite_memory.redaction.vendors import every_vendor
 
 _DUMP_LINE = re.compile(
     rb"[ \t|>]{0,16}(?:0x)?[0-9a-f]{4,16}:?[ \t]{1,4}((?:[0-9a-f]{2}[ \t]{0,2}){1,16}+)[^\r\n]{0,60}+\r?", re.IGNORECASE
 )
 """A line of ``xxd`` or ``hexdump -C``: an offset, bytes, and their text."""
-_DUMP = re.compile(rb"0(?<=[0-9a-fA-F]{6})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
+_DUMP = re.compile(rb"0(?<=[0-9a-fA-F]{4})(?::|[ \t])[ \t]{1,3}[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} ")
 _MOST_LINES = 4000
+_OF_SECRETS = re.compile(rb"pass|pwd|\bpw\b|secret|token|cred|key", re.IGNORECASE)
+"""What names a dumped file as one with a password."""
 
 
 _NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
@@ -37,6 +39,7 @@ _JOINTS = (
     (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
     (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
+    (b"\\\n", re.compile(rb" \\\n[ \t]{0,40}([\"'])(?=[^\s\"'])")),
 )
 """Where a literal begins that continues the one before."""
 _OPENED = (b'${"', b"${'")
@@ -124,8 +127,11 @@ def find_dumped(raw: bytes, look_inside: Callable[[bytes], str], spans: list[Spa
             at = end + 1
             if raw[end : end + 1] != b"\n":
                 break
-        if len(plain) >= 16 and (kind := look_inside(bytes(code if code in _PRINTABLE else 32 for code in plain))):
+        text = bytes(code if code in _PRINTABLE else 32 for code in plain)
+        if len(plain) >= 16 and (kind := look_inside(text)):
             spans.append((begin, end, kind))
+        elif oddness(text.strip()) and _OF_SECRETS.search(raw, max(0, begin - 80), begin):
+            spans.append((begin, end, "password"))
         at = max(end, first.end())
 
 
@@ -266,7 +272,7 @@ _ESCAPES = (
     (
         b"\\",
         re.compile(
-            rb"\\(?:\\{0,3}(?:u00[2-7][0-9A-Fa-f]|x[2-7][0-9A-Fa-f])|/|\\{0,3}(?:u001[bB]|x1[bB]|033|e)\[[0-9;]{0,24}[A-Za-z])"
+            rb"\\(?:\\{0,3}[01][0-7]{2}(?=\\|[\"'])|\\{0,3}(?:u00[2-7][0-9A-Fa-f]|x[2-7][0-9A-Fa-f])|/|\\{0,3}(?:u001[bB]|x1[bB]|033|e)\[[0-9;]{0,24}[A-Za-z])"
         ),
     ),
 )
@@ -294,6 +300,8 @@ def _meaning(escape: bytes) -> bytes:
         return b""
     if escape.endswith(b"/"):
         return b"/"
+    if escape[-4:-3] == b"\\" and escape[-3:].isdigit():
+        return bytes([max(32, int(escape[-3:], 8))])
     return bytes([int(escape[-2:], 16)])
 
 

@@ -12,9 +12,8 @@ import orjson
 from kite_memory.model.event import Cursor, EventType, Problem, ReadResult, Status
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import ANSWER_LIMIT, OpenCall, OpenCalls, Toolbox
-from kite_memory.sources.common.growing import starting_point
 from kite_memory.sources.common.jsonl import AppendOnlyFile, FoundObject, Unreadable, objects
-from kite_memory.sources.common.line_source import Line, LineSource, Progress
+from kite_memory.sources.common.line_source import Line, LineSource, Progress, starting_point
 from kite_memory.sources.common.tool_text import PATH_LIMIT, digest, kept, moment, safe, scalar, short
 from kite_memory.sources.common.words import without_blocks
 from kite_memory.system.private_files import is_file, names_in

@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 
 from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Where
-from kite_memory.projects import NO_COMMITS, Git, GitFailed, Repository, project_of, repository_around, stamp
+from kite_memory.projects import Repository, project_of, repository_around, stamp
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.tool_text import PATH_LIMIT, kept
+from kite_memory.system.git import NO_COMMITS, Git, GitFailed
 
 PROVIDER = "git"
 

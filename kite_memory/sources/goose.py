@@ -30,8 +30,8 @@ from kite_memory.sources.common.foreign_sqlite import (
     select,
     whole,
 )
-from kite_memory.sources.common.growing import failed_read
 from kite_memory.sources.common.jsonl import Unreadable
+from kite_memory.sources.common.line_source import failed_read
 from kite_memory.sources.common.tool_text import PATH_LIMIT, as_id, blocks_of, digest, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from kite_memory.errors import KiteError, VaultReadOnly
 
@@ -212,17 +212,21 @@ def publish(aside: Path, path: Path) -> None:
 
 _TRIES = 50
 _PAUSE = 0.02
+Changed = TypeVar("Changed")
 
 
 def _replace(aside: Path, path: Path) -> None:
-    """Rename ``aside`` to ``path``; on Windows, wait a second for a program such as a virus scanner that has ``path`` open."""
+    when_not_in_use(lambda: aside.replace(path))
+
+
+def when_not_in_use(change: Callable[[], Changed]) -> Changed:
+    """Rename or remove a file; on Windows, wait a second for a program such as a virus scanner that has it open."""
     for _ in range(_TRIES if sys.platform == "win32" else 0):
         try:
-            aside.replace(path)
-            return
+            return change()
         except PermissionError:
             time.sleep(_PAUSE)
-    aside.replace(path)
+    return change()
 
 
 def sync_folder(folder: Path) -> None:

@@ -42,7 +42,7 @@ def seal(folder: Path) -> None:
 def stamps(folder: Path) -> dict[str, tuple[int, int]]:
     """Return the size and time of every file below ``folder`` that is sealed, and of what was written to a database since."""
     logs = ((f"{name}-wal", path.with_name(f"{path.name}-wal")) for name, path in _files(folder))
-    return {name: _stamp(path) for name, path in (*_files(folder), *logs) if path.exists()}
+    return {name: stamp_of(path) for name, path in (*_files(folder), *logs) if path.exists()}
 
 
 def broken(folder: Path) -> list[str]:
@@ -57,7 +57,7 @@ def broken(folder: Path) -> list[str]:
     for name, (size, mtime_ns, digest) in sorted(known.items()):
         path = folder / name
         try:
-            if _stamp(path) == (size, mtime_ns) and _hash(path) != digest and _stamp(path) == (size, mtime_ns):
+            if stamp_of(path) == (size, mtime_ns) and _hash(path) != digest and stamp_of(path) == (size, mtime_ns):
                 found.append(name)
         except FileNotFoundError:
             continue
@@ -91,17 +91,18 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _sealed(path: Path, known: list[Any] | None) -> list[Any] | None:
     """Return the seal of a file; ``None`` if it is being written to."""
-    before = _stamp(path)
+    before = stamp_of(path)
     if known is not None and before == (known[0], known[1]):
         return known
     young = before[1] + _A_TICK_NS - time.time_ns()
     if young > 0:
         Event().wait(min(young, _A_TICK_NS) / 1e9)
     digest = _hash(path)
-    return [*before, digest] if _stamp(path) == before else None
+    return [*before, digest] if stamp_of(path) == before else None
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamp_of(path: Path) -> tuple[int, int]:
+    """Return size and time of a file, which change when it is written to."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 

@@ -86,10 +86,6 @@ class TeamConnection:
             else http.client.HTTPConnection(host, port, timeout=seconds)
         )
 
-    @property
-    def goes_to(self) -> tuple[str, int]:
-        return self._connection.host, self._connection.port
-
     def close(self) -> None:
         self._connection.close()
 
@@ -174,8 +170,8 @@ SCORE: Final = 0.60
 MARGIN: Final = 0.22
 """Least score of a note to show, and its least distance from the eighth best.
 
-Measured by `bench/team_recall.py` on labelled prompts. Both kinds of store score alike, as `recall.search.fused`. The margin stays
-valid as the team's notes grow, while the score of the best irrelevant note rises with their number.
+Measured by `bench/bridge/team_recall.py` on labelled prompts. Both kinds of store score alike, as `recall.search.fused`. The margin
+stays valid as the team's notes grow, while the score of the best irrelevant note rises with their number.
 """
 COMPARED: Final = 8
 BYSTANDER: Final = 0.26

@@ -1,4 +1,9 @@
-"""Fit a text to a length, and count things in words."""
+"""Text as people read and write it: cut to a length, counts in words, and ages such as ``12h`` or ``30d``."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from kite_memory.errors import UsageError
 
 
 def clip(text: str, limit: int) -> str:
@@ -28,3 +33,28 @@ def counted(number: float, noun: str) -> str:
         return f"1 {noun}"
     ending = noun[:-1] + "ies" if noun.endswith("y") and noun[-2:-1] not in "aeiou" else f"{noun}s"
     return f"{number:,} {ending}"
+
+
+_AGE = re.compile(r"(\d{1,5})([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def duration(text: str) -> timedelta:
+    """Parse an age. Raises `UsageError` for anything else."""
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not an age", hint="write 12h, 30d or 8w")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def age(text: str, now: datetime) -> datetime | None:
+    """Return the moment that long before ``now``, or the given date, in UTC; ``None`` for an empty text. Raises `UsageError`."""
+    if not text.strip():
+        return None
+    if _AGE.fullmatch(text.strip()):
+        return now - duration(text)
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter if the conversion to UTC leaves the range of dates
+        raise UsageError(f"{text!r} is neither an age nor a date", hint="write 12h, 30d, 8w or 2026-03-01") from None

@@ -6,6 +6,7 @@ next (places in files, numbers, times, hashes, temporary names).
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from kite_memory.text import lazy_regex
 
@@ -336,6 +337,7 @@ def _numbered_signatures(lines: Sequence[str], traced: bool, *, backwards: bool 
                 yield place, known[bare]
 
 
+@lru_cache(maxsize=512)
 def _signature(line: str, traced: bool, following: str) -> str:
     message = failure_message(line, traced=traced, following=following[:_LINE])
     if message == PANICKED:

@@ -276,6 +276,13 @@ def turns(rows: Rows, session: int) -> list[CardTurn]:
     return found
 
 
+def turn_of(rows: Rows, prompt: int, answer: int) -> CardTurn:
+    """Return the turn of a card, without reading the rest of its session."""
+    said: dict[int, str] = dict(rows(f"SELECT seq, SUBSTR(text, 1, {_READ}) FROM events WHERE seq IN (?, ?)", (prompt, answer)))  # noqa: S608 - ours
+    answered = ends(said.get(answer, ""), ANSWER) if answer != prompt else ""
+    return CardTurn(prompt=prompt, answer=answer, asked=ends(said.get(prompt, ""), PROMPT), answered=answered)
+
+
 def ends(text: str, most: int) -> str:
     """Return the text, or if it is longer than ``most``, its beginning and its end."""
     text = text.strip()
@@ -384,8 +391,11 @@ def rarity(held: float, size: int) -> float:
     return math.log(1 + (of - expected + 0.5) / (expected + 0.5))
 
 
-def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) -> list[Match]:
-    """Return the cards that hold most of the query's weight in words, best first; of one project, or of all."""
+def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50, share: float = 0.0, of: int = 0) -> list[Match]:
+    """Return the cards that hold most of the query's weight in words, best first; of one project, or of all.
+
+    With ``share``, only those that reach this share of the score of the card numbered ``of``.
+    """
     import numpy as np
 
     asked = list(dict.fromkeys(map(_term, stems(text))))[:_TERMS_COUNTED]
@@ -415,16 +425,16 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
     asked_of: Counter[int] = Counter()
     postings = 0
     for key, count in sorted(held, key=lambda each: (each[1], each[0])):
-        term, of = key >> _PROJECT_BITS, key & _PROJECTS
-        if of not in known or (term not in terms and len(terms) >= _TERMS):
+        term, home = key >> _PROJECT_BITS, key & _PROJECTS
+        if home not in known or (term not in terms and len(terms) >= _TERMS):
             continue
         postings += count
         if postings > _POSTINGS and chosen:
             break
         terms.add(term)
-        chosen[key] = rarity(min(count, known[of][0]), known[of][0])
-        weights[of] += chosen[key]
-        asked_of[of] += 1
+        chosen[key] = rarity(min(count, known[home][0]), known[home][0])
+        weights[home] += chosen[key]
+        asked_of[home] += 1
     if not chosen:
         return []
     numbers: list[npt.NDArray[np.int64]] = []
@@ -441,8 +451,9 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
     holders = np.concatenate(numbers)
     scores = np.bincount(holders, np.concatenate(parts)).astype(np.float64, copy=False)
     shared = np.bincount(holders, np.concatenate(shares))
-    found = {number: float(scores[number]) for number in highest(scores, 2 * limit, _ANY).tolist()}
-    unheld = {of: (min(len(asked), _TERMS) - asked_of[of]) * rarity(0, cards) for of, (cards, _) in known.items()}
+    least = max(_ANY, share * float(scores[of])) if of < len(scores) else _ANY
+    found = {number: float(scores[number]) for number in highest(scores, 2 * limit, least).tolist()}
+    unheld = {home: (min(len(asked), _TERMS) - asked_of[home]) * rarity(0, cards) for home, (cards, _) in known.items()}
     matches = [
         Match(
             card=card,
@@ -450,12 +461,12 @@ def find(rows: Rows, text: str, *, project: str | None = None, limit: int = 50) 
             answer=answer,
             session=session,
             bm25=found[card],
-            covered=min(1.0, float(shared[card]) / (weights[of] + max(0.0, unheld[of]))),
-            size=known[of][0],
+            covered=min(1.0, float(shared[card]) / (weights[home] + max(0.0, unheld[home]))),
+            size=known[home][0],
             terms=len(asked),
         )
-        for card, prompt, answer, session, of in _offered(rows, "c.key", found)
-        if of in known
+        for card, prompt, answer, session, home in _offered(rows, "c.key", found)
+        if home in known
     ]
     return sorted(matches, key=lambda each: (-each.bm25, -each.card))[:limit]
 

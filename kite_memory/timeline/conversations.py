@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kite_memory.text import lazy_regex
 from kite_memory.text.display import clip_line
 from kite_memory.timeline import cards
-from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turns
+from kite_memory.timeline.cards import SMALL, CardTurn, Match, highest, prompt_outcome, turn_of, turns
 from kite_memory.timeline.fixes import fix_of
 from kite_memory.timeline.schema import BUNDLED
 
@@ -438,7 +438,7 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
     """
     text = _matter(rows, match)
     best: dict[int, Match] = {}
-    for each in cards.find(rows, text, project=where.project, limit=_AS_NEAR):
+    for each in cards.find(rows, text, project=where.project, limit=_AS_NEAR, share=_SAME_MATTER_NEAR, of=match.card):
         best.setdefault(each.session, each)
     if (own := best.pop(match.session, None)) is None:
         return None
@@ -468,6 +468,9 @@ def _rules(rows: Rows, session: int) -> bool:
 
 def _matter(rows: Rows, match: Match) -> str:
     """Return the text of the card's conversation; of a long session, of the card's turn."""
+    ((count,),) = rows("SELECT COUNT(*) FROM cards WHERE session = ?", (match.session,))
+    if count > _TALK:
+        return turn_of(rows, match.prompt, match.answer).text[:_READ]
     talked = turns(rows, match.session)
     return "\n".join(turn.text for turn in talked if len(talked) <= _TALK or turn.prompt == match.prompt)[:_READ]
 

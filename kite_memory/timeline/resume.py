@@ -3,7 +3,7 @@
 import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import PurePosixPath, PureWindowsPath
@@ -32,11 +32,15 @@ NOTHING_PASSED = "no test or build was seen to pass"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefLine:
-    """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one."""
+    """A line of a brief. ``evidence`` are references as `model.event.evidence_reference` writes them, at least one.
+
+    ``longer`` is what it says where there is room.
+    """
 
     part: BriefPart
     text: str
     evidence: tuple[str, ...]
+    longer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +111,9 @@ _LATELY = 25
 """Number of runs: another command that failed longer ago and was never tried again counts as given up."""
 _NOT_LONG_AGO = 100
 """Number of runs: a check that was last made before them may belong to another task."""
-_SAID, _ASKED, _COMMAND, _FAILURE, _SUBJECT = 240, 220, 100, 160, 80
+_SAID, _ASKED, _ASKED_WHOLE, _COMMAND, _FAILURE, _SUBJECT = 240, 220, 480, 100, 160, 80
 _ITEM, _ITEMS = 110, 3
-_STEPS, _STEP = 3, 60
+_STEPS, _STEP, _PARTS = 3, 60, 6
 _OFFER = 320
 _RECAP_PROMPTS = 4
 _ENDED = {"ok": "went well", "failed": "failed"}
@@ -121,8 +125,9 @@ _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
 _WORDS_OF_A_REQUEST = 4
-_WORDS_OF_ITS_OWN = 12
+_WORDS_OF_ITS_OWN = 20
 """A shorter prompt refers to what the agent said before it."""
+_HEADING = lazy_regex(r"^#{2,4} +(?!Context\b|Verification\b|Summary\b)([^\n]{3,200})$", re.MULTILINE)
 _PROSE = frozenset({".md", ".mdx", ".txt", ".rst", ".adoc"})
 _ASKS_THE_PERSON = frozenset({"AskUserQuestion", "request_user_input", "ask_followup_question", "ask_user"})
 _SENTENCES = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+")
@@ -190,16 +195,21 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
 
 
 def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tuple[BriefLine, ...]:
-    """Return as many lines as fit in ``tokens``, in their order: the weightiest of every part first, then the others in turn."""
+    """Return as many lines as fit in ``tokens``, in their order.
+
+    The weightiest of every part goes first, then what failed and what is next, what has a longer text, and the others in turn.
+    """
     by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
-    kept: list[BriefLine] = []
-    for line in (line for turn in turns for line in turn):
-        needed = cost(line)
-        if needed <= tokens:
+    urgent = (*turns[0], *by_part[BriefPart.FAILED], *by_part[BriefPart.NEXT])
+    longer = [(line, replace(line, text=line.longer)) for line in brief.lines if line.longer]
+    kept: dict[BriefLine, BriefLine] = {}
+    for line, shown in (*((line, line) for line in urgent), *longer, *((line, line) for turn in turns for line in turn)):
+        needed = cost(shown) - (cost(line) if line in kept else 0)
+        if (line not in kept or shown is not line) and needed <= tokens:
             tokens -= needed
-            kept.append(line)
-    return tuple(line for line in brief.lines if line in kept)
+            kept[line] = shown
+    return tuple(kept[line] for line in brief.lines if line in kept)
 
 
 def changed_files(events: Sequence[Event], cwd: str) -> tuple[ChangedFile, ...]:
@@ -239,9 +249,9 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     requests = [event for event in prompts[:-1] if len(event.text.split(None, _WORDS_OF_A_REQUEST)) >= _WORDS_OF_A_REQUEST]
     for event in prompts[-1:]:
         short = len(event.text.split(None, _WORDS_OF_ITS_OWN)) < _WORDS_OF_ITS_OWN
-        before = _said_before(events, event) if short else None
+        before = _offered_before(events, event) if short else None
         after = f' in answer to: "{_ending(before.text, _OFFER)}"' if before is not None else ""
-        yield _line(BriefPart.DOING, f'asked last: "{clip_line(event.text, _ASKED)}"{after}', event, *filter(None, (before,)))
+        yield _asked("asked last", event, after, *filter(None, (before,)))
     for event in _recaps(events, prompts)[-1:]:
         yield _line(BriefPart.DOING, f'the agent\'s recap: "{clip_line(event.text, _SAID)}"', event)
     said = next((event for event in reversed(events) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
@@ -251,12 +261,23 @@ def _doing(events: Sequence[Event]) -> Iterator[BriefLine]:
     for text, event in list(earlier.items())[: -_PROMPTS - 1 : -1]:
         yield _line(BriefPart.DOING, f'asked before: "{text}"', event)
     for event in requests[:1]:
-        yield _line(BriefPart.DOING, f'asked first: "{clip_line(event.text, _ASKED)}"', event)
+        yield _asked("asked first", event)
     if events[-1].type is EventType.RESUME_POINT and events[-1].status == "interrupted":
         yield _line(BriefPart.DOING, "the person interrupted the agent there", events[-1])
     decisions = [event for event in events if event.type is EventType.DECISION and not opens_turn(event)]
     for event in reversed(decisions[-_DECISIONS:]):
         yield _line(BriefPart.DOING, f"decided: {clip_line(event.text, _ASKED)}", event)
+
+
+def _asked(when: str, prompt: Event, after: str = "", *besides: Event) -> BriefLine:
+    short, whole = (f'{when}: "{clip_line(prompt.text, length)}"{after}' for length in (_ASKED, _ASKED_WHOLE))
+    return replace(_line(BriefPart.DOING, short, prompt, *besides), longer=f"{whole}{_outline(prompt.text)}")
+
+
+def _outline(prompt: str) -> str:
+    """Return the headings of a prompt that is too long to be quoted, such as a plan."""
+    headings = [clip_line(found, _STEP) for found in _HEADING.findall(prompt[: 2 * _READ])] if len(prompt) > _ASKED_WHOLE else []
+    return f"; its parts: {'; '.join(headings[:_PARTS])}" if len(headings) > 1 else ""
 
 
 def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
@@ -267,14 +288,11 @@ def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
     ]
 
 
-def _said_before(events: Sequence[Event], prompt: Event) -> Event | None:
-    said: Event | None = None
-    for event in events:
-        if event is prompt:
-            break
-        if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip():
-            said = event
-    return said
+def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
+    """Return the agent's message before the prompt, ``None`` if it only announced its next step."""
+    before = events[: events.index(prompt)]
+    said = next((event for event in reversed(before) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
+    return said if said is not None and not _announces(before, said) else None
 
 
 def _ending(text: str, length: int) -> str:
@@ -355,13 +373,9 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
         what = (
             f"`{clip_line(bare(done.command), _COMMAND)}`"
             if done.command
-            else f"{clip_line(done.text, _STEP)}: {_end_of(done.path)}"
+            else f"{clip_line(done.text, _STEP)}: {clip_line(inside(done.path, ''), _STEP)}"
         )
         yield _line(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
-
-
-def _end_of(path: str) -> str:
-    return clip_line((PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).name, _STEP)
 
 
 def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:
@@ -389,8 +403,8 @@ def _failed(failures: Sequence[Run], done: Sequence[Run], files: Sequence[Change
     """Yield open failures, checks first, then recent ones of other commands, and what was changed since without a new try."""
     lately = done[-_LATELY].place if len(done) >= _LATELY else 0
     others = (run for run in failures if not run.is_check and run.place >= lately and run.failure)
-    shown = [*(run for run in failures if run.is_check), *others]
-    for run in shown[:_FAILURES]:
+    checks = sorted((run for run in failures if run.is_check), key=lambda run: "tests" not in run.kinds)
+    for run in (*checks, *others)[:_FAILURES]:
         because = f": {why}" if (why := _why(run)) else ""
         parts = (each for each in reversed(done) if each.place > run.place and each.outcome == "ok" and _part_of(each, run))
         later = next(parts, None)
@@ -439,7 +453,7 @@ def _verify(files: Sequence[ChangedFile], done: Sequence[Run], failures: Sequenc
         if len(shown) >= _CHECKS:
             return
     if not any(run.is_check for run in done):
-        yield _files_line(BriefPart.VERIFY, "nothing has been run that tests", code)
+        yield _files_line(BriefPart.VERIFY, "nothing has been run that tests", code, most=_FILES_CITED)
 
 
 def _says_it_too(later: Run, run: Run) -> bool:

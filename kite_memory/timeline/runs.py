@@ -249,8 +249,13 @@ def _failing(text: str) -> str:
     What passing tests print may look like a failure: they provoke errors.
     """
     passed = [found.end() for found in _ALL_PASSED.finditer(text)]
-    rest = text[passed[-1] :][:_HEAD] if passed else ""
-    return rest if first_failure(rest) else text[:_HEAD]
+    rest = _whole_lines(text[passed[-1] :]) if passed else ""
+    return rest if first_failure(rest) else _whole_lines(text)
+
+
+def _whole_lines(text: str) -> str:
+    head = text[:_HEAD]
+    return head if len(text) <= _HEAD or "\n" not in head else head[: head.rindex("\n")]
 
 
 def _ran_no_test(summary: str) -> bool:

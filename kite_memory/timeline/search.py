@@ -31,6 +31,8 @@ _COMMON = 2_000
 """A word that more events hold is not looked up by itself, only among events that hold the rare ones."""
 _POSTINGS = 4_000
 _COMMON_LOOKED_AT = 6
+_MANY = 100_000
+"""Beyond so many events most words of a query are common: whether one is, is asked before its events are read."""
 _SHORTLIST = 150
 """This many texts are read again to be scored."""
 _READ = 3_000
@@ -63,6 +65,7 @@ _FAILURES = frozenset({EventType.ERROR, EventType.TEST_RESULT})
 _READ_LAST = 5_000
 """Only so many events are put in order of time where a query has no words."""
 _WORD = lazy_regex(r"[^\W_]+")
+_GAP = lazy_regex(r"[\W_]+")
 _SPACELESS = lazy_regex("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _BLANKS = lazy_regex(r"[\s\x00-\x1f\x7f-\x9f]+")
 _LINES = lazy_regex(r"[^\n]+")
@@ -225,9 +228,11 @@ def _words(text: str) -> list[str]:
 def _weigh_terms(rows: Rows, within: Sequence[str], terms: list[_Term]) -> _Asked:
     ((newest,),) = rows("SELECT COALESCE(MAX(seq), 0) FROM events", ())
     for term in terms:
-        term.newest = _read_last(rows, (*within, term.match), _COMMON)
-        count = len(term.newest)
-        term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - term.newest[-1] + 1))
+        wanted = (*within, term.match)
+        oldest = _last_but(rows, wanted, _COMMON - 1) if newest > _MANY else 0
+        term.newest = [] if oldest else _read_last(rows, wanted, _COMMON)
+        count = _COMMON if oldest else len(term.newest)
+        term.about = count if count < _COMMON else max(_COMMON, count * newest / (newest - (oldest or term.newest[-1]) + 1))
         term.weight = math.log(1 + (newest + 10) / (term.about + 1)) * (_NUMBER if term.word.isdigit() else 1.0)
     return _Asked(terms=sorted(terms, key=lambda term: term.about))
 
@@ -303,6 +308,12 @@ def _read_last(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
     return [event for (event,) in found]
 
 
+def _last_but(rows: Rows, wanted: Sequence[str], count: int) -> int:
+    """Return the event that was read just before the last ``count`` matching ones, 0 if there are no more of them."""
+    found = rows("SELECT rowid FROM told WHERE told MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?", (_all_of(*wanted), count))
+    return found[0][0] if found else 0
+
+
 def _newest(rows: Rows, wanted: Sequence[str], limit: int) -> list[int]:
     """Return the newest events among those read last: an old transcript may have been read after a new one.
 
@@ -347,7 +358,7 @@ def _weigh(rows: Rows, query: EventQuery, asked: _Asked, shortlist: Sequence[int
         if query.file and event not in asked.led_there and not _is_of(query.file, path, type, text):
             continue
         known, meant, coverage, sure = event in asked.known, asked.meant.get(event, 0.0), covered(event), event in enough
-        adjacent = _share(pairs, text) if pairs and asked.terms else coverage
+        adjacent = share_adjacent(pairs, text) if pairs and asked.terms else coverage
         worded = _COVERED * coverage + _ADJACENT * adjacent + _KNOWN_FAILURE * known
         score = max(worded, meant) + _MEANT_TOO * min(worded, meant) + _WEIGHTS[EventType(type)]
         shown = f"{text} {path}".strip() if path and len(text) < _SNIPPET else text
@@ -373,16 +384,28 @@ def _errand(rows: Rows, event: int) -> str:
     return f"{clip_line(found.prompt, _ASKED)} → {clip_line(found.came, _CAME)}" if found is not None else ""
 
 
-def _share(pairs: Sequence[tuple[str, str]], text: str) -> float:
+def share_adjacent(pairs: Sequence[tuple[str, str]], text: str) -> float:
+    """Return the share of the pairs of words that follow each other somewhere in the text."""
     lowered = text.lower()
-    both = [pair for pair in pairs if pair[0] in lowered and pair[1] in lowered]
-    if not both:  # as in most texts, whose words need not be taken apart then
-        return 0.0
-    running = " " + " ".join(_WORD.findall(lowered))
-    return sum(f" {one} {other}" in running for one, other in both) / len(pairs)
+    return sum(_are_adjacent(lowered, *pair) for pair in pairs) / len(pairs)
 
 
-def stems_of(text: str) -> list[str]:
+def _are_adjacent(text: str, one: str, other: str) -> bool:
+    """Return whether a word that begins with ``other`` follows ``one`` somewhere.
+
+    The text is not taken apart into words, since that would take longer than the rest of a query.
+    """
+    at = text.find(one) if other in text else -1
+    while at >= 0:
+        end = at + len(one)
+        gap = _GAP.match(text, end)
+        if gap is not None and not (at and text[at - 1].isalnum()) and text.startswith(other, gap.end()):
+            return True
+        at = text.find(one, end)
+    return False
+
+
+def query_stems(text: str) -> list[str]:
     """Return roughly what the index stores for the words of a query, to look for them in a text."""
     return [term.stem for term in _terms(text)]
 

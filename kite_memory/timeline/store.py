@@ -154,7 +154,7 @@ class StoredCards(_Search):
         query = replace(query, text=search.corrected(self._database.all, query.text))
         ranked = conversations.rank(self._database.all, query, self._vectors.near(query.text, meaning))
         events = self._events.numbered([row for each in ranked for row in (each.match.prompt, each.match.answer, each.later)])
-        stems = search.stems_of(query.text)
+        stems = search.query_stems(query.text)
         hits: list[CardHit] = []
         for each in ranked:
             prompt, answer = events.get(each.match.prompt), events.get(each.match.answer)

@@ -426,17 +426,17 @@ class LocalState:
         with self._lock, self._failing_as_ours():
             return sqlite.rewrite(self._database)
 
-    def made(self, id: str, by: str) -> None:
-        """Record that a memory with this id was created, possibly again."""
-        with self._lock:
-            self._read.pop(id, None)
-            with self._changing() as database:
-                database.execute("INSERT OR REPLACE INTO memories (id, created_by) VALUES (?, ?)", (id, by))
-
-    def describe(self, id: str, context: Mapping[str, JsonValue]) -> None:
-        """Store what was given beside the memory's value when it was last written."""
+    def wrote(self, id: str, context: Mapping[str, JsonValue], *, made_by: str | None = None) -> None:
+        """Store what was given beside the memory's value when it was written. ``made_by`` has created it, possibly again."""
         encoded = json.dumps(context) if context else ""
         with self._lock, self._failing_as_ours():
+            if made_by is not None:
+                self._read.pop(id, None)
+                with self._changing() as database:
+                    database.execute(
+                        "INSERT OR REPLACE INTO memories (id, created_by, context) VALUES (?, ?, ?)", (id, made_by, encoded)
+                    )
+                return
             row = self._database.execute("SELECT context FROM memories WHERE id = ?", (id,)).fetchone()
             if (row[0] if row else "") == encoded:
                 return

@@ -180,11 +180,8 @@ class LocalStore:
                 )
             except KeyConflict as changed:
                 raise Conflict(str(changed), version=changed.version, hint=changed.hint) from changed
-            if kept.is_new:
-                with _beside():
-                    self._state.made(name(kept.note), by)
             with _beside():
-                self._state.describe(name(kept.note), context or {})
+                self._state.wrote(name(kept.note), context or {}, made_by=by if kept.is_new else None)
             self._index_notes({kept.note.path}, embed=False)
         return self._memories([kept])[0]
 

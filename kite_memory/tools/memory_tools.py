@@ -181,7 +181,6 @@ def preview(value: JsonValue) -> str:
     return plain_line(quoted(line), _PREVIEW)
 
 
-MOST_TOKENS = 500
 _LEAST_TOKENS = 100
 _NAMESPACES = ("current", "project", "shared")
 _MEMORIES = 8

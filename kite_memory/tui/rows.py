@@ -28,7 +28,6 @@ _MARKS = {
 }
 _BY_THEMSELVES = frozenset({"user_message", "assistant_message", "decision", "error", "test_result", "resume_point"})
 _WITH_DETAILS = ("tool_call", "command", "tool_result", "file_action")
-MARKS = {mark.strip(): kind.replace("_", " ") for kind, mark in _MARKS.items()}
 _TALK = frozenset({"user_message", "assistant_message", "decision"})
 _CHECKS = frozenset({"error", "test_result"})
 VIEWS: Mapping[str, frozenset[str]] = {

@@ -14,11 +14,13 @@ import stat
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kite_memory.errors import KiteError, VaultFolderWrong, VaultMissing, VaultReadOnly
+from kite_memory.system.private_files import when_not_in_use
 from kite_memory.vault.folders import Folder, KernelRenames, NotSupported, OutsideVault, Renames, give_mode, parts_of
 from kite_memory.vault.wording import digest
 
@@ -29,6 +31,7 @@ OWN_PREFIX = ".kmem-"
 _FILLING = f"{OWN_PREFIX}fill-"
 _SWAPPING = re.compile(re.escape(OWN_PREFIX) + r"swap-([0-9a-f]{32})-([0-9a-f]{32})-[0-9a-f]+")
 _MAX_RETURNS = 8
+_SYNCS_AT_ONCE = 8
 _MOST_HELD = 2_000
 _LONGEST_HELD = 4_096
 _SETTLED_NS = 2_000_000_000
@@ -183,26 +186,19 @@ class Files:
     def count_missing(self, paths: Sequence[str]) -> int:
         """Return how many of the paths `exists` denies. Each folder is opened once."""
         by_folder: dict[str, list[str]] = {}
-        for parent, name in map(_split, paths):
+        for path in paths:
+            parent, _, name = path.rpartition("/")
             by_folder.setdefault(parent, []).append(name)
         return sum(self._missing_in(parent, names) for parent, names in by_folder.items())
 
     def _missing_in(self, parent: str, names: Sequence[str]) -> int:
-        missing = 0
         try:
             with self.folder(parent) as folder:
-                for name in names:
-                    try:
-                        folder.stat(name)
-                    except (FileNotFoundError, NotADirectoryError):
-                        missing += 1
-                    except OSError:
-                        pass  # it is there, and cannot be looked at
+                return folder.count_missing(names)
         except (FileNotFoundError, NotADirectoryError):
             return len(names)
         except OSError:
             return 0
-        return missing
 
     def is_protected(self, path: str) -> bool:
         """Return whether the owner has no write permission on the file."""
@@ -222,7 +218,38 @@ class Files:
             folder.sync()
         return Filled(path=path, temporary=f"{parent}/{temporary}" if parent else temporary, stamp=stamp)
 
-    def publish(self, filled: Filled) -> None:
+    def fill_all(self, contents: Sequence[tuple[str, bytes]]) -> list[Filled | None]:
+        """Write the content of each path to a temporary file beside it; ``None`` for one that cannot be written.
+
+        All are synced to disk together: many waits at once take little longer than one. Their names are not: after a power cut
+        the temporary files may be gone, but none that was renamed since is incomplete.
+        """
+        filled: list[Filled | None] = [None] * len(contents)
+        by_folder: dict[str, list[int]] = {}
+        for number, (path, _) in enumerate(contents):
+            by_folder.setdefault(_split(path)[0], []).append(number)
+        for parent, numbers in by_folder.items():
+            with contextlib.suppress(OSError), self.folder(parent, make=True) as folder:
+                written: dict[int, tuple[str, Stamp]] = {}
+                for number in numbers:
+                    with contextlib.suppress(OSError):
+                        written[number] = self._fill(folder, contents[number][1], folder.vault_mode & 0o666, sync=False)
+                self._step("sync the files")
+                whole = _synced(folder, [temporary for temporary, _ in written.values()])
+                for (number, (temporary, stamp)), is_whole in zip(written.items(), whole, strict=True):
+                    if is_whole:
+                        there = f"{parent}/{temporary}" if parent else temporary
+                        filled[number] = Filled(path=contents[number][0], temporary=there, stamp=stamp)
+        return filled
+
+    def sync_folders(self, folders: Collection[str]) -> None:
+        """Sync what was published with ``sync=False`` in these folders to disk."""
+        for path in folders:
+            with self._failing_as_ours(), self.folder(path) as folder:
+                self._step("sync the folder")
+                folder.sync()
+
+    def publish(self, filled: Filled, *, sync: bool = True) -> None:
         """Rename the temporary file to its name, in one step.
 
         Raises `FileExistsError` where the name is taken: then nothing has changed.
@@ -234,8 +261,9 @@ class Files:
                 self._renames.no_clobber(folder.at(_split(filled.temporary)[1]), folder.at(name))
             except FileNotFoundError as error:
                 raise VaultReadOnly(f"{filled.path} was cleared away while it was written", hint="try again") from error
-            self._step("sync the folder")
-            folder.sync()
+            if sync:
+                self._step("sync the folder")
+                folder.sync()
 
     def rename(self, path: str, new: str) -> None:
         """Rename a file in one step. Raises `FileExistsError` for a taken name, `FileNotFoundError` for a file that is gone."""
@@ -282,7 +310,7 @@ class Files:
             try:
                 self._step("name the swap")
                 try:
-                    folder.rename(temporary, swap)
+                    when_not_in_use(lambda: folder.rename(temporary, swap))
                 except FileNotFoundError:  # removed by a cleaning program
                     return None
                 replaced = self._swap(folder, swap, name, expected=expected, new=new)
@@ -300,10 +328,8 @@ class Files:
         except FileNotFoundError:  # deleted by its owner meanwhile
             return False
         except NotSupported:
-            if not self._still(folder, name, expected):
-                return False
-            folder.rename(swap, name)
-            return True
+            # Compared anew each time: who has the file open may save it meanwhile.
+            return when_not_in_use(lambda: self._renamed_over(folder, swap, name, expected))
         placed, held = new, _digest_of(folder, swap)
         if held == expected:
             return True
@@ -318,6 +344,12 @@ class Files:
                 break
             placed, held = held, came_back
         return False
+
+    def _renamed_over(self, folder: Folder, swap: str, name: str, expected: str) -> bool:
+        if not self._still(folder, name, expected):
+            return False
+        folder.rename(swap, name)
+        return True
 
     def _still(self, folder: Folder, name: str, expected: str) -> bool:
         try:
@@ -394,7 +426,7 @@ class Files:
         except CannotRead:
             return False
 
-    def _fill(self, folder: Folder, data: bytes, mode: int) -> tuple[str, Stamp]:
+    def _fill(self, folder: Folder, data: bytes, mode: int, *, sync: bool = True) -> tuple[str, Stamp]:
         name = _FILLING + secrets.token_hex(6)
         self._step("open a temporary file")
         descriptor = folder.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
@@ -405,8 +437,9 @@ class Files:
                 left = memoryview(data)
                 while left:
                     left = left[os.write(descriptor, left) :]
-                self._step("sync the file")
-                os.fsync(descriptor)
+                if sync:
+                    self._step("sync the file")
+                    os.fsync(descriptor)
                 found = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
@@ -433,6 +466,26 @@ def no_vault(root: Path) -> VaultMissing:
 def _split(path: str) -> tuple[str, str]:
     *parents, name = parts_of(path)
     return "/".join(parents), name
+
+
+def _synced(folder: Folder, names: Sequence[str]) -> list[bool]:
+    """Sync files to disk, several at once; return for each whether that succeeded."""
+
+    def sync(name: str) -> bool:
+        try:
+            descriptor = folder.open(name, os.O_WRONLY)
+        except OSError:
+            return False
+        try:
+            os.fsync(descriptor)
+        except OSError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
+        return list(pool.map(sync, names))
 
 
 def _read(folder: Folder, name: str) -> Content:

@@ -6,10 +6,12 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from kite_memory.system.private_files import when_not_in_use
 
 _UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY})
 _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK}
@@ -88,7 +90,7 @@ class KernelRenames(PlainRenames):
 
     def no_clobber(self, source: FolderPlace, target: FolderPlace) -> None:
         if sys.platform == "win32":
-            Path(source.name).rename(target.name)
+            when_not_in_use(lambda: Path(source.name).rename(target.name))
             return
         try:
             self._rename(source, target, self._NO_CLOBBER)
@@ -159,7 +161,8 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            os.fchmod(descriptor, mode)
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # whoever watches the folder would be told of it
+                os.fchmod(descriptor, mode)
 
 
 class Folder:
@@ -216,9 +219,21 @@ class Folder:
         place = self.at(name)
         return os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
 
+    def count_missing(self, names: Sequence[str]) -> int:
+        """Return how many of the names `stat` does not find; done before each write, for some notes."""
+        missing, inside = 0, "" if self.descriptor is not None else f"{self.path}/"
+        for name in names:
+            try:
+                os.stat(inside + name, dir_fd=self.descriptor, follow_symlinks=False)
+            except (FileNotFoundError, NotADirectoryError):
+                missing += 1
+            except OSError:
+                pass  # it is there, and cannot be looked at
+        return missing
+
     def unlink(self, name: str) -> None:
         place = self.at(name)
-        os.unlink(place.name, dir_fd=place.folder)
+        when_not_in_use(lambda: os.unlink(place.name, dir_fd=place.folder))
 
     def rename(self, name: str, new: str) -> None:
         old, there = self.at(name), self.at(new)

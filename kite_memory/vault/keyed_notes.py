@@ -15,7 +15,7 @@ from kite_memory.vault.ledger import Keyed, KnownFile, Ledger, Wording, place_di
 from kite_memory.vault.notefile import FOLDERS, body_of, moment, with_properties
 from kite_memory.vault.scanning import NoteReader, Scanner
 from kite_memory.vault.wording import note_id, note_stem
-from kite_memory.vault.writing import LeftAlone, Skipped, Writer
+from kite_memory.vault.writing import AlreadyWritten, Amended, LeftAlone, Skipped, Writer, Written
 
 _PAGE = 250
 _FIRST_PAGE = 60
@@ -265,7 +265,7 @@ class KeyedNotes:
         created = writer.create(note, by=by)
         if isinstance(created, Skipped):
             raise AssertionError(f"a new note was refused: {created.because}")
-        return self._written(created.path)
+        return self._written(created)
 
     def _changed(
         self,
@@ -303,13 +303,19 @@ class KeyedNotes:
         outcome = writer.edit(known, rewritten, by=by, ours=True)
         if isinstance(outcome, LeftAlone):
             raise KiteError(f"{known.path} cannot be changed: {outcome.because}", hint="repair it in an editor, and try again")
-        return self._written(known.path)
+        return self._written(outcome)
 
-    def _written(self, path: str) -> KeptNote:
-        known = self._ledger.notes.at(path)
+    def _written(self, outcome: Written | Amended | AlreadyWritten) -> KeptNote:
+        """Return what was just written; for what was there already, what is there now."""
+        if not isinstance(outcome, AlreadyWritten):
+            note = outcome.note if outcome.note.id else replace(outcome.note, id=outcome.id)
+            last = self._ledger.keys.wording(note.id or note.path)
+            if last is not None and last.body == note.body:
+                return KeptNote(note=note, version=last.version, by=last.by)
+        known = self._ledger.notes.at(outcome.path)
         kept = self._kept(known) if known is not None else None
         if kept is None:
-            raise KiteError(f"{path} is gone", hint="it has just been moved or deleted")
+            raise KiteError(f"{outcome.path} is gone", hint="it has just been moved or deleted")
         return kept
 
 

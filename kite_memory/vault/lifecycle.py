@@ -1,7 +1,7 @@
 """Decide what a new note does to an older one: repeats it, replaces it, may contradict it, or nothing. Pure, and without a model.
 
 Two notes contradict each other if they are about the same thing and differ in a value or a choice; that only decides an order
-and a question. `bench/lifecycle.py` measures this.
+and a question. `bench/vault/lifecycle.py` measures this.
 """
 
 import re
@@ -284,7 +284,7 @@ _HAS_DIGIT = lazy_regex(r"\d")
 _TOKEN = lazy_regex(r"[\w.:/%+-]+")
 
 _NEARER, _VALUE, _RETIRES, _ANOTHER, _OTHER_CODE, _HAPPENED, _LEVEL = 13.0, 0.5, 0.8, -4.3, -3.6, -1.8, -4.4
-"""Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/lifecycle.py` fits them again."""
+"""Coefficients of a logistic regression over invented and labelled pairs, rounded; `bench/vault/lifecycle.py` fits them again."""
 _REVIEWED, _ASKED = -0.5, -3.0
 _SHARED_AT_LEAST = 0.35
 _USUAL, _OTHERS = 0.22, 4
@@ -344,7 +344,7 @@ def repeats(one: Note, other: Note) -> bool:
     if body_key(one.body) == body_key(other.body) != "" and title_key(one.title) == title_key(other.title):
         return True
     said, held = text_of(one), text_of(other)
-    mine, theirs = stems(said), stems(held)
+    mine, theirs = shortened_words(said), shortened_words(held)
     less, more = (mine, theirs) if len(mine) <= len(theirs) else (theirs, mine)
     unmatched = len(less - more)
     if len(less) < _FEW_WORDS or unmatched > (len(less) // _MANY_WORDS) * _OTHER_WORDS:
@@ -513,7 +513,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset([found.casefold() for found in _NAME.findall(text)])
 
 
-def stems(text: str) -> frozenset[str]:
+def shortened_words(text: str) -> frozenset[str]:
     """Return the meaningful words, without most of their endings."""
     return frozenset(
         word.removesuffix("s") if len(word) < 6 else word[: max(5, len(word) - 3)] for word in _distinctive_words(text) - _GRAMMAR

@@ -1,7 +1,7 @@
 """Files at the vault's top and beside its notes: a new vault's layout, generated pages, and files exchanged with other machines."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from kite_memory.errors import KiteError, VaultFolderWrong
 from kite_memory.system.private_files import WriterLock
-from kite_memory.vault.files import CannotRead, Files
+from kite_memory.vault.files import CannotRead, Files, Filled
 from kite_memory.vault.folders import OutsideVault
 from kite_memory.vault.ledger import Ledger
 from kite_memory.vault.listing import COPY_REASON, GENERATED, Listing, leftovers, listing
@@ -28,6 +28,16 @@ class SharedFile:
     project: str
     size: int
     mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file to be written. ``ours``: the body of the note with this ``id`` counts as written by us."""
+
+    path: str
+    text: str
+    id: str
+    ours: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +123,25 @@ class SharedFiles:
         except BaseException:
             self._files.discard(filled.temporary)
             raise
+
+    def put_all(self, files: Sequence[NewFile]) -> list[str]:
+        """Write new files as `put` does, with one wait for the disk; return their paths, empty for what could not be written."""
+        with self._ledger.changing():
+            for each in files:
+                if each.ours:
+                    self._ledger.bodies.wrote(each.id, digest(body_of(each.text)))
+        filled = self._files.fill_all([(each.path, each.text.encode()) for each in files])
+        placed = [self._published(each, one) if one is not None else "" for each, one in zip(files, filled, strict=True)]
+        self._files.sync_folders({path.rpartition("/")[0] for path in placed if path})
+        return placed
+
+    def _published(self, file: NewFile, filled: Filled) -> str:
+        try:
+            return self._free(file.path, lambda free: self._files.publish(filled.renamed(free), sync=False))
+        except (KiteError, OSError):
+            with contextlib.suppress(KiteError, OSError):  # what stays, the next comparison removes
+                self._files.discard(filled.temporary)
+            return ""
 
     def replace(self, path: str, text: str, *, expected: str, id: str, ours: bool) -> bool:
         """Replace a file whose digest is ``expected``. Returns ``False`` where it is another, or is write-protected."""

@@ -329,15 +329,15 @@ def amended(draft: Draft, old: Note, because: str) -> Draft:
 def still_holding(before: str, now: str, because: str) -> str:
     """Return the clauses of an older body that are not in the newer one and are not what it changes."""
     text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
-    said, reason = lifecycle.stems(now), lifecycle.stems(because)
-    clauses = [clause for each in _CLAUSE.split(text) if lifecycle.stems(clause := each.strip(" ;,"))]
+    said, reason = lifecycle.shortened_words(now), lifecycle.shortened_words(because)
+    clauses = [clause for each in _CLAUSE.split(text) if lifecycle.shortened_words(clause := each.strip(" ;,"))]
 
     def changed(among: Sequence[str]) -> str:
         measured = [each for each in among if _is_measured_otherwise(each, now)]
-        return max(measured, key=lambda each: len(lifecycle.stems(each) & said), default="")
+        return max(measured, key=lambda each: len(lifecycle.shortened_words(each) & said), default="")
 
     def holds(clause: str, among: Sequence[str]) -> bool:
-        own = lifecycle.stems(clause)
+        own = lifecycle.shortened_words(clause)
         withdrawn = (_figures(clause) - _figures(now)) & _figures(because)
         return clause != changed(among) and not withdrawn and len(own & (said | reason)) < _SAID_AGAIN * len(own)
 

@@ -307,6 +307,8 @@ class Scanner:
         self._reader = reader
         self._writer = writer
         self._clock = clock
+        self._sample: list[str] = []
+        """Notes to look for before each write; drawn again after each comparison."""
 
     @property
     def frozen(self) -> str:
@@ -338,6 +340,7 @@ class Scanner:
             raise self.missing(frozen)
 
     def _compare(self, *, accept: bool) -> Comparison:
+        self._sample = []
         try:
             found = listing(self._files)
         except VaultMissing as error:
@@ -463,8 +466,9 @@ class Scanner:
         Otherwise an unfinished sync, or a disk unmounted since the last comparison, would be written into as if nothing were
         missing.
         """
-        sample = self._ledger.notes.sample(_SAMPLE)
-        return missing_some(len(sample), self._files.count_missing(sample))
+        if not self._sample:
+            self._sample = self._ledger.notes.sample(_SAMPLE)
+        return missing_some(len(self._sample), self._files.count_missing(self._sample))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:

@@ -31,8 +31,11 @@ _SUFFIX = re.compile(r"\.\w{1,12}$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
+    """A new note, as it is on disk."""
+
     id: str
     path: str
+    note: Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,11 @@ class AlreadyWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amended:
+    """A changed note, as it is on disk."""
+
     id: str
     path: str
+    note: Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +134,8 @@ class Writer:
         while True:
             stem = unique(name.removesuffix(".md"), lambda key: key in taken or self._is_taken(key))
             placed = replace(note, path=f"{folder}/{stem}.md" if folder else f"{stem}.md")
-            if self._publish(placed, by):
-                return Written(id=note.id, path=placed.path)
+            if (written := self._publish(placed, by)) is not None:
+                return Written(id=note.id, path=placed.path, note=written)
             if (there := self._note_at(placed.path)) and there[0].id == note.id:
                 ledger.notes.see(there[0], there[1].stamp, id=note.id)
                 return AlreadyWritten(id=note.id, path=placed.path)
@@ -159,13 +165,16 @@ class Writer:
         taken, self._lapsed = self._lapsed, set()
         return taken
 
-    def _publish(self, note: Note, by: str) -> bool:
-        """Write a new note; return whether its name was free."""
+    def _publish(self, note: Note, by: str) -> Note | None:
+        """Write a new note and return it as it is on disk; ``None`` if its name is taken."""
         text = render(note)
-        if isinstance(unreadable := _parsed_or_not(text, note.path, 0), UnreadableNote) or len(text) > MAX_NOTE_BYTES // 4:
-            reason = unreadable.reason if isinstance(unreadable, UnreadableNote) else "too large"
-            raise KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
+        if len(text) > MAX_NOTE_BYTES // 4:
+            raise _not_a_note(note, "too large")
         filled = self._files.fill(note.path, text.encode())
+        written = _parsed_or_not(text, note.path, filled.stamp.mtime_ns)
+        if isinstance(written, UnreadableNote):
+            self._files.discard(filled.temporary)
+            raise _not_a_note(note, written.reason)
         intent = Intent(
             id=note.id, doing="create", path=note.path, temporary=filled.temporary, title=note.title, project=note.project
         )
@@ -175,17 +184,17 @@ class Writer:
                 self._ledger.intend(intent)
             self._files.publish(filled)
             with self._ledger.changing(lasting=False):  # if it is lost, the next writer finds the intent
-                self._ledger.notes.see(_parsed(text, note.path, filled.stamp.mtime_ns), filled.stamp, id=note.id, by=by)
+                self._ledger.notes.see(written, filled.stamp, id=note.id, by=by)
                 self._ledger.done(note.id)
         except FileExistsError:
             self._ledger.done(note.id)
             self._files.discard(filled.temporary)
-            return False
+            return None
         except KiteError:
             with contextlib.suppress(KiteError, OSError):  # else the next writer does it
                 self._settle(intent)
             raise
-        return True
+        return written
 
     def amend(self, action: Amend) -> Amended | AlreadyWritten | Skipped | LeftAlone:
         known = self._ledger.notes.by_id(action.id)
@@ -355,11 +364,10 @@ class Writer:
                 self._ledger.bodies.wrote(known.id, digest(body))
             stamp = self._files.replace(known.path, new.encode(), expected=digest(content.data))
             if stamp is not None:
+                written = _parsed(new, known.path, stamp.mtime_ns)
                 with self._ledger.changing(lasting=False):  # if it is lost, a comparison reads the file again
-                    self._ledger.notes.see(
-                        _parsed(new, known.path, stamp.mtime_ns), stamp, id=known.id, duplicate=known.duplicate, by=by
-                    )
-                return Amended(id=known.id, path=known.path)
+                    self._ledger.notes.see(written, stamp, id=known.id, duplicate=known.duplicate, by=by)
+                return Amended(id=known.id, path=known.path, note=written)
         return LeftAlone(id=known.id, path=known.path, because="it is being changed")
 
     def is_ours(self, id: str, text: str) -> bool:
@@ -497,6 +505,10 @@ class Writer:
         except (FileNotFoundError, CannotRead, OutsideVault, UnicodeDecodeError):
             return None
         return None if isinstance(note, UnreadableNote) else (note, content)
+
+
+def _not_a_note(note: Note, reason: str) -> KiteError:
+    return KiteError(f"{note.title!r} cannot be a note: {reason}", hint="say it in fewer words")
 
 
 def _absent(intent: Intent) -> KnownFile:

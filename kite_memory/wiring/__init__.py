@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from kite_memory.config import Config
 
 if TYPE_CHECKING:
-    from kite_memory.sources.aider.source import Aider
-    from kite_memory.sources.common.source import Source
+    from kite_memory.sources import Source
+    from kite_memory.sources.aider import Aider
 
 PROVIDERS = (
     "claude-code", "codex", "gemini-cli", "copilot-cli", "cline", "roo-code", "aider", "opencode", "cursor", "antigravity", "git",
@@ -61,13 +61,13 @@ def sources_of(config: Config, *, projects: Callable[[], Iterable[str]] = tuple)
     ours = tuple(source for source in found if source is not None)
     if not config.extensions:
         return ours
-    from kite_memory.extensions import installed
+    from kite_memory import extensions
 
-    return (*ours, *installed.sources(Path.home(), own_state=config.state, taken=PROVIDERS))
+    return (*ours, *extensions.sources(Path.home(), own_state=config.state, taken=PROVIDERS))
 
 
 def _aider(config: Config, projects: Callable[[], Iterable[str]]) -> "Aider | None":
-    from kite_memory.sources.aider.source import HISTORY, Aider
+    from kite_memory.sources.aider import HISTORY, Aider
 
     if config.aider_roots is None:
         return None

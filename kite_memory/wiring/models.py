@@ -15,10 +15,10 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kite_memory import assets
 from kite_memory.config import EMBEDDERS, EXTRACTORS, Config
 from kite_memory.errors import ConfigInvalid
 from kite_memory.keys import Keys, keys_beside
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, SendingEmbedder, Space, Vectors
 from kite_memory.recall.embedder import Purpose as EmbeddingPurpose
 from kite_memory.recall.local_embedder import LocalEmbedder
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kite_memory.app.trace import Requests, Tracer
     from kite_memory.distill.answering import Answerer, Polisher
     from kite_memory.distill.anthropic_api import ModelFacts
-    from kite_memory.distill.batch_ledger import Budget, Purpose
+    from kite_memory.distill.budget import Allowance, Budget, Purpose
     from kite_memory.distill.condense import ChunkPolicy
     from kite_memory.distill.extractor import (
         Backend,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from kite_memory.distill.offline import OfflineExtractor
     from kite_memory.distill.outbox import Outbox
     from kite_memory.distill.saving import SaveChecker
-    from kite_memory.distill.scheduler import Allowance
     from kite_memory.model.event import Event
     from kite_memory.model.hit import Judge
     from kite_memory.model.note import Chunk
@@ -136,9 +135,9 @@ def extractor_of(config: Config, kept: Keys) -> "Extractor":
     from kite_memory.distill.extractor import NoKeyExtractor, load_prompt
 
     if config.extractor.name not in EXTRACTORS:
-        from kite_memory.extensions import installed
+        from kite_memory import extensions
 
-        extension: Extractor = installed.load("extractor", config.extractor.name)(config.extractor)
+        extension: Extractor = extensions.load("extractor", config.extractor.name)(config.extractor)
         return extension
     backend = backend_of(config, kept)
     if backend is None:
@@ -250,8 +249,8 @@ def polisher_of(config: Config, kept: Keys, outbox: "Outbox") -> "Polisher | Non
 
 def saving_of(config: Config, extractor: "Extractor", outbox: "Outbox") -> "SaveChecker":
     """Return the component that checks what agents save. A model extracts from transcripts if there is one."""
+    from kite_memory.distill.budget import Allowance
     from kite_memory.distill.saving import SaveChecker
-    from kite_memory.distill.scheduler import Allowance
 
     if extractor.name == "offline":
         return SaveChecker(rules=OfflineRules())
@@ -298,9 +297,9 @@ def second_embedder(config: Config, kept: Keys) -> Embedder | None:
     if config.embedder.name in ("local", "multilingual"):
         return None
     if config.embedder.name not in EMBEDDERS:
-        from kite_memory.extensions import installed
+        from kite_memory import extensions
 
-        return RedactingEmbedder(installed.load("embedder", config.embedder.name)())
+        return RedactingEmbedder(extensions.load("embedder", config.embedder.name)())
     key = kept.find("voyage")
     if key is None:
         if config.embedder.name == "voyage":
@@ -401,18 +400,18 @@ def _is_local(address: str) -> bool:
 
 
 def prompt_folders(config: Config) -> tuple[Path, Path]:
-    return config.file.parent / "prompts", assets.folder("prompts")
+    return config.file.parent / "prompts", Path(asset_folder("prompts"))
 
 
 def budget_of(config: Config) -> "Budget":
-    from kite_memory.distill.batch_ledger import Budget
+    from kite_memory.distill.budget import Budget
 
     return Budget(dollars=config.extractor.dollars_per_day, calls=config.extractor.calls_per_day)
 
 
 def _allowance(config: Config, outbox: "Outbox", purpose: "Purpose") -> "Allowance":
     """Return the part of a day's budget for everything besides extraction."""
-    from kite_memory.distill.scheduler import Allowance
+    from kite_memory.distill.budget import Allowance
 
     share = config.extractor.judge_share
     return Allowance(outbox=outbox, budget=budget_of(config), share=share, clock=time.time, purpose=purpose)
@@ -425,12 +424,11 @@ def requests_of(services: "Services", tracer: "Tracer") -> "Iterator[Requests]":
 
     from kite_memory.app.trace import Askers, Recorder, Requests
     from kite_memory.distill.answering import Answerer, Polisher
-    from kite_memory.distill.batch_ledger import Budget
+    from kite_memory.distill.budget import Allowance, Budget
     from kite_memory.distill.extractor import load_prompt
     from kite_memory.distill.judge import ModelJudge
     from kite_memory.distill.model_extractor import ModelExtractor
     from kite_memory.distill.outbox import Outbox
-    from kite_memory.distill.scheduler import Allowance
 
     config = services.config
     real = backend_of(config, keys_beside(config.file))

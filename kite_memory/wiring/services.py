@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kite_memory import assets
 from kite_memory.app.agent_hooks import HookHandler, Judging
 from kite_memory.app.code_anchors import CodeAnchors
 from kite_memory.app.consolidation import Consolidation, commit, use_of_notes, worked_on
 from kite_memory.app.forgetting import Forgetting, NoteForgetting
 from kite_memory.app.importer import Importer
+from kite_memory.app.kept_answers import drop_answers
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.note_view import NoteView
 from kite_memory.app.operations import (
     ExtractorState,
@@ -31,8 +32,7 @@ from kite_memory.app.prompt_capture import PromptCapture
 from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.review import Review
 from kite_memory.app.searching import Searching, TimelineConversations, known_project
-from kite_memory.app.session_context import NoteIndexer, commands_run, conversation
-from kite_memory.app.survey import drop_answers
+from kite_memory.app.session_context import commands_run, conversation
 from kite_memory.app.syncing import Machine, Syncing
 from kite_memory.app.trace import Tracer
 from kite_memory.app.usage_report import ShownNotes
@@ -46,6 +46,7 @@ from kite_memory.keys import Keys, keys_beside
 from kite_memory.model.event import Event, EvidenceReference
 from kite_memory.model.hit import Judge
 from kite_memory.model.note import Note
+from kite_memory.paths import asset_folder
 from kite_memory.projects import project_of
 from kite_memory.protected import protected_literals
 from kite_memory.recall.embedder import Embedder
@@ -54,9 +55,9 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.select import Requirement
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.redaction.literals import protect
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.system.sqlite import seal
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools.declarations import ToolDispatcher
@@ -126,7 +127,7 @@ class Services:
 
     def init_vault(self) -> None:
         """Make the vault if there never was one. Raises `VaultMissing` if there was, and `VaultReadOnly`."""
-        self.vault.ensure(assets.folder("vault_template"))
+        self.vault.ensure(Path(asset_folder("vault_template")))
 
 
 @contextmanager
@@ -164,7 +165,7 @@ def open_services(
             extractor=distilling.extractor,
             costs=distilling.costs,
             pipeline=distilling.pipeline,
-            operations=_operations(stores, recalling, upkeep, tools, status),
+            operations=_operations(stores, recalling, upkeep, tools, status, in_background=in_background),
             status=status,
             bridge=tools.bridge,
             hooks=_open_hooks(stores, recalling, upkeep, tools, closing, in_background=in_background),
@@ -406,7 +407,9 @@ def _status(
     )
 
 
-def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport) -> OperationRegistry:
+def _operations(
+    stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: _Tools, status: StatusReport, *, in_background: bool
+) -> OperationRegistry:
     timeline, vault, clock = stores.timeline, stores.vault, stores.clock
     recall, indexer, store = recalling.recall, recalling.indexer, upkeep.store
     note_view = NoteView(vault=vault, clock=clock, conversation=partial(conversation, timeline))
@@ -448,17 +451,17 @@ def _operations(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, tools: 
         Importer(vault=vault, indexer=indexer).operations(),
         review.operations(),
         upkeep.consolidating.operations(),
-        _syncing(stores, recalling, upkeep).operations(),
+        _syncing(stores, recalling, upkeep, in_background=in_background).operations(),
     )
 
 
-def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep) -> Syncing:
+def _syncing(stores: _Stores, recalling: _Recalling, upkeep: _Upkeep, *, in_background: bool) -> Syncing:
     return Syncing(
         vault=stores.vault,
         timeline=stores.timeline,
         outbox=stores.outbox,
         memory=recalling.recall.memory,
-        indexer=recalling.indexer,
+        index_notes=partial(recalling.indexer.refresh, embed=not in_background),
         forgetting=upkeep.forgetting,
         erase=partial(upkeep.erase, upkeep.forgetting),
         machine=Machine(name=platform.node(), state=stores.config.state, environment=os.environ),

@@ -1,19 +1,20 @@
 """A team's store, opened from the configuration."""
 
 import importlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kite_memory.config import Config
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.keys import keys_beside
 from kite_memory.recall.local_embedder import LocalEmbedder
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools import declarations
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
@@ -35,12 +36,6 @@ class TeamBridge:
     perform: "Perform"
     health: Callable[[], str]
     close: Callable[[], None]
-
-
-def bridge_of(config: Config, store_url: str) -> "tuple[Perform, Callable[[], None]]":
-    """Return `team_bridge`'s operation and the function that closes it."""
-    bridge = team_bridge(config, store_url)
-    return bridge.perform, bridge.close
 
 
 def team_bridge(config: Config, store_url: str) -> TeamBridge:
@@ -165,3 +160,95 @@ def _store_password(config: Config) -> str:
     """Return the stored password, or an empty string: PostgreSQL's library reads the environment's itself."""
     found = keys_beside(config.file).find("team")
     return found.value if found and found.place != "environment" else ""
+
+
+_HEALTH_SECONDS = 1.0
+
+
+class Served(Protocol):
+    """What is served. ``starting`` returns why nothing can be answered yet, ``health`` why nothing can be answered now."""
+
+    def perform(self, tool: str, arguments: "Json", asker: Asker) -> "Json": ...
+
+    def starting(self) -> str: ...
+
+    def health(self) -> str: ...
+
+    def close(self) -> None: ...
+
+
+class RetryingTeamStore:
+    """A team's store that may start later: opened again until it answers, at most ``longest`` seconds apart.
+
+    Raises what ``open`` raises at first, unless the store merely does not answer: waiting does not correct a wrong URL.
+    """
+
+    def __init__(
+        self, open: Callable[[], "TeamBridge"], *, tell: Callable[[str], None], first: float = 0.5, longest: float = 10.0
+    ) -> None:
+        self._open = open
+        self._tell = tell
+        self._longest = longest
+        self._stop = threading.Event()
+        self._reason = ""
+        self._checking = threading.Lock()
+        self._checked = float("-inf")
+        self._ails = ""
+        self._bridge: TeamBridge | None = None
+        self._trying: threading.Thread | None = None
+        try:
+            self._bridge = open()
+        except StoreUnavailable as error:
+            self._not_yet(error)
+            self._trying = threading.Thread(target=self._try_again, args=(first,), name="open-store", daemon=True)
+            self._trying.start()
+
+    def perform(self, tool: str, arguments: "Json", asker: Asker) -> "Json":
+        if self._bridge is None:
+            raise StoreUnavailable(self._reason, hint="try again in a moment")
+        return self._bridge.perform(tool, arguments, asker)
+
+    def starting(self) -> str:
+        return "" if self._bridge is not None else self._reason
+
+    def health(self) -> str:
+        """Return why the store does not answer, or an empty string.
+
+        It is checked once a second at most and by one thread at a time; other callers get the last result.
+        """
+        if self._bridge is None:
+            return self._reason
+        if self._checking.acquire(blocking=False):
+            try:
+                if time.monotonic() - self._checked > _HEALTH_SECONDS:
+                    self._ails = self._bridge.health()
+                    self._checked = time.monotonic()
+            finally:
+                self._checking.release()
+        return self._ails
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._trying is not None:
+            self._trying.join(timeout=30)
+        if self._bridge is not None:
+            self._bridge.close()
+
+    def _try_again(self, pause: float) -> None:
+        while not self._stop.wait(pause):
+            pause = min(2 * pause, self._longest)
+            try:
+                self._bridge = self._open()
+            except KiteError as error:
+                self._not_yet(error)
+            else:
+                self._tell("the team's store answers; calls are answered from now on")
+                return
+
+    def _not_yet(self, error: KiteError) -> None:
+        """Print which server does not answer and why; clients get only the store's public message."""
+        public = error.__cause__ if isinstance(error.__cause__, KiteError) else error
+        reason = f"{public}; trying again until it does"
+        if reason != self._reason:
+            self._tell(f"{error}; trying again until it does. Until then calls are answered with 503, as is /healthz")
+        self._reason = reason

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import assets
 from kite_memory.agents.instructions import NAMES, CommandFile, files, is_ours, plan_add_file, plan_remove_file, written
 from kite_memory.agents.settings_edit import Edit, Nothing
+from kite_memory.paths import asset_folder
 
-HOOKS = assets.folder("hooks")
+HOOKS = Path(asset_folder("hooks"))
 AGENTS = ("claude-code", "codex", "gemini-cli")
 ALL = [(agent, each) for agent in AGENTS for each in files(agent)]
 

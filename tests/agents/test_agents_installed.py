@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.agents.registry import claude_version
+from kite_memory.agents.claude_code import claude_version
 
 
 def program(path: Path) -> str:

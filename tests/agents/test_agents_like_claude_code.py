@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.agents import registry
-from kite_memory.agents.other_agents import CLINE_EVENT, HookDialect, cline_status, plan_cline_install, plan_cline_uninstall
+from kite_memory.agents.registry import CLINE_EVENT, HookDialect, cline_status, plan_cline_install, plan_cline_uninstall
 from kite_memory.agents.settings_edit import Edit, Nothing, SettingsUnreadable, apply, read_settings
 
 COMMAND = "/usr/bin/python3 -I -S /opt/kite_memory/hook_client.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.agents import other_agents, registry
+from kite_memory.agents import registry
 from kite_memory.agents.settings_edit import Edit, Nothing
 
 COMMAND = "/usr/bin/python3 -I -S '/opt/a \"b\"\\c/kite_memory/hook_client.py'"
@@ -54,46 +54,46 @@ def test_settings_that_say_nothing_have_no_plugin(tmp_path: Path, text: str) -> 
 
 
 def test_opencodes_plugin_comes_updates_and_goes() -> None:
-    first = other_agents.plan_opencode_install(None, "kmem-hook")
+    first = registry.plan_opencode_install(None, "kmem-hook")
     assert isinstance(first, Edit)
-    second = other_agents.plan_opencode_install(first.after, COMMAND)
+    second = registry.plan_opencode_install(first.after, COMMAND)
     assert isinstance(second, Edit)
 
-    assert [hook.command for hook in other_agents.opencode_status(second.after).hooks] == [f"{COMMAND} --agent opencode"]
-    assert isinstance(other_agents.plan_opencode_install(second.after, COMMAND), Nothing)
-    gone = other_agents.plan_opencode_uninstall(second.after)
+    assert [hook.command for hook in registry.opencode_status(second.after).hooks] == [f"{COMMAND} --agent opencode"]
+    assert isinstance(registry.plan_opencode_install(second.after, COMMAND), Nothing)
+    gone = registry.plan_opencode_uninstall(second.after)
     assert isinstance(gone, Edit)
     assert gone.after is None
 
 
 def test_a_plugin_that_its_owner_has_changed_stays() -> None:
-    ours = other_agents.plan_opencode_install(None, COMMAND)
+    ours = registry.plan_opencode_install(None, COMMAND)
     assert isinstance(ours, Edit)
     theirs = (ours.after or "").replace("5000", "9000")
 
-    assert isinstance(other_agents.plan_opencode_install(theirs, COMMAND), Nothing)
-    assert isinstance(other_agents.plan_opencode_uninstall(theirs), Nothing)
-    assert other_agents.opencode_status(theirs).missing == ("chat.message",)
+    assert isinstance(registry.plan_opencode_install(theirs, COMMAND), Nothing)
+    assert isinstance(registry.plan_opencode_uninstall(theirs), Nothing)
+    assert registry.opencode_status(theirs).missing == ("chat.message",)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_the_file_is_javascript_whatever_the_path(tmp_path: Path) -> None:
     file = tmp_path / "kite-memory.mjs"
-    file.write_text(other_agents.opencode_plugin(COMMAND), encoding="utf-8")
+    file.write_text(registry.opencode_plugin(COMMAND), encoding="utf-8")
 
     assert subprocess.run(["node", "--check", str(file)], capture_output=True, timeout=60, check=False).returncode == 0
 
 
 def test_copilots_hooks_come_update_and_go() -> None:
-    first = other_agents.plan_copilot_install(None, "kmem-hook")
+    first = registry.plan_copilot_install(None, "kmem-hook")
     assert isinstance(first, Edit)
-    second = other_agents.plan_copilot_install(first.after, COMMAND)
+    second = registry.plan_copilot_install(first.after, COMMAND)
     assert isinstance(second, Edit)
 
-    assert {hook.command for hook in other_agents.copilot_status(second.after).hooks} == {f"{COMMAND} --agent copilot-cli"}
-    assert other_agents.copilot_status(second.after).missing == ()
-    assert isinstance(other_agents.plan_copilot_install(second.after, COMMAND), Nothing)
-    gone = other_agents.plan_copilot_uninstall(second.after)
+    assert {hook.command for hook in registry.copilot_status(second.after).hooks} == {f"{COMMAND} --agent copilot-cli"}
+    assert registry.copilot_status(second.after).missing == ()
+    assert isinstance(registry.plan_copilot_install(second.after, COMMAND), Nothing)
+    gone = registry.plan_copilot_uninstall(second.after)
     assert isinstance(gone, Edit)
     assert gone.after is None
 
@@ -110,6 +110,6 @@ def test_copilots_hooks_come_update_and_go() -> None:
     ],
 )
 def test_a_hooks_file_with_anything_else_in_it_stays(theirs: str) -> None:
-    assert isinstance(other_agents.plan_copilot_install(theirs, COMMAND), Nothing)
-    assert isinstance(other_agents.plan_copilot_uninstall(theirs), Nothing)
-    assert other_agents.copilot_status(theirs).hooks == ()
+    assert isinstance(registry.plan_copilot_install(theirs, COMMAND), Nothing)
+    assert isinstance(registry.plan_copilot_uninstall(theirs), Nothing)
+    assert registry.copilot_status(theirs).hooks == ()

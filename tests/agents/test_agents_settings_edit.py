@@ -209,7 +209,7 @@ def test_a_path_with_a_line_break_is_refused_everywhere() -> None:
 
 def test_an_unknown_agent_learns_which_ones_are_known(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown agent 'cursor'") as refusal:
-        registry.agent("cursor", claude_root=tmp_path)
+        registry.agent("cursor", registry.AgentRoots(claude=tmp_path))
 
     assert refusal.value.hint == "known ones are: claude-code"
-    assert registry.agent("claude-code", claude_root=tmp_path).settings == tmp_path / "settings.json"
+    assert registry.agent("claude-code", registry.AgentRoots(claude=tmp_path)).settings == tmp_path / "settings.json"

@@ -2,18 +2,18 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import assets
 from kite_memory.agents import registry
 from kite_memory.agents.claude_code import BY_NAME, is_ours, plan_install
 from kite_memory.agents.registry import CODEX_HOOKS, GEMINI_HOOKS
 from kite_memory.agents.settings_edit import Edit, Plan
+from kite_memory.paths import asset_folder
 
-CLAUDE_CODE = assets.folder("hooks") / "claude-code"
+CLAUDE_CODE = Path(asset_folder("hooks")) / "claude-code"
 
 
 @pytest.mark.parametrize(("name", "text"), sorted(registry.files(CODEX_HOOKS, GEMINI_HOOKS).items()))
 def test_a_plugins_files_are_those_made_from_the_code(name: str, text: str) -> None:
-    assert (assets.folder("hooks") / name).read_text(encoding="utf-8") == text, "run `python -m tests.plugin_files`"
+    assert (Path(asset_folder("hooks")) / name).read_text(encoding="utf-8") == text, "run `python -m tests.plugin_files`"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_plugins_files_are_those_made_from_the_code(name: str, text: str) -> N
 )
 def test_a_plugins_hooks_are_those_that_an_install_would_write(hooks: str, plan: Plan) -> None:
     assert isinstance(plan, Edit)
-    assert (assets.folder("hooks") / hooks / "hooks" / "hooks.json").read_text(encoding="utf-8") == plan.after
+    assert (Path(asset_folder("hooks")) / hooks / "hooks" / "hooks.json").read_text(encoding="utf-8") == plan.after
 
 
 def test_the_plugins_command_is_recognised_as_ours() -> None:

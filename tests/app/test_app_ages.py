@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.errors import UsageError
-from kite_memory.text.ages import age, duration
+from kite_memory.text.display import age, duration
 
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory import assets
 from kite_memory.app import code_anchors
 from kite_memory.app.code_anchors import CodeAnchors, anchored, digest_of, folder_of, has_drifted, within
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Chunk, Decision, Fact, Insight, Note, Record, RecordItem, Topic
+from kite_memory.paths import asset_folder
 from kite_memory.projects import branch_of, merged
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo, draft
@@ -138,7 +138,7 @@ class Rounds:
 
     def __init__(self, folder: Path, cwd: Path) -> None:
         self.vault = Vault(folder / "vault", folder / "vault.sqlite")
-        self.vault.ensure(assets.folder("vault_template"))
+        self.vault.ensure(Path(asset_folder("vault_template")))
         self.seconds = 0.0
         self.refreshed: list[set[str]] = []
         self.now = NOW

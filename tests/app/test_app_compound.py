@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.daemon.daemon import Watch
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.outbox import Outbox
@@ -16,7 +16,7 @@ from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.git_history import GitLog
 from kite_memory.sources.opencode.source import OpenCode
 from kite_memory.timeline.store import Timeline

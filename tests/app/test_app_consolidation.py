@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from kite_memory import assets
 from kite_memory.app.consolidation import Consolidation, commit, worked_on
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import KiteError
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Role, Session, Where
 from kite_memory.model.note import Create, Note, NoteKind, NoteStatus, Scope
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -44,7 +44,7 @@ class Home:
         self.folder = folder
         self.clock = Clock()
         self.vault = Vault(folder / "vault", folder / "state" / "vault.sqlite", clock=self.clock)
-        self.vault.ensure(assets.folder("vault_template"))
+        self.vault.ensure(Path(asset_folder("vault_template")))
         index = Index(folder / "index", embedder=HashingEmbedder(dim=16))
         self.recall = Recall(index=index, memory=SessionMemory(folder / "shown.sqlite"), clock=self.clock)
         self.committed: list[str] = []

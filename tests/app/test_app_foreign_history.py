@@ -7,7 +7,7 @@ import pytest
 from kite_memory.distill.condense import FREE
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.model.note import Note
-from kite_memory.sources.aider.source import Aider
+from kite_memory.sources.aider import Aider
 from tests.fakes.repositories import FakeRepository
 from tests.fakes.services import fake_services
 from tests.sources.aider_log import Log

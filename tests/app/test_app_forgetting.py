@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kite_memory.app.survey import KeptAnswer
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.app.kept_answers import KeptAnswer
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.errors import NoteNotFound

@@ -10,8 +10,8 @@ import pytest
 
 from kite_memory.app import review as reviewing_module
 from kite_memory.app.consolidation import Consolidation
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.review import NoteChanged, Review
-from kite_memory.app.session_context import NoteIndexer
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.errors import NoteNotFound, UsageError
 from kite_memory.model.event import Cursor, EvidenceReference, ReadResult, RedactedResult

@@ -20,9 +20,8 @@ from kite_memory.app.question_answering import QuestionAnswering
 from kite_memory.app.timeline_queries import SessionNotFound
 from kite_memory.distill import extractor
 from kite_memory.distill.answering import Answerer, Polisher
-from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import UsageError
 from kite_memory.extensions.contract.extractor_contract import SESSION
 from kite_memory.model.event import EvidenceReference, evidence_reference

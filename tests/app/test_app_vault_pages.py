@@ -10,10 +10,9 @@ import pytest
 from kite_memory.app.vault_pages import VaultPages
 from kite_memory.distill import extractor
 from kite_memory.distill.answering import Polisher
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Allowance, Budget
 from kite_memory.distill.extractor import Ending, Inquiry, Reply, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind
 from kite_memory.vault.vault import Vault

@@ -187,6 +187,49 @@ def test_without_a_daemon_a_command_loads_what_it_needs(machine: Machine, comman
     assert "kite_memory.cli.opening" in ran.stderr
 
 
+@pytest.mark.parametrize(("command", "finds"), [("search quinces", "quinces"), ("why plums", "plums")])
+def test_a_note_that_its_owner_changed_is_read_without_all_services(machine: Machine, command: str, finds: str) -> None:
+    leave_work(machine.home / ".claude", machine.home / "orchard")
+    machine.kmem("remember", "Prune the plums in summer, never in frost")
+    machine.kmem(*command.split())
+    (note,) = machine.vault.rglob("prune-the-plums*.md")
+    note.write_text(note.read_text() + "\nThe quinces are cut in March.\n")
+
+    alone = [sys.executable, "-c", _LOADED, *command.split()]
+    ran = subprocess.run(alone, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "kite_memory.wiring.services" not in ran.stderr.splitlines()[-1].split()
+    assert finds in ran.stdout + ran.stderr
+
+
+_FIRST_PAGE = """
+import sys
+from kite_memory import config
+from kite_memory.cli.backend import LocalMemory
+memory = LocalMemory(config.load(), makes_vault=False)
+memory.prepare()
+print(len(memory.ask("notes", limit=5)["notes"]), memory.ask("status")["notes"]["total"], memory.ask("why", last=5)["prompts"])
+print(len(memory.ask("timeline", limit=5)["sessions"]), len(memory.ask("helped", weeks=2)["weeks"]))
+print(*sys.modules, file=sys.stderr)
+print("indexed", memory.ask("search", query="plums")["hits"][0]["title"])
+memory.close()
+"""
+
+
+def test_the_pages_first_view_is_answered_without_all_services(machine: Machine) -> None:
+    leave_work(machine.home / ".claude", machine.home / "orchard")
+    machine.kmem("remember", "Prune the plums in summer, never in frost")
+    set_old(machine.vault)
+    kept = machine.kmem("status", "--json")
+
+    alone = [sys.executable, "-c", _FIRST_PAGE]
+    ran = subprocess.run(alone, env=machine.env(), cwd=PROJECT, capture_output=True, text=True, timeout=60, check=True)
+
+    assert kept.code == 0
+    assert "kite_memory.wiring.services" not in ran.stderr.splitlines()[0].split()
+    assert ran.stdout.splitlines() == ["1 1 []", "0 2", "indexed Prune the plums in summer, never in frost"]
+
+
 def set_old(vault: Path) -> None:
     """Let the notes be older than a file may be that is read once more."""
     for path in vault.rglob("*.md"):

@@ -254,6 +254,10 @@ COMMANDS: dict[str, tuple[list[str], Any]] = {
     "review": (["review"], {"notes": [dict], "waiting": int}),
     "review, accepted ones": (["review", "--all"], {"notes": [dict], "left": int}),
     "review, what waits for long": (["review", "--reject-older", "30"], {"done": [dict]}),
+    "connect": (
+        ["connect"],
+        {"agents": [{"agent": str, "installed": bool, "connected": bool, "instructed": bool, "settings": str}]},
+    ),
     "token list": (["token", "list"], []),
     "hooks status": (["hooks", "status"], HOOKS),
     "keys list": (["keys", "list"], KEYS),

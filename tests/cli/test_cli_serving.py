@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kite_memory.cli.bridging import _global_and_states
-from kite_memory.cli.serving import STORE_VARIABLE, RetryingTeamStore, _password_in
+from kite_memory.cli.serving import STORE_VARIABLE, _password_in
 from kite_memory.errors import UsageError
 from kite_memory.mcp_server.tokens import StoredToken
 from kite_memory.model.note import Scope
 from kite_memory.tools.store import OWNER, Asker, StoreUnavailable
-from kite_memory.wiring.team import TeamBridge
+from kite_memory.wiring.team import RetryingTeamStore, TeamBridge
 
 ASKER = Asker(grant=OWNER)
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -10,10 +10,9 @@ from typing import Protocol
 
 import pytest
 
-from kite_memory.extensions.contract.bad_input_contract import wild_rows
-from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together
+from kite_memory.extensions.contract.source_contract import BUDGET, FileSourceContract, together, wild_rows
 from kite_memory.model.event import Event, ReadResult
-from kite_memory.sources.common.source import CompositeSource, Source
+from kite_memory.sources import CompositeSource, Source
 
 
 class Store(Protocol):

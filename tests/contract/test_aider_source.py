@@ -2,8 +2,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import BUDGET, AppendOnlySourceContract
-from kite_memory.sources.aider.source import HISTORY, Aider
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
+from kite_memory.sources.aider import HISTORY, Aider
 from tests.sources.aider_log import a_day
 
 

@@ -2,8 +2,8 @@ import json
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import DocumentSourceContract
+from kite_memory.sources import Source
 from kite_memory.sources.cline.source import Cline
-from kite_memory.sources.common.source import Source
 from tests.contract.test_roo_code_source import TestRooCode as _TestRooCode
 
 SESSION = "session_01orchard"

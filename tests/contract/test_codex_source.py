@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
+from kite_memory.sources import Source
 from kite_memory.sources.codex.source import Codex
-from kite_memory.sources.common.source import Source
 from tests.sources.rollout import THREAD, a_day
 
 

@@ -10,13 +10,12 @@ import pytest
 
 from kite_memory.distill import extractor
 from kite_memory.distill.anthropic_api import AnthropicBackend
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Allowance, Budget
 from kite_memory.distill.claude_cli import ClaudeCliBackend
 from kite_memory.distill.extractor import Backend, Prices
 from kite_memory.distill.judge import ModelJudge
 from kite_memory.distill.openai_api import OpenAiBackend
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.model.hit import Judge
 from kite_memory.wiring.models import RedactingBackend
 from tests.contract.judge_contract import JudgeContract

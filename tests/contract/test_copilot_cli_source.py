@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.copilot_cli import CopilotCli
 from tests.sources.copilot_session import SESSION, a_day
 

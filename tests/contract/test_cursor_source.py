@@ -3,9 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kite_memory.extensions.contract.bad_input_contract import wild_lines
-from kite_memory.extensions.contract.source_contract import FileSourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.extensions.contract.source_contract import FileSourceContract, wild_lines
+from kite_memory.sources import Source
 from kite_memory.sources.cursor.source import CursorApp
 from tests.contract.database_contract import DatabaseSourceContract, Store
 from tests.fakes.cursor_store import CommandLineStore, EditorState, a_morning

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.droid import Droid
 from tests.sources.further_lines import NAME, a_droid_day, lines
 

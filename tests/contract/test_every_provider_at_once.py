@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from kite_memory.config import Config
-from kite_memory.extensions.contract.bad_input_contract import BadInputContract, watched
+from kite_memory.extensions.contract.source_contract import BadInputContract, watched
 from kite_memory.model.event import Event
 from kite_memory.wiring.services import open_services
 from tests.contract.held_sources import HELD

@@ -2,7 +2,7 @@ import json
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract, DocumentSourceContract, SourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.gemini_cli.source import Gemini
 from tests.sources.gemini_session import a_day
 

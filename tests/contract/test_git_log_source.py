@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import BUDGET, SourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.git_history import GitLog
 from tests.fakes.repositories import FakeRepository, environment
 

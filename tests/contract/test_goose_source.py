@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.goose import Goose
 from tests.contract.database_contract import DatabaseSourceContract, Store
 from tests.fakes.goose_store import GooseStore, a_morning, text

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.opencode.source import Kilo
 from tests.contract.database_contract import Store
 from tests.contract.test_opencode_source import TestOpenCode as OpenCodeContract

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.opencode.source import OpenCode
 from tests.contract.database_contract import DatabaseSourceContract, Store
 from tests.fakes.opencode_store import OpenCodeStore, a_morning, text

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.pi import Pi
 from tests.sources.further_lines import NAME, a_pi_day, lines
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import AppendOnlySourceContract
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.qwen_code import QwenCode
 from tests.sources.further_lines import NAME, a_qwen_day, lines
 

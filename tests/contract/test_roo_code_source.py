@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from kite_memory.extensions.contract.source_contract import DocumentSourceContract
+from kite_memory.sources import Source
 from kite_memory.sources.cline.source import HISTORY, RooCode
-from kite_memory.sources.common.source import Source
 from tests.sources.task_folder import TASK, Task, a_day
 
 

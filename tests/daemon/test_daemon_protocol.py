@@ -9,17 +9,26 @@ from kite_memory.daemon.protocol import (
     Ok,
     Reply,
     Request,
-    parse_reply,
+    _unframe,
     parse_request,
     render_reply,
-    render_request,
+    reply_from,
 )
-from kite_memory.endpoint import LONGEST_REPLY, LONGEST_REQUEST
+from kite_memory.endpoint import LONGEST_REPLY, LONGEST_REQUEST, frame
 
 OPS = st.from_regex(r"[a-z0-9:_-]{1,64}", fullmatch=True)
 REPLIES: st.SearchStrategy[Reply] = st.builds(Ok, body=st.binary(max_size=64)) | st.builds(
     Failure, message=st.text(max_size=20), hint=st.text(max_size=20), exit_code=st.integers(0, 255)
 )
+
+
+def render_request(request: Request) -> bytes:
+    return frame(request.op, request.body)
+
+
+def parse_reply(buffer: bytes | bytearray) -> Reply | NeedMore | Garbage:
+    framed = _unframe(buffer, LONGEST_REPLY)
+    return reply_from(*framed) if isinstance(framed, tuple) else framed
 
 
 @given(op=OPS, body=st.binary(max_size=200), data=st.data())

@@ -5,8 +5,10 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
@@ -22,6 +24,7 @@ from kite_memory.daemon.service_units import (
     systemd_unit,
     this_manager,
     uninstall,
+    windows_user,
 )
 from kite_memory.errors import KiteError
 
@@ -168,13 +171,66 @@ def test_an_agent_says_the_same_to_launchd() -> None:
     assert (agent["RunAtLoad"], agent["KeepAlive"], agent["Umask"]) == (True, {"SuccessfulExit": False}, 0o077)
 
 
-def test_windows_is_given_one_line_to_run() -> None:
-    command = (r"C:\Program Files\Python\pythonw.exe", "-m", "kite_memory.cli.main", "daemon")
+_TASK = "{http://schemas.microsoft.com/windows/2004/02/mit/task}"
+_BOOLEAN, _DURATION, _TEXT = "true|false", r"P(?:T?\d+[DHMS])+", ".+"
+_TASK_SCHEMA: dict[str, dict[str, str]] = {
+    "Task": dict.fromkeys(("RegistrationInfo", "Triggers", "Principals", "Settings", "Actions"), ""),
+    "RegistrationInfo": {"Description": _TEXT},
+    "Triggers": {"LogonTrigger": ""},
+    "LogonTrigger": {"Enabled": _BOOLEAN, "UserId": _TEXT},
+    "Principals": {"Principal": ""},
+    "Principal": {"UserId": _TEXT, "LogonType": "S4U|Password|InteractiveToken", "RunLevel": "LeastPrivilege|HighestAvailable"},
+    "Settings": {
+        "MultipleInstancesPolicy": "Parallel|Queue|IgnoreNew|StopExisting",
+        **dict.fromkeys(("DisallowStartIfOnBatteries", "StopIfGoingOnBatteries", "StartWhenAvailable"), _BOOLEAN),
+        "ExecutionTimeLimit": _DURATION,
+        "Priority": r"\d|10",
+        "RestartOnFailure": "",
+    },
+    "RestartOnFailure": {"Interval": _DURATION, "Count": r"[1-9]\d*"},
+    "Actions": {"Exec": ""},
+    "Exec": {"Command": _TEXT, "Arguments": _TEXT},
+}
+"""What Microsoft's schema of tasks allows of what we write, in the order that it asks for in triggers and restarts."""
 
-    task = scheduled_task(replace(SERVICE, command=command))
 
-    assert task.startswith('schtasks /Create /SC ONLOGON /TN "Kite Memory" /TR ')
-    assert task.endswith(r'"\"C:\Program Files\Python\pythonw.exe\" -m kite_memory.cli.main daemon"')
+def check_against_schema(element: Element) -> None:
+    allowed = _TASK_SCHEMA[element.tag.removeprefix(_TASK)]
+    names = [child.tag.removeprefix(_TASK) for child in element]
+    assert names == [name for name in allowed if name in names], element.tag
+    for child, name in zip(element, names, strict=True):
+        if name in _TASK_SCHEMA:
+            check_against_schema(child)
+        else:
+            assert re.fullmatch(allowed[name], child.text or ""), name
+
+
+def test_a_task_of_windows_fits_its_schema_and_runs_without_limits() -> None:
+    task = fromstring(scheduled_task(SERVICE, "DESKTOP-1\\mara").encode("utf-16"))
+
+    check_against_schema(task)
+    assert task.get("version") == "1.2"
+    assert task.find(f".//{_TASK}Principal").get("id") == task.find(f"{_TASK}Actions").get("Context")  # type: ignore[union-attr]
+    for name, value in {
+        "ExecutionTimeLimit": "PT0S",
+        "DisallowStartIfOnBatteries": "false",
+        "StopIfGoingOnBatteries": "false",
+        "UserId": "DESKTOP-1\\mara",
+    }.items():
+        assert {found.text for found in task.iter(f"{_TASK}{name}")} == {value}
+
+
+@pytest.mark.parametrize(
+    ("environment", "user"),
+    [({"USERNAME": "mara", "USERDOMAIN": "DESKTOP-1"}, "DESKTOP-1\\mara"), ({"USERNAME": "mara"}, "mara")],
+)
+def test_windows_names_the_user_by_domain(environment: dict[str, str], user: str) -> None:
+    assert windows_user(environment) == user
+
+
+def test_a_user_without_a_name_is_an_error() -> None:
+    with pytest.raises(KiteError, match="USERNAME"):
+        windows_user({})
 
 
 @pytest.mark.parametrize(
@@ -187,12 +243,10 @@ def test_windows_is_given_one_line_to_run() -> None:
     ],
 )
 def test_what_windows_starts_at_log_on_are_the_words_of_the_command(command: tuple[str, ...]) -> None:
-    line = scheduled_task(replace(SERVICE, command=command))
+    task = fromstring(scheduled_task(replace(SERVICE, command=command), "mara").encode("utf-16"))
 
-    *options, started = words_on_windows(line)
-
-    assert options == ["schtasks", "/Create", "/SC", "ONLOGON", "/TN", "Kite Memory", "/TR"]
-    assert words_on_windows(started) == list(command)
+    assert task.findtext(f".//{_TASK}Command") == command[0]
+    assert words_on_windows(task.findtext(f".//{_TASK}Arguments") or "") == list(command[1:])
 
 
 def words_on_windows(line: str) -> list[str]:
@@ -352,13 +406,36 @@ def test_a_mac_is_asked_through_launchctl(tmp_path: Path, programs: Path) -> Non
 
 
 def test_windows_learns_what_to_run(tmp_path: Path) -> None:
-    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "log")
+    manager = Manager(platform="win32", home=tmp_path, log=tmp_path / "logs" / "log", user="mara")
 
     outcome = install(SERVICE, manager)
 
+    file = tmp_path / "logs" / "kite-memory-task.xml"
     assert not outcome.done
-    assert outcome.lines[1] == scheduled_task(SERVICE)
-    assert list(tmp_path.iterdir()) == []
+    assert file.read_bytes().decode("utf-16") == scheduled_task(SERVICE, "mara") == show(SERVICE, manager)
+    assert [words_on_windows(line.strip()) for line in outcome.lines[2:]] == [
+        ["setx", "KMEM_HOME", "/home/mara/kite"],
+        ["schtasks", "/Create", "/F", "/TN", "Kite Memory", "/XML", str(file)],
+    ]
+    assert uninstall(manager).lines[1] == 'schtasks /Delete /F /TN "Kite Memory"'
+    assert list(file.parent.iterdir()) == []
+
+
+@needs_shell
+def test_a_mac_that_is_still_ending_the_older_service_is_asked_again(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    put(programs, "launchctl")
+    program, refused = programs / "launchctl", tmp_path / "refused"
+    refusal = f'if [ "$1" = bootstrap ] && [ ! -e {refused} ]; then : > {refused}; echo "5: Input/output error" >&2; exit 5; fi\n'
+    program.write_text(program.read_text(encoding="ascii").replace("echo ''", f"{refusal}echo ''"), encoding="ascii")
+    manager = Manager(platform="darwin", home=tmp_path / "home", log=tmp_path / "log", uid=501)
+
+    outcome = install(SERVICE, manager)
+
+    assert outcome.done
+    assert [line.split()[1] for line in asked(programs)] == ["bootout", "bootstrap", "bootstrap", "kickstart"]
 
 
 def test_this_manager_is_the_one_we_run_on(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kite_memory.distill.anthropic_api import AnthropicBackend, AnthropicBatches
-from kite_memory.distill.batch_ledger import Budget, utc_day
 from kite_memory.distill.batches import BatchScheduler
+from kite_memory.distill.budget import Budget, utc_day
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Prices, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor

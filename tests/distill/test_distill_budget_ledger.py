@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance
 
 NOON = 1_772_366_400.0
 DAY = "2026-03-01"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.extract_gold import live, main
+from bench.extraction.extract_gold import live, main
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.extensions.contract.extractor_contract import DECIDED, EXPLAINED, answer_to, event
 from kite_memory.model.event import EventType

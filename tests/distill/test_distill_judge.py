@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from kite_memory.distill import extractor
 from kite_memory.distill.anthropic_api import AnthropicBackend
-from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.extractor import Backend, Busy, Ending, Inquiry, Misconfigured, Prices, Refused, Reply, Usage
 from kite_memory.distill.judge import MOST_CANDIDATES, TASK, ModelJudge, judge_prompt, parse_verdicts, room
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.hit import Judged, Question, Unjudged, Verdict
 from kite_memory.wiring.models import RedactingBackend

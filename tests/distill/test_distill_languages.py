@@ -130,3 +130,41 @@ def test_every_list_of_cues_matches_something_and_nothing_empty(code: str) -> No
 @given(st.lists(st.text(max_size=300), max_size=6))
 def test_any_text_may_be_said(said: list[str]) -> None:
     items(*said, *RULINGS["ja"], *RULINGS["de"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "bitte die generierten dateien unter gen/ nicht anfassen",
+        "ne modifie pas les fichiers générés sous gen/",
+        "no toques los archivos generados en gen/",
+        "não mexa nos arquivos gerados em gen/",
+        "не трогай сгенерированные файлы в каталоге gen/",
+        "不要动 gen/ 目录下生成的文件",
+        "gen/ の生成ファイルは触らないで",
+    ],
+)
+def test_what_must_not_be_touched_is_a_preference_in_the_first_message_too(said: str) -> None:
+    (wished,) = items(said, "OK.")
+
+    assert isinstance(wished, Preference)
+    assert "gen/" in wished.title.casefold()
+
+
+def test_a_report_of_what_always_happens_is_no_preference() -> None:
+    assert items("die tests sind lokal grün und in der ci rot, immer nur der kalender", "Ich sehe nach.") == []
+
+
+def test_what_is_asked_for_beside_the_ruling_stands_in_the_same_decision() -> None:
+    (ruled,) = items(
+        "сколько раз повторять запрос к складу?",
+        "Предлагаю три раза с паузой в секунду.",
+        "один раз и без паузы",
+        "Поставил один повтор без паузы.",
+        "остатки проверяем отдельно через час",
+        "Добавил проверку остатков через час.",
+    )
+
+    assert isinstance(ruled, Decision)
+    assert "один раз" in ruled.body
+    assert "через час" in ruled.body

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.distill.outbox import Outbox, PutOff, WaitingChunk

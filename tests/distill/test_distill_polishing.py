@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from kite_memory.distill import extractor
 from kite_memory.distill.answering import Polished, Polisher, Unsaid, polish_prompt, read_polished, says_the_same
-from kite_memory.distill.batch_ledger import Budget, Spending
+from kite_memory.distill.budget import Allowance, Budget, Spending
 from kite_memory.distill.extractor import Busy, Ending, Misconfigured, Refused, Reply, Usage
 from kite_memory.distill.outbox import Outbox
-from kite_memory.distill.scheduler import Allowance
 from tests.fakes.judges import ScriptedBackend
 
 PROMPT = extractor.load_prompt([Path(__file__).parents[2] / "prompts"], "polish")

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Allowance, Budget
 from kite_memory.distill.extractor import Answer, Busy, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.saving import SaveChecker
-from kite_memory.distill.scheduler import Allowance
 from kite_memory.errors import StateNotWritten
 from kite_memory.model.event import Event, EventType, Session, Where
 from kite_memory.model.note import Chunk, Decision, Fact, Record, Topic

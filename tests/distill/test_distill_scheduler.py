@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kite_memory.distill.batch_ledger import Budget, utc_day
+from kite_memory.distill.budget import Budget, utc_day
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Busy, Extractor, Misconfigured, Outcome, Refused, Usage
 from kite_memory.distill.outbox import MOST_UNKNOWN, Outbox, WaitingChunk

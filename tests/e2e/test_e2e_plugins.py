@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import assets
+from kite_memory.paths import asset_folder
 from tests.e2e.clients import codex, codex_settings, gemini, gemini_settings, installed, run
 from tests.e2e.kmem import Machine, Ran, claude_code
 from tests.fakes.anthropic_server import Json, anthropic_server, text_message
@@ -18,7 +18,7 @@ from tests.fakes.openai_responses_server import said as said_by_codex
 
 KNOWN = "The job queue uses PostgreSQL, not SQLite, because SQLite's single-writer lock stalled the workers."
 ASKS = "Which database does the job queue use, and why not SQLite?"
-HOOKS = assets.folder("hooks")
+HOOKS = Path(asset_folder("hooks"))
 BLOCK = "vault-context"
 
 

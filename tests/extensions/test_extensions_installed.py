@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kite_memory import config as configuration
+from kite_memory import extensions
 from kite_memory.config import Config, ExtractorConfig
 from kite_memory.errors import ConfigInvalid
-from kite_memory.extensions import installed
 from kite_memory.keys import keys_beside
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.sources.gemini_cli.source import Gemini
@@ -52,8 +52,8 @@ def points(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     return found
 
 
-def point(kind: installed.Kind, name: str, value: str) -> EntryPoint:
-    return EntryPoint(name=name, value=value, group=installed.group(kind))
+def point(kind: extensions.Kind, name: str, value: str) -> EntryPoint:
+    return EntryPoint(name=name, value=value, group=extensions.group(kind))
 
 
 def config_at(folder: Path, **changes: Any) -> Config:
@@ -79,7 +79,7 @@ def test_a_source_that_fails_or_claims_a_taken_provider_is_left_out_and_logged(
 
     assert [source.provider for source in found] == ["claude-code", "tarn"]
     assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == ["absent", "failing", "twin"]
-    problems = {each.name: each.problem for each in installed.every(tmp_path, own_state=tmp_path, taken=PROVIDERS)}
+    problems = {each.name: each.problem for each in extensions.every(tmp_path, own_state=tmp_path, taken=PROVIDERS)}
     assert problems["tarn"] == ""
     assert "no_such_module" in problems["absent"]
     assert "no such disk" in problems["failing"]

@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kite_memory import assets
+from kite_memory.app.note_indexer import NoteIndexer
 from kite_memory.app.pipeline import Pipeline
-from kite_memory.app.session_context import NoteIndexer
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import ChunkPolicy
 from kite_memory.distill.extractor import Extractor
 from kite_memory.distill.outbox import Outbox
 from kite_memory.distill.scheduler import Idle, Scheduler
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
+from kite_memory.sources import Source
 from kite_memory.sources.claude_code.source import ClaudeCode
-from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 from kite_memory.vault import Vault
 
@@ -65,7 +65,7 @@ def fake_services(
     outbox = Outbox(state / outbox_file)
     outbox.recover()
     vault = Vault(home / "vault", state / "vault.sqlite", step=step)
-    vault.ensure(assets.folder("vault_template"))
+    vault.ensure(Path(asset_folder("vault_template")))
     recall = Recall(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),

@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from kite_memory.app.pipeline import redacted
 from kite_memory.model.event import Cursor, ReadResult
+from kite_memory.sources import Source
 from kite_memory.sources.claude_code.source import ClaudeCode
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
-from kite_memory.sources.common.source import Source
 from kite_memory.timeline.store import Timeline
 from tests.counts import how_many
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.distill.anthropic_api import AnthropicBackend
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import ChunkPolicy, Span
 from kite_memory.distill.extractor import Busy, Extractor, Outcome, Prices, Refused, Usage, load_prompt
 from kite_memory.distill.model_extractor import ModelExtractor

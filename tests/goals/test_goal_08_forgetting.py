@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kite_memory.distill.batch_ledger import Budget
+from kite_memory.distill.budget import Budget
 from kite_memory.distill.condense import Span
 from kite_memory.distill.extractor import Usage
 from kite_memory.extensions.contract.extractor_contract import SESSION

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from kite_memory import assets
 from kite_memory.errors import KiteError
 from kite_memory.model.note import NoteKind, Scope
+from kite_memory.paths import asset_folder
 from kite_memory.vault import Vault
 from kite_memory.vault.drafting import Memo
 from kite_memory.vault.files import Files
@@ -66,7 +66,7 @@ def yard(root: Path) -> Iterator[Yard]:
             (place / name).write_text(f"not ours: {name}")
     vault = Vault(root / "deep" / "vault", root / "state" / "vault.sqlite")
     try:
-        vault.ensure(assets.folder("vault_template"))
+        vault.ensure(Path(asset_folder("vault_template")))
         yield Yard(root, vault)
     finally:
         vault.close()

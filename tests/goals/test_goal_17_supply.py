@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.sbom import bill, pinned
+from bench.release.sbom import bill, pinned
 from tests.e2e.kmem import PROJECT
 from tests.test_wheel import build
 

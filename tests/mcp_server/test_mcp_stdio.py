@@ -2,7 +2,9 @@
 
 import json
 import os
+import socket
 import threading
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -295,6 +297,51 @@ def test_no_more_calls_run_at_once_than_there_is_room_for() -> None:
 
     assert len(remaining) == 60
     assert most == 8
+
+
+@pytest.mark.parametrize("kind", ["pipes", "sockets", "files"])
+def test_all_is_answered_through_whatever_a_client_gives(kind: str, tmp_path: Path) -> None:
+    """Agents give pipes, those written in JavaScript sockets, and a shell files."""
+    lines = b"".join(json.dumps(each).encode() + b"\n" for each in (INITIALIZE, *(_long(number) for number in range(1, 60))))
+    (tmp_path / "in").write_bytes(lines)
+    ends: tuple[int, int, int, int]
+    match kind:
+        case "pipes":
+            ends = (*os.pipe(), *os.pipe())
+        case "sockets":
+            ends = tuple(end.detach() for _ in range(2) for end in socket.socketpair())  # type: ignore[assignment]
+        case _:
+            written = os.open(tmp_path / "out", os.O_CREAT | os.O_RDWR)
+            ends = os.open(tmp_path / "in", os.O_RDONLY), -1, os.open(tmp_path / "out", os.O_RDONLY), written
+    read_fd, send_fd, output, write_fd = ends
+    server = server_over(Performer().perform, lambda _: Asker(grant=OWNER), lambda error: None)
+
+    def answer() -> None:
+        anyio.run(lambda: serve(server, read_fd=read_fd, write_fd=write_fd))
+        os.close(write_fd)
+
+    serving = threading.Thread(target=answer, daemon=True)
+    serving.start()
+
+    def send() -> None:
+        left = memoryview(lines)
+        while left:
+            left = left[os.write(send_fd, left) :]
+        os.close(send_fd)
+
+    if send_fd >= 0:  # it sends all before it reads anything, so that neither end has room at times
+        sending = threading.Thread(target=send, daemon=True)
+        sending.start()
+        sending.join(1)
+    else:
+        serving.join(30)
+    answers = [json.loads(line) for line in InputLines(output) if isinstance(line, bytes)]
+
+    assert sorted(each["id"] for each in answers) == list(range(60))
+
+
+def _long(number: int) -> dict[str, Any]:
+    return call(number, "read_memory", key=f"{number} {'x' * (9_000 if number % 2 else 10)}")
 
 
 PIECES = st.lists(st.binary(max_size=60), max_size=12)

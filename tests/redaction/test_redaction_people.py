@@ -26,6 +26,7 @@ def test_most_secrets_of_people_are_taken_out() -> None:
     assert found(SECRETS) >= 0.95, missed
     assert found([case for case in SECRETS if not case.tuned]) >= 0.93, missed
     assert found([case for case in SECRETS if case.group.startswith("later")]) >= 0.95, missed
+    assert found([case for case in SECRETS if case.group.startswith("seen")]) >= 0.97, missed
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.secrets], ids=lambda case: case.text[:40])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kite_memory.model.event import Cursor, ReadResult
-from kite_memory.sources.aider.source import HISTORY, Aider
+from kite_memory.sources.aider import HISTORY, Aider
 
 
 class Log:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.model.event import Event, EventType
-from kite_memory.sources.aider.history import HistoryPlace, blocks
-from kite_memory.sources.aider.source import HISTORY, Aider
+from kite_memory.sources.aider import HISTORY, Aider, HistoryPlace, blocks
 from tests.fakes.repositories import FakeRepository
 from tests.sources.aider_log import Log, Project, a_day
 from tests.sources.transcript import reasons, said

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kite_memory.model.event import Event, EventType, ReadResult
-from kite_memory.sources.aider.source import Aider
+from kite_memory.sources.aider import Aider
 from kite_memory.sources.antigravity import Antigravity
 from kite_memory.sources.copilot_cli import CopilotCli
 from kite_memory.sources.cursor.source import CursorApp

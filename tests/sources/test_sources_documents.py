@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import SESSION, event
 from kite_memory.model.event import Cursor, Event, Problem, ReadResult, Where
-from kite_memory.sources.common.growing import ParsedDocument, ReturnedState, only_changed, read_document, read_rewritten
+from kite_memory.sources.common.documents import ParsedDocument, ReturnedState, only_changed, read_document, read_rewritten
 
 TEXTS = st.lists(st.text("ab", max_size=2), max_size=300)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kite_memory.model.event import Event, EventType, ReadResult
-from kite_memory.sources.common.source import Source
+from kite_memory.sources import Source
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK
 from kite_memory.sources.droid import Droid as DroidSource
 from kite_memory.sources.goose import Goose

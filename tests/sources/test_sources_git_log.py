@@ -6,8 +6,8 @@ import pytest
 
 from kite_memory.distill.condense import worth_asking
 from kite_memory.model.event import Event, ReadResult
-from kite_memory.projects import Git, GitFailed
 from kite_memory.sources.git_history import GitLog
+from kite_memory.system.git import Git, GitFailed
 from tests.contract.database_contract import looks
 from tests.fakes.repositories import FakeRepository, environment
 

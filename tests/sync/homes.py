@@ -122,7 +122,7 @@ def open_home(
             timeline=services.timeline,
             outbox=services.outbox,
             memory=services.recall.memory,
-            indexer=services.indexer,
+            index_notes=services.indexer.refresh,
             forgetting=forgetting,
             erase=lambda: forgetting.purge_files({}),
             machine=Machine(name=root.name, state=root / "state", environment={}),

@@ -16,6 +16,7 @@ from tests.sync.homes import Clock, Home, homes, open_home, said, session_of, se
 NAMES = ("laptop", "desk")
 _KILLED = 9
 _MOST_STEPS = 60
+_MANY = 12
 
 
 class Life:
@@ -47,14 +48,16 @@ def live(folder: Path, number: int, chance: random.Random) -> None:
 def _change(home: Home, log: Path, number: int, chance: random.Random) -> None:
     """Make a change; what must be found at the end is written down once it is on disk."""
     notes = sorted(path for path in home.files() if "conflicted copy" not in path)
-    doing = chance.choice(["remember", "remember", "write", "write", "rename", "read"])
+    doing = chance.choice(["remember", "remember", "remember many", "write", "write", "rename", "read"])
     if doing == "read":
         session = session_of("1" if home.name == "laptop" else "2")
         home.read(said(number, f"event {number}", session), session=session)
         _log(log, f"event {number}")
-    elif doing == "remember" or not notes:
-        home.remember(f"In row {number} of the orchard grows tree {number * 7919}.")
-        _log(log, f"tree {number * 7919}.")
+    elif doing.startswith("remember") or not notes:
+        for row in range(_MANY if doing == "remember many" else 1):
+            tree = number * 7919 + row
+            home.remember(f"In row {number} of the orchard grows tree {tree}.")
+            _log(log, f"tree {tree}.")
     elif doing == "write":
         with (home.vault / chance.choice(notes)).open("a") as file:
             file.write(f"\nSentence {number}.\n")

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.sync.homes import Home, homes, settle
+from tests.sync.homes import Clock, Home, homes, open_home, settle
 
 
 def alike(*machines: Home) -> dict[str, str]:
@@ -22,6 +22,40 @@ def test_a_note_reaches_the_other_machine(tmp_path: Path) -> None:
 
         assert list(alike(laptop, desk)) == [laptop.services.vault.notes.find(id).path]
         assert desk.services.vault.notes.is_ours(desk.services.vault.notes.find(id))
+
+
+def test_many_new_notes_wait_for_the_disk_together(tmp_path: Path) -> None:
+    steps: list[str] = []
+    with homes(tmp_path, "laptop", "desk") as (laptop, _):
+        for row in range(40):
+            laptop.remember(f"In row {row} of the orchard grows tree {row * 7919}.")
+        laptop.sync()
+    with open_home(tmp_path / "desk", tmp_path / "shared", Clock(), steps.append) as desk:
+        desk.sync()
+
+        assert len(desk.files()) == 40
+    assert steps.count("publish") == 40
+    assert sum(step.startswith("sync the") for step in steps) < 10
+
+
+def test_one_note_that_cannot_be_written_holds_up_no_other(tmp_path: Path) -> None:
+    with homes(tmp_path, "laptop", "desk") as (laptop, desk):
+        for folder in ("facts", "insights"):
+            (laptop.vault / folder).mkdir(exist_ok=True)
+            for row in range(3):
+                (laptop.vault / folder / f"row {row}.md").write_text(f"Row {row} of the {folder}.\n")
+        (tmp_path / "elsewhere").mkdir()
+        (desk.vault / "insights").symlink_to(tmp_path / "elsewhere")
+
+        laptop.sync()
+        problems = desk.sync()["problems"]
+
+        assert sorted(desk.files()) == ["facts/row 0.md", "facts/row 1.md", "facts/row 2.md"]
+        assert len(problems) == 3
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+        (desk.vault / "insights").unlink()
+        settle(laptop, desk)
+        assert len(alike(laptop, desk)) == 6
 
 
 def test_both_write_at_once(tmp_path: Path) -> None:

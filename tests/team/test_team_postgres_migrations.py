@@ -14,7 +14,7 @@ from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, open_postgres
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_tools import all_tools

@@ -15,7 +15,7 @@ from kite_memory.model.note import NoteKind
 from kite_memory.recall.embedder import HashingEmbedder
 from kite_memory.team.postgres import Housekeeping, SchemaMissing, migrate, open_postgres
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, StoreUnavailable
-from kite_memory.wiring.team import bridge_of, migrate_store
+from kite_memory.wiring.team import migrate_store, team_bridge
 from tests.contract.bridge_store_contract import CHAT, ORCHARD
 from tests.fakes.postgres_server import PostgresServer, eventually, postgres_server
 
@@ -49,7 +49,8 @@ def configured(folder: Path, **team: Any) -> Config:
 
 @contextmanager
 def tools(config: Config, url: str) -> Iterator[Any]:
-    perform, close = bridge_of(config, url)
+    bridge = team_bridge(config, url)
+    perform, close = bridge.perform, bridge.close
     try:
         yield perform
     finally:
@@ -124,7 +125,7 @@ def test_the_store_that_the_configuration_names_is_called_team(config: Config, t
 
 @pytest.mark.parametrize("value", ["team", "mysql://host/db", "localhost", "file:///x"])
 def test_what_is_no_store_is_refused(config: Config, value: str) -> None:
-    for call in (bridge_of, migrate_store):
+    for call in (team_bridge, migrate_store):
         with pytest.raises(UsageError) as refusal:
             call(config, value)
 
@@ -133,7 +134,7 @@ def test_what_is_no_store_is_refused(config: Config, value: str) -> None:
 
 def test_a_url_of_another_database_learns_what_it_is(config: Config) -> None:
     with pytest.raises(UsageError, match="PostgreSQL, and 'mysql' is not"):
-        bridge_of(config, "mysql://host/db")
+        team_bridge(config, "mysql://host/db")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_url_of_another_database_learns_what_it_is(config: Config) -> None:
     ],
 )
 def test_who_serves_a_store_that_does_not_answer_learns_which_and_why(config: Config, url: str, where: str) -> None:
-    for call in (bridge_of, migrate_store):
+    for call in (team_bridge, migrate_store):
         with pytest.raises(StoreUnavailable) as away:
             call(config, url)
 
@@ -154,7 +155,7 @@ def test_who_serves_a_store_that_does_not_answer_learns_which_and_why(config: Co
 
 def test_a_database_that_is_not_set_up_is_reported(config: Config, server: PostgresServer) -> None:
     with pytest.raises(SchemaMissing):
-        bridge_of(config, server.database())
+        team_bridge(config, server.database())
 
 
 def test_a_password_is_taken_from_the_keys(
@@ -187,7 +188,7 @@ def test_a_password_is_taken_from_the_keys(
 
 def _refused(config: Config, url: str) -> str:
     try:
-        _, close = bridge_of(config, url)
+        close = team_bridge(config, url).close
     except StoreUnavailable as error:
         return f"{error} {error.hint}"
     close()

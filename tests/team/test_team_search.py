@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_is_said_before_anybody_asks(address: str) -> None:
 def test_an_address_of_six_needs_no_port(address: str, at: tuple[str, int]) -> None:
     line = TeamConnection(Team(address=address, token="t"), seconds=1)
 
-    assert line.goes_to == at
+    assert (line._connection.host, line._connection.port) == at
 
 
 def test_a_team_does_not_show_its_token() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kite_memory.extensions.contract.extractor_contract import event
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session
-from kite_memory.timeline.cards import highest
+from kite_memory.timeline.cards import find, highest
 from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.store import CardHit, Timeline
 
@@ -255,6 +255,20 @@ def test_a_bar_is_what_nearly_all_earlier_openings_of_the_project_stay_below(tim
     bar = timeline.cards.opening_threshold("orchard")
     best = max(hit.bm25 for hit in _hits(timeline, "Is the sluice open again, and who opened the sluice?", besides="again"))
     assert bar is not None and 0 < bar < best
+
+
+def test_with_a_share_those_cards_are_found_that_reach_it(timeline: Timeline) -> None:
+    words = ["pears", "quinces", "medlars", "apples", "plums", "cherries"]
+    for number in range(24):
+        some = " ".join(words[number % 6 :][: 1 + number % 4])
+        talked(timeline, f"c{number}", f"please prune the {some} again", "It is done, and all of it holds.", days=number)
+    rows, query = timeline._database.all, " ".join(words)
+    every = find(rows, query, project="orchard", limit=80)
+
+    reached = find(rows, query, project="orchard", limit=80, share=0.6, of=every[3].card)
+
+    assert reached == [each for each in every if each.bm25 >= 0.6 * every[3].bm25]
+    assert 3 < len(reached) < len(every)
 
 
 def test_a_card_that_scores_below_the_least_is_left_out(timeline: Timeline) -> None:

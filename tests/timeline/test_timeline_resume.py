@@ -628,6 +628,65 @@ def test_what_is_reported_fits_and_the_weightiest_of_each_part_goes_first(room: 
     assert [line for line in chosen.lines if line in kept] == list(kept)
 
 
+def test_a_long_plan_is_quoted_at_length_with_its_headings_where_there_is_room() -> None:
+    steps = "".join(f"\n\n## {number}. Water row {number}\n\n{'soil and rain ' * 12}" for number in range(1, 4))
+    plan = f"# Plan: water the orchard\n\n## Context\n\nThe pears are dry since the pump broke.{steps}"
+    chosen = of(Work().asked(plan).edited(f"{HOME}/a.py"))
+
+    (wide, *_), (narrow, *_) = (fitted(chosen, tokens=room, cost=lambda line: len(line.text)) for room in (2_000, 400))
+
+    assert wide.text.endswith("; its parts: 1. Water row 1; 2. Water row 2; 3. Water row 3")
+    assert len(narrow.text) < 250
+    assert wide.evidence == narrow.evidence
+
+
+def test_a_failed_test_goes_before_earlier_prompts_and_before_a_failed_lint() -> None:
+    work = (
+        Work()
+        .asked("Water the first row of the orchard")
+        .asked("Water the second row of the orchard")
+        .asked("Water the third row of it")
+    )
+    work = work.ran("make test", "1 failed", tests="failed").ran("make lint", "a.py:3:1: unused", "failed")
+    chosen = of(work)
+    cost = {line: len(line.text) for line in chosen.lines}
+    first_of_each = {line.part: cost[line] for line in reversed(chosen.lines)}
+
+    kept = fitted(chosen, tokens=sum(first_of_each.values()) + 60, cost=lambda line: len(line.text))
+
+    assert [line.text.split("`")[1] for line in kept if line.part is BriefPart.FAILED] == ["make test", "make lint"]
+    assert not any(line.text.startswith("asked first") for line in kept)
+
+
+def test_a_sentence_that_answers_is_shown_with_what_it_answers() -> None:
+    work = (
+        Work()
+        .said("Shall I graft the pear onto the quince?")
+        .asked("yes, but use the old stock by the wall if the new one is too thin")
+    )
+
+    (line, *_) = lines_of(work, BriefPart.DOING)
+
+    assert line.endswith('in answer to: "Shall I graft the pear onto the quince?"')
+
+
+def test_a_failure_at_which_the_text_is_cut_is_not_quoted_in_halves() -> None:
+    printed = "Found 1 error.\n" + f"{'ok ' * 30}\n" * 43
+    said = f"{printed}{'.' * (3_975 - len(printed))}\nerror: script lint exited with code 1"
+
+    (line,) = lines_of(Work().ran("make lint", said, "failed"), BriefPart.FAILED)
+
+    assert line.startswith("`make lint` failed: Found 1 error.")
+
+
+def test_what_the_agent_announced_is_not_what_a_prompt_answers() -> None:
+    work = Work().asked("Graft the pear onto the quince").said("Let me cut the stock first.").asked("continue")
+
+    (line, *_) = lines_of(work, BriefPart.DOING)
+
+    assert line == 'asked last: "continue"'
+
+
 _TEXT = st.text(st.sampled_from('ab?/. \n`"[]é🍐\x1b'), max_size=60)
 
 

@@ -1,10 +1,12 @@
 """Searching events: by words, by where they belong, and in step with what is stored."""
 
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from kite_memory.model.event import Cursor, Event, EventType, ReadResult, RedactedResult, Session, Status, Where
 from kite_memory.timeline import schema
-from kite_memory.timeline.search import EventQuery
+from kite_memory.timeline.search import EventQuery, share_adjacent
 from kite_memory.timeline.store import Timeline
 from tests.counts import examples
 
@@ -194,6 +196,17 @@ class TestWords:
         keep(timeline, event_of(1, "水門が漏れている"))
 
         assert found(timeline, "水門") == ["水門が漏れている"]
+
+    @given(st.text(st.sampled_from("abB _-.é\n"), max_size=40), st.lists(st.sampled_from(["a", "b", "ab", "ba", "é"]), min_size=2))
+    def test_adjacent_words_are_those_that_follow_each_other_when_the_text_is_taken_apart(
+        self, text: str, words: list[str]
+    ) -> None:
+        pairs = list(pairwise(words))
+        apart = list(pairwise(re.findall(r"[^\W_]+", text.lower())))
+
+        assert share_adjacent(pairs, text) == sum(
+            any(first == one and then.startswith(other) for first, then in apart) for one, other in pairs
+        ) / len(pairs)
 
     @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(text=st.text(max_size=60), name=st.text(max_size=20))

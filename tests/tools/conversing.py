@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kite_memory import assets
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
-from kite_memory.text.ages import age
+from kite_memory.text.display import age
 from kite_memory.tools import conversation_tools, note_tools
 from kite_memory.tools.declarations import ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
@@ -134,7 +134,7 @@ def conversing(
     state = home / "state"
     clock = Clock()
     vault = Vault(home / "vault", state / "vault.sqlite", step=step, clock=clock)
-    vault.ensure(assets.folder("vault_template"))
+    vault.ensure(Path(asset_folder("vault_template")))
     recall = Recall(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=64)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),

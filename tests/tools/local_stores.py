@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kite_memory import assets
 from kite_memory.model.note import Note
+from kite_memory.paths import asset_folder
 from kite_memory.recall.embedder import Embedder, HashingEmbedder
 from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
@@ -41,7 +41,7 @@ def local_store(
 ) -> Iterator[LocalStore]:
     state = home / "state"
     vault = Vault(home / "vault", state / "vault.sqlite", clock=clock)
-    vault.ensure(assets.folder("vault_template"))
+    vault.ensure(Path(asset_folder("vault_template")))
     recall = Recall(
         index=Index(state / "index", embedder=embedder or HashingEmbedder(dim=32)),
         memory=SessionMemory(state / "index" / "shown.sqlite"),

@@ -20,7 +20,7 @@ from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import declarations
 from kite_memory.tools.declarations import Json, ToolDispatcher
 from kite_memory.tools.local_context import LocalContext
-from kite_memory.tools.memory_tools import MOST_TOKENS, BriefingPart, briefing, context, cost, resume_tools, state_lines
+from kite_memory.tools.memory_tools import BriefingPart, briefing, context, cost, resume_tools, state_lines
 from kite_memory.tools.store import OWNER, Asker, Grant, Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services
 from tests.fakes.memory_store import MemoryStore
@@ -29,6 +29,8 @@ from tests.tools.local_stores import START
 HERE = Asker(grant=OWNER, project="orchard", session="now", ai="codex")
 ORCHARD = MemoryPlace(scope=Scope.PROJECT, project="orchard")
 Ask = Callable[..., Json]
+_MOST_TOKENS = 500
+"""What `arguments.RESUME_TOKENS` allows."""
 
 
 def resumed(**asked: str) -> Json:
@@ -125,7 +127,7 @@ def test_what_it_costs_is_the_whole_answers_and_it_is_reported() -> None:
     result = asking(furnished())()
 
     answer = {"briefing": result["briefing"], "context": result["context"]}
-    assert result["token_count"] == estimated_tokens(json.dumps(answer, ensure_ascii=False)) <= MOST_TOKENS
+    assert result["token_count"] == estimated_tokens(json.dumps(answer, ensure_ascii=False)) <= _MOST_TOKENS
 
 
 def test_where_there_is_much_to_say_it_takes_the_room_and_no_more() -> None:
@@ -139,7 +141,7 @@ def test_where_there_is_much_to_say_it_takes_the_room_and_no_more() -> None:
 
     for tokens in (100, 200, 300, 500):
         assert 0.8 * tokens <= asking(store)(tokens=tokens)["token_count"] <= tokens
-    assert asking(store)()["token_count"] <= MOST_TOKENS
+    assert asking(store)()["token_count"] <= _MOST_TOKENS
 
 
 def test_what_is_done_or_long_past_takes_no_line_from_what_is_not() -> None:

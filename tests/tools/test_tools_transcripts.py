@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kite_memory.cli.care import _damage
+from kite_memory.app.verification import Verifier
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.saving import SaveChecker
 from kite_memory.model.note import Decision, Record
@@ -145,13 +144,13 @@ def test_verify_finds_nothing_wrong_after_saved_conversations(services: Conversi
     services.save(QUEUE)
     services.call("save-conversation", claude_conversation_uuid=UUID.replace("0b", "1c"), full_transcript=TUNED[0].text)
     with closing(Timeline(tmp_path / "timeline.sqlite")) as timeline:
-        here: Any = SimpleNamespace(timeline=timeline, recall=services.recall, vault=services.vault, saved=services.kept.evidence)
-        before = list(_damage(here))
+        verifier = Verifier(timeline=timeline, recall=services.recall, vault=services.vault, saved=services.kept.evidence)
+        before = list(verifier.damage())
         for file in services.folder.rglob("*.json"):
             file.unlink()
 
         assert before == []
-        assert any("is not in the timeline" in each["what"] for each in _damage(here))
+        assert any("is not in the timeline" in each["what"] for each in verifier.damage())
 
 
 def test_a_question_about_something_else_is_answered_with_silence(services: Conversing) -> None:
@@ -165,3 +164,57 @@ def test_what_two_readings_find_of_one_decision_is_one() -> None:
     items = list(record_of("Assistant: We chose Vite over webpack because the dev server starts in a second.").items())
 
     assert [each.rejected[0].alternative for each in items if isinstance(each, Decision)] == ["webpack"]
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        (
+            "User: Fly or Hetzner?\n\nAssistant: Fly costs about 60 euros, a Hetzner CX32 is 7.\n\nUser: Use Hetzner: cheap.",
+            ["Use Hetzner: cheap"],
+        ),
+        (
+            "User: Which parser do we take for the bank files?\n\nAssistant: The mt940 package reads two of three.\n\n"
+            "User: Take the mt940 package and patch the third bank in a subclass.",
+            ["Take the mt940 package and patch the third bank in a subclass"],
+        ),
+        ("User: cache ttl?\n\nAssistant: 5 min or 1 h?\n\nUser: 5 min", ["Cache ttl: 5 min"]),
+        (
+            "User: thumbnails in S3 or on disk?\n\nAssistant: S3 adds 80 ms for each.\n\nUser: disk, we back it up nightly",
+            ["Disk, asked “thumbnails in S3 or on disk?”"],
+        ),
+        (
+            "User: what should we do\n\nAssistant: Options: 1) a uuid in the name, 2) a lock. I suggest the uuid.\n\nUser: do 1",
+            ["A uuid in the name"],
+        ),
+        ("User: then no retries for POST", ["Turned down: Retries for POST"]),
+        (
+            "Assistant: I rejected signed cookies because they exceed 4 kB with our roles.",
+            ["Turned down: Signed cookies"],
+        ),
+        (
+            "User: We don't want RabbitMQ. So Dramatiq on Redis.\n\nAssistant: Dramatiq on Redis it is.",
+            ["Turned down: RabbitMQ", "Dramatiq on Redis"],
+        ),
+        (
+            "Assistant: Celery was ruled out because of its configuration, and RQ because it lacks scheduling.",
+            ["Turned down: Celery", "Turned down: RQ"],
+        ),
+    ],
+    ids=["imperative", "which", "option", "option and reason", "number", "no more", "I rejected", "unwanted", "two reasons"],
+)
+def test_a_brief_answer_is_a_decision_with_what_was_asked(text: str, titles: list[str]) -> None:
+    assert [item.title for item in record_of(text).items()] == titles
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User: use the debugger\n\nAssistant: It stops at line 12.",
+        "User: is it up?\n\nAssistant: It is.\n\nUser: ok",
+        "Assistant: Shall I push, or wait?\n\nUser: ok",
+        "User: how many rows?\n\nAssistant: 1) users has 12 rows 2) orders has 40 rows\n\nUser: no",
+    ],
+)
+def test_an_answer_that_decides_nothing_is_no_decision(text: str) -> None:
+    assert not list(record_of(text).items())

@@ -18,7 +18,8 @@ from kite_memory.vault.vault import Vault
 from kite_memory.vault.wording import note_id
 
 TEMPLATE = Path(__file__).parent.parent.parent / "vault_template"
-MEMORY_DISK = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+MEMORY_DISK = os.environ.get("KMEM_TEST_DISK") or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+"""Where vaults of tests lie: ``KMEM_TEST_DISK`` tries the file system of another folder."""
 START = datetime(2026, 2, 26, 14, 3, 11, tzinfo=UTC)
 SESSION = Session(id="5e55-0001", provider="claude-code", started=START, project="orchard")
 

@@ -281,7 +281,7 @@ _MOST = 30
 class WorthThreshold:
     """Least worth of a claim that is kept, and the increase of it for each note that the session has yielded already.
 
-    Fitted by ``bench.extract_gold --fit``, which also reports each project by the values fitted to the others.
+    Fitted by ``bench.extraction.extract_gold --fit``, which also reports each project by the values fitted to the others.
     """
 
     least: float = 3.4

@@ -9,8 +9,8 @@ from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.sources.claude_code.lines import PROVIDER, ClaudeCodeInterpreter
 from kite_memory.sources.claude_code.thread import TranscriptState
-from kite_memory.sources.common.growing import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, objects
+from kite_memory.sources.common.line_source import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.words import made_by_our_extractor
 from kite_memory.system.private_files import is_text
 

@@ -11,8 +11,8 @@ from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.cline.messages import ClineInterpreter, Origin, Shown, shown_of
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.event_builder import title_of
-from kite_memory.sources.common.growing import DOCUMENT_LIMIT, ParsedDocument, read_document, read_rewritten
 from kite_memory.sources.common.jsonl import Unreadable
 from kite_memory.sources.common.tool_text import moment
 from kite_memory.sources.common.words import is_inside
@@ -175,24 +175,22 @@ def texts_of(value: object) -> dict[str, str]:
 
 
 ROO_PROVIDER = "roo-code"
-ROO_EXTENSION = "rooveterinaryinc.roo-cline"
 
 
 class RooCode(VscodeTasks):
-    """Roo Code's tasks. ``storages`` are the editors' folders named `EXTENSION`."""
+    """Roo Code's tasks. ``storages`` are the editors' folders named ``rooveterinaryinc.roo-cline``."""
 
     def __init__(self, storages: Iterable[Path], *, own_state: Path) -> None:
         super().__init__(ROO_PROVIDER, storages, own_state=own_state)
 
 
 PROVIDER = "cline"
-EXTENSION = "saoudrizwan.claude-dev"
 
 _MESSAGES = ".messages.json"
 
 
 class Cline(VscodeTasks):
-    """Cline's tasks. ``storages`` are the editors' folders named `EXTENSION`, and Cline's own ``~/.cline/data``.
+    """Cline's tasks. ``storages`` are the editors' folders named ``saoudrizwan.claude-dev``, and Cline's own ``~/.cline/data``.
 
     The latter also has ``sessions/<session>/<session>.messages.json``, each with its metadata beside it.
     """

@@ -10,8 +10,16 @@ from kite_memory.model.event import Cursor, Problem, ReadResult, Session
 from kite_memory.projects import project_with_remote
 from kite_memory.sources.codex.lines import PROVIDER, CodexInterpreter
 from kite_memory.sources.codex.records import RolloutState
-from kite_memory.sources.common.growing import CompressedLines
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, Damage, FoundObject, Stretch, Unreadable, objects
+from kite_memory.sources.common.jsonl import (
+    LINE_LIMIT,
+    AppendOnlyFile,
+    CompressedLines,
+    Damage,
+    FoundObject,
+    Stretch,
+    Unreadable,
+    objects,
+)
 from kite_memory.sources.common.words import is_inside
 from kite_memory.system.private_files import is_text
 

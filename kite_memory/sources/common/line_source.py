@@ -1,23 +1,161 @@
-"""Base class for agents that append JSON lines to one file per session: a source only defines what each line means."""
+"""Read transcripts that only grow, from a cursor; and the base class for agents that append JSON lines to one file per session.
+
+A source derived from `LineSource` only defines what each line means.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
-from kite_memory.model.event import Cursor, Event, EventType, Problem, ReadResult, Session, Status
+from kite_memory.model.event import Cursor, Event, EventType, Passage, Problem, ReadResult, Session, Status
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common.event_builder import TITLE_LIMIT, EventBuilder, OpenCalls, Toolbox, keep_latest, title_of
-from kite_memory.sources.common.growing import continue_reading, read_growing, result_up_to, starting_point
-from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject
+from kite_memory.sources.common.jsonl import (
+    LINE_LIMIT,
+    AppendOnlyFile,
+    Damage,
+    FoundObject,
+    Unreadable,
+    objects,
+)
 from kite_memory.sources.common.tool_text import COMMAND_LIMIT, PATH_LIMIT, as_id, digest, kept, moment, safe, short
 from kite_memory.sources.common.words import OWN_EXTRACTOR_MARK, is_inside
 from kite_memory.system.private_files import is_file, is_text, names_in
+
+PROBLEMS_AT_ONCE = 1_000
+EVENTS_AT_ONCE = 20_000
+"""Limit of events in one result, since a malicious line may hold a thousand of them."""
+Carried = TypeVar("Carried")
+
+
+class EventCollector(Protocol):
+    """Collector of events and problems while lines are parsed."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+
+    @property
+    def problems(self) -> Sequence[Problem]: ...
+
+    def problem(self, position: int, reason: str) -> None: ...
+
+
+def read_growing(
+    path: Path,
+    cursor: Cursor | None,
+    *,
+    within: Path,
+    line_limit: int,
+    read: Callable[[AppendOnlyFile], ReadResult],
+    amends: bool = False,
+) -> ReadResult:
+    """Open the file and call ``read``. If it cannot be read, return a problem and the same cursor."""
+    try:
+        with AppendOnlyFile(path, within=within, line_limit=line_limit) as file:
+            return read(file)
+    except Unreadable as error:
+        reason = str(error)
+    except OSError:
+        reason = "file cannot be read"
+    return failed_read(path, cursor, reason, amends=amends)
+
+
+def failed_read(path: Path, cursor: Cursor | None, reason: str, *, amends: bool = False) -> ReadResult:
+    """Return a result that holds only a problem and the same cursor."""
+    unmoved = cursor or Cursor(position=0, size=0, mtime_ns=0)
+    problem = Problem(file=str(path), position=unmoved.position, reason=reason)
+    return ReadResult(path=str(path), session=None, events=(), problems=(problem,), cursor=unmoved, amends=amends)
+
+
+def starting_point(
+    file: AppendOnlyFile, cursor: Cursor | None, begin: Callable[[], Carried], resume: Callable[[str], Carried | None]
+) -> tuple[int, Carried, str]:
+    """Return the position and state to continue with, and why reading starts over if the file is not the one that was read."""
+    if cursor is None or not cursor.position:
+        return 0, begin(), ""
+    if changed := file.changed(cursor.identity, cursor.position):
+        return 0, begin(), changed
+    to_carry = resume(cursor.carry)
+    return (0, begin(), "unknown cursor") if to_carry is None else (cursor.position, to_carry, "")
+
+
+def continue_reading(
+    file: AppendOnlyFile,
+    position: int,
+    collector: EventCollector,
+    read_line: Callable[[FoundObject, int, bytes], bool | None],
+    *,
+    budget: int,
+    wanted: bool = True,
+) -> tuple[int, bool]:
+    """Parse the next lines and call ``read_line`` with each object, the position of its line, and the line.
+
+    If ``read_line`` returns true, reading stops before that object. Returns the position after the last object that was read, and
+    whether there is more. Lines are skipped unless ``wanted``.
+    """
+    stretch = file.lines(position, budget, to_the_end=True)
+    if stretch.torn and wanted:
+        collector.problem(stretch.end, "unfinished line")
+    if stretch.too_long and wanted:
+        collector.problem(position, "line too long")
+    reached = stretch.end
+    if stretch.data and wanted:
+        reached = min(_read_lines(stretch.data, position, collector, read_line), stretch.end)
+    return reached, stretch.more or reached < stretch.end
+
+
+def _read_lines(
+    data: bytes, position: int, collector: EventCollector, read_line: Callable[[FoundObject, int, bytes], bool | None]
+) -> int:
+    for line in data.split(b"\n"):
+        if len(collector.problems) >= PROBLEMS_AT_ONCE or len(collector.events) >= EVENTS_AT_ONCE:
+            return position
+        for found in objects(line) if line else ():
+            match found:
+                case Damage(start=start, reason=reason):
+                    collector.problem(position + start, reason)
+                case FoundObject():
+                    if read_line(found, position, line):
+                        return position + found.start
+        position += len(line) + 1
+    return position
+
+
+def result_up_to(
+    path: Path,
+    file: AppendOnlyFile,
+    collector: EventCollector,
+    *,
+    session: Session | None,
+    position: int,
+    carry: str,
+    more: bool,
+    wanted: bool = True,
+    amends: bool = False,
+    passages: Sequence[Passage] = (),
+) -> ReadResult:
+    """Return the result of reading up to ``position``; only its cursor if it was not ``wanted``.
+
+    While the file ends within a line, the cursor keeps no time, so that it is read again once it no longer changes.
+    """
+    mtime_ns = 0 if file.unfinished else file.mtime_ns
+    return ReadResult(
+        path=str(path),
+        session=session if wanted else None,
+        events=tuple(collector.events) if wanted else (),
+        problems=tuple(collector.problems) if wanted else (),
+        cursor=Cursor(position=position, size=file.size, mtime_ns=mtime_ns, identity=file.identity(position), carry=carry),
+        more=more,
+        amends=amends,
+        passages=tuple(passages) if wanted else (),
+    )
+
 
 _VERSION = 2
 _DEEPEST = 8

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -115,6 +116,7 @@ def verdict_of_tests(command: str, output: str) -> CheckVerdict | None:
     return CheckVerdict(status="failed", summary="\n".join([checks.summary, *tests.summary.splitlines()[-2:]]))
 
 
+@lru_cache(maxsize=256)
 def _ran(command: str) -> str:
     """Return the programs of a line that may test or check, without arguments of «grep» or of a commit message."""
     if not any(pattern.search(command) for pattern in (_TEST_COMMAND, _CHECK_COMMAND, _BUILD_COMMAND)):

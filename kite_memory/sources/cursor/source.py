@@ -19,8 +19,8 @@ from kite_memory.redaction.cutting import beginning
 from kite_memory.sources.common import foreign_sqlite
 from kite_memory.sources.common.event_builder import SUMMARY_LIMIT, EventBuilder, OpenCall, OpenCalls, title_of
 from kite_memory.sources.common.foreign_sqlite import UNKNOWN_SCHEMA, ForeignDatabase, TooLong, object_in, opened
-from kite_memory.sources.common.growing import EVENTS_AT_ONCE, continue_reading, failed_read, result_up_to, starting_point
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable
+from kite_memory.sources.common.line_source import EVENTS_AT_ONCE, continue_reading, failed_read, result_up_to, starting_point
 from kite_memory.sources.common.tool_text import PATH_LIMIT, blocks_of, digest, kept, moment, safe, short
 from kite_memory.sources.cursor.bubbles import PROVIDER, TOOLS, decided, outcome_of, path_of, words_of
 from kite_memory.sources.cursor.ide import Ide

@@ -11,16 +11,10 @@ import orjson
 from kite_memory.model.event import Cursor, ReadResult, Session
 from kite_memory.projects import project_of
 from kite_memory.redaction.cutting import beginning
-from kite_memory.sources.common import growing
-from kite_memory.sources.common.growing import (
-    DOCUMENT_LIMIT,
-    ParsedDocument,
-    continue_reading,
-    read_growing,
-    result_up_to,
-    starting_point,
-)
+from kite_memory.sources.common import documents
+from kite_memory.sources.common.documents import DOCUMENT_LIMIT, ParsedDocument
 from kite_memory.sources.common.jsonl import LINE_LIMIT, AppendOnlyFile, FoundObject, Unreadable, open_regular
+from kite_memory.sources.common.line_source import continue_reading, read_growing, result_up_to, starting_point
 from kite_memory.sources.common.words import is_inside
 from kite_memory.sources.gemini_cli.messages import PROVIDER, GeminiInterpreter, GeminiState, folder_of
 from kite_memory.system.private_files import folders_in, is_text
@@ -69,7 +63,7 @@ class Gemini:
 
     def read(self, path: Path, cursor: Cursor | None, *, budget: int) -> ReadResult:
         if path.suffix == ".json":
-            return growing.read_rewritten(
+            return documents.read_rewritten(
                 path, cursor, within=self._tmp, limit=self._document_limit, parse=partial(self._document, path)
             )
         return read_growing(

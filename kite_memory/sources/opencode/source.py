@@ -24,8 +24,8 @@ from kite_memory.sources.common.foreign_sqlite import (
     select,
     whole,
 )
-from kite_memory.sources.common.growing import failed_read
 from kite_memory.sources.common.jsonl import AppendOnlyFile, Unreadable
+from kite_memory.sources.common.line_source import failed_read
 from kite_memory.sources.opencode.parts import (
     PROVIDER,
     Message,

@@ -180,6 +180,7 @@ class LedgerDatabase:
         self._step = step
         self._lock = threading.RLock()
         self._depth = 0
+        self._lasting = True
         _make_private(path)
         with self._failing_as_ours():  # an intent must outlive a power cut
             self._connection = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
@@ -203,7 +204,9 @@ class LedgerDatabase:
         with self._lock, self._failing_as_ours():
             outermost = not self._depth
             if outermost:
-                self._connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                if lasting is not self._lasting:
+                    self._connection.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                    self._lasting = lasting
                 self._connection.execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:

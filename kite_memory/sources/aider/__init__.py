@@ -1,1 +1,0 @@
-"""Parse Aider's chat histories into events."""
