@@ -345,3 +345,10 @@ def test_loggers_are_called_after_their_packages() -> None:
                         offenders[module] = name
 
     assert offenders == {}
+
+
+def test_every_goal_has_a_planted_bug() -> None:
+    goals = sorted((Path(__file__).parent / "goals").glob("test_goal_*.py"))
+
+    assert goals
+    assert [goal.name for goal in goals if "def test_control_" not in goal.read_text(encoding="utf-8")] == []

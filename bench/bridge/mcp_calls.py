@@ -110,7 +110,7 @@ def worked() -> dict[str, float]:
     spent = {"echo": 0.0, "mcp": 0.0, "daemon": 0.0}
     for process in psutil.Process().children():
         command = process.cmdline()
-        name = "echo" if "bench.bridge_echo" in command else "daemon" if "daemon" in command else "mcp"
+        name = "echo" if "bench.bridge.echo_server" in command else "daemon" if "daemon" in command else "mcp"
         times = process.cpu_times()
         spent[name] += 1000 * (times.user + times.system)
     return spent

@@ -29,7 +29,7 @@ _HERE = "already in this vault"
 
 
 class Importer:
-    """Thread-safe."""
+    """The operation `import`: notes of another memory become notes of this vault. Thread-safe."""
 
     def __init__(self, *, vault: Vault, indexer: NoteIndexer) -> None:
         self._vault = vault
@@ -37,9 +37,9 @@ class Importer:
         self._lock = vault.lock
 
     def operations(self) -> Mapping[str, Callable[..., Json]]:
-        return {"import": self.take_in}
+        return {"import": self.import_part}
 
-    def take_in(
+    def import_part(
         self, *, path: str, sort: str = "", project: str = "", accepted: bool = False, dry_run: bool = False, start: int = 0
     ) -> Json:
         """Import a part of the memory at ``path``, from piece ``start``.

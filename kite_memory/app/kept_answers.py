@@ -20,7 +20,7 @@ class KeptAnswer:
     """An answer that a command gave, which holds ``until`` then if nothing has changed. Transcripts are compared besides."""
 
     found: str
-    """The `found_here` at that time."""
+    """The `inputs_digest` at that time."""
     answer: Any
     until: float
 
@@ -33,10 +33,15 @@ class KeptAnswer:
 _ANSWERS = "answers"
 
 
-def drop_answers(state: Path) -> None:
-    """Delete all kept answers, which name notes."""
+def drop_answers(state: Path) -> bool:
+    """Delete all kept answers, which name notes. Return ``False`` if any cannot be deleted."""
+    left = False
     for name in names_in(state / _ANSWERS):
-        (state / _ANSWERS / name).unlink(missing_ok=True)
+        try:
+            (state / _ANSWERS / name).unlink(missing_ok=True)
+        except OSError:
+            left = True
+    return not left
 
 
 def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]) -> Any:
@@ -47,12 +52,12 @@ def kept_answer(config: Config, name: str, now: datetime, *, keys: Sequence[str]
         return None
     match kept:
         case {"found": str(found), "until": int() | float() as until, "answer": answer} if now.timestamp() < until:
-            return answer if found == found_here(config, now, keys=keys) else None
+            return answer if found == inputs_digest(config, now, keys=keys) else None
         case _:
             return None
 
 
-def found_here(config: Config, now: datetime, *, keys: Sequence[str]) -> str:
+def inputs_digest(config: Config, now: datetime, *, keys: Sequence[str]) -> str:
     """Return a digest of all that answers are made of, transcripts aside: settings, ``keys``, state, vault, and the day."""
     beside = {path.name: sqlite.stamp_of(path) for path in sorted(config.file.parent.glob("*.*")) if path.is_file()}
     state = {name: stamp for name, stamp in sqlite.stamps(config.state).items() if not name.endswith(".html")}  # `kmem web`'s link

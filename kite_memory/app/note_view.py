@@ -38,7 +38,7 @@ def _nothing_said(called: str) -> str:
 
 
 class NoteView:
-    """Thread-safe."""
+    """Operations that list and show notes. Thread-safe."""
 
     def __init__(self, *, vault: Vault, clock: Callable[[], datetime], conversation: Conversation = _nothing_said) -> None:
         self._vault = vault

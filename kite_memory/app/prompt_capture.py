@@ -50,7 +50,9 @@ class _Prompt:
 
 
 class PromptCapture:
-    """Thread-safe. A thread starts when there is a prompt to read, and ends when no more wait."""
+    """Writes the notes that prompts ask for. Thread-safe: a thread starts when there is a prompt to read, and ends when no more
+    wait.
+    """
 
     def __init__(
         self,

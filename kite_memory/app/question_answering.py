@@ -328,7 +328,10 @@ def _no_polisher() -> None:
 
 
 class QuestionAnswering(TimelineQueries):
-    """Thread-safe. ``answerer`` returns the model that writes answers, ``polisher`` the one that rewords briefs, or ``None``."""
+    """The operation `ask`, beside those of `TimelineQueries`. Thread-safe.
+
+    ``answerer`` returns the model that writes answers, ``polisher`` the one that rewords briefs, or ``None``.
+    """
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Dividing(Protocol):
 
 
 class Review:
-    """Thread-safe."""
+    """The questions that wait for the user, and what their answers do to the notes. Thread-safe."""
 
     def __init__(
         self,

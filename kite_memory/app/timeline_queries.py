@@ -78,7 +78,7 @@ def _no_polisher() -> None:
 
 
 class TimelineQueries:
-    """Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
+    """Operations that read the timeline alone. Thread-safe. ``polisher`` returns the model that rewords briefs, or ``None``."""
 
     def __init__(self, *, timeline: Timeline, notes: NoteLookup, polisher: "Callable[[], Polisher | None]" = _no_polisher) -> None:
         self._timeline = timeline

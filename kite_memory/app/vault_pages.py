@@ -121,7 +121,7 @@ _MOST_HOPS, _MOST_NOTES = 6, 20_000
 
 
 class VaultPages:
-    """Thread-safe."""
+    """The operations `synthesize` and `graph`. Thread-safe."""
 
     def __init__(
         self, *, vault: Vault, clock: Callable[[], datetime], polisher: "Callable[[], Polisher | None]" = no_polisher

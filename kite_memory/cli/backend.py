@@ -172,9 +172,9 @@ def keep_answer(config: Config, name: str, answer: Any, until: float) -> None:
     """Keep an answer for the case that nothing has changed when it is asked for again. All databases must be closed."""
     from datetime import UTC, datetime
 
-    from kite_memory.app.kept_answers import KeptAnswer, found_here
+    from kite_memory.app.kept_answers import KeptAnswer, inputs_digest
 
-    found = found_here(config, datetime.now(UTC), keys=keys_at_hand(config))
+    found = inputs_digest(config, datetime.now(UTC), keys=keys_at_hand(config))
     with suppress(OSError):  # it is only quicker with it
         KeptAnswer(found=found, answer=answer, until=until).keep(config.state, name)
 
@@ -372,7 +372,7 @@ def daemon_version() -> str | None:
     from kite_memory.daemon import protocol
 
     try:
-        return protocol.call(config.load().state, "ping", b"", 2.0).decode("ascii", "replace")[:64]
+        return protocol.call(config.load().state, "ping", b"", 5.0).decode("ascii", "replace")[:64]
     except DaemonUnreachable:
         return None
 

@@ -313,11 +313,11 @@ def up(
         with alone(settings, instead=""), services() as here:
             vault_is_ready = _laid_out(here)
             whole = vault_is_ready & (no_hooks or hook_agents(settings, yes=yes))
-            summary = None if choose_model(here, yes=yes) else _take_in(here, start_at, shows=vault_is_ready)
+            summary = None if choose_model(here, yes=yes) else _read_and_summarise(here, start_at, shows=vault_is_ready)
         if summary is None:
             settings = configuration.load()
             with alone(settings, instead=""), services() as here:
-                summary = _take_in(here, start_at, shows=vault_is_ready)
+                summary = _read_and_summarise(here, start_at, shows=vault_is_ready)
         link_kmem()
         if foreground:
             from kite_memory.daemon.protocol import DaemonLock
@@ -355,7 +355,7 @@ def _laid_out(here: "Services") -> bool:
     return True
 
 
-def _take_in(here: "Services", since: datetime | None, *, shows: bool) -> str:
+def _read_and_summarise(here: "Services", since: datetime | None, *, shows: bool) -> str:
     """Read what is there, and return a summary of the notes if they are the first, and ``shows``."""
     from kite_memory.cli.backfilling import first_summary
 
@@ -401,16 +401,34 @@ def down() -> None:
 
 def _stop(state: Path) -> None:
     """Stop the daemon, and wait until it has ended."""
-    from kite_memory.daemon import protocol
     from kite_memory.daemon.protocol import holder
 
-    protocol.call(state, "stop", b"", 5.0)
     deadline = time.monotonic() + _STOP_SECONDS
+    ask_to_stop(state, deadline)
     while time.monotonic() < deadline:
         if holder(state) is None:
             return
         time.sleep(0.05)
     raise KiteError("the daemon has not stopped yet", hint="it may be waiting for the model; see `kmem status`")
+
+
+def ask_to_stop(state: Path, deadline: float, *, patience: float = 5.0) -> None:
+    """Ask again until the deadline if a busy daemon does not answer, since it drops requests whose callers have gone."""
+    from kite_memory.daemon.protocol import call, holder
+
+    asked = False
+    while True:
+        try:
+            call(state, "stop", b"", patience)
+            return
+        except DaemonSilent:
+            if time.monotonic() >= deadline:
+                raise
+            asked = True
+        except DaemonUnreachable:
+            if asked and holder(state) is None:
+                return
+            raise
 
 
 def _state() -> Path:

@@ -201,7 +201,7 @@ def graph(
         print_message(f"{counted(result['left_out'], 'note')} less central left out: --limit shows more")
 
 
-def take_in(
+def import_memory(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder of another memory; it is only read.")],
     source: Annotated[
         ImportFormat | None,
@@ -401,5 +401,5 @@ def undo(as_json: AsJson = False) -> None:
 
 def add_to(app: typer.Typer) -> None:
     add(app, synthesize, graph, consolidate, undo, export, panel=PANEL)
-    add(app, take_in, panel=PANEL, name="import")
+    add(app, import_memory, panel=PANEL, name="import")
     add(app, sync, panel=PANEL)

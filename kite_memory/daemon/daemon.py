@@ -311,8 +311,11 @@ class Daemon:
         )
         self.idle = Idle(until=None, reason="starting")
 
-    def run(self) -> int:
-        """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process."""
+    def run(self, stopping: Callable[[int], object] = lambda code: None) -> int:
+        """Work until a signal or `stop`, and return the exit code. Must be called in the main thread of its own process.
+
+        ``stopping`` is called with this code when the threads are asked to end.
+        """
         # A handler alone may never run: a signal that comes just before the main thread begins to wait does not wake it. The byte
         # that Python writes for each signal does, by way of another thread.
         received, sent = socket.socketpair()
@@ -324,7 +327,7 @@ class Daemon:
             listener = threading.Thread(target=self._stop_on_byte, args=(received,), name="kmem-signals", daemon=True)
             listener.start()
             try:
-                return self.work()
+                return self.work(stopping)
             finally:
                 signal.set_wakeup_fd(-1)
                 received.shutdown(socket.SHUT_RDWR)
@@ -334,8 +337,8 @@ class Daemon:
         if received.recv(1):
             self.stop()
 
-    def work(self) -> int:
-        """Work until `stop`, and return the exit code."""
+    def work(self, stopping: Callable[[int], object] = lambda code: None) -> int:
+        """Work until `stop`, and return the exit code. See `run`."""
         self._transcript_watch.start()
         self._vault_watch.start()
         for work in (self._ingest, self._distil, self._keep_index):
@@ -343,6 +346,7 @@ class Daemon:
             self._threads.append(thread)
             thread.start()
         self._ended.get()
+        stopping(int(self._failed))
         self._stop.set()
         self._caught_up.set()
         for wake in (self._transcripts, self._chunks, self._notes):

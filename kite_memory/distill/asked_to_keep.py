@@ -15,7 +15,7 @@ from kite_memory.text import lazy_regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tongue:
+class _LanguagePatterns:
     """Patterns of one language.
 
     ``reminds`` and ``stands`` capture what to keep as ``content``; that of ``stands`` must match ``rules``, a command and not a
@@ -29,8 +29,10 @@ class _Tongue:
     turns: bool = False
 
 
-def _tongue(*, please: str, reminds: str, that: str, stands: str, rules: str, never: str, turns: bool = False) -> _Tongue:
-    return _Tongue(
+def _patterns_of(
+    *, please: str, reminds: str, that: str, stands: str, rules: str, never: str, turns: bool = False
+) -> _LanguagePatterns:
+    return _LanguagePatterns(
         reminds=_foreign_made(rf"(?:{please},?\s+)?(?:{reminds})(?:,?\s+{please})?\s*(?P<that>:\s*|{that})(?P<content>\S.*)"),
         stands=_foreign_made(rf"(?:{please},?\s+)?(?:{stands})\s*[,:]?\s+(?P<content>\S.*)"),
         rules=_foreign_made(rules),
@@ -43,8 +45,8 @@ def _foreign_made(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("'", "['’]"), re.IGNORECASE | re.DOTALL)
 
 
-_TONGUES = (
-    _tongue(  # German
+_LANGUAGES = (
+    _patterns_of(  # German
         please="bitte",
         reminds=r"merke? dir|denke? (?:immer )?(?:dran|daran)|vergiss (?:bitte )?nicht",
         that=r",\s*dass\s+",
@@ -54,7 +56,7 @@ _TONGUES = (
         never=r"(?:bitte\s+)?nie wieder\s.{2,200}(?<!\bge)\b(?!ge\w{3,}en\b)\w{3,}n[.!]*",
         turns=True,
     ),
-    _tongue(  # French
+    _patterns_of(  # French
         please=r"s'il te plaît",
         reminds=r"souviens-toi(?: bien)?|rappelle-toi(?: bien)?|retiens(?: bien)?|n'oublie (?:pas|jamais)",
         that=r"\s(?:que\s+|qu')",
@@ -62,7 +64,7 @@ _TONGUES = (
         rules=r"(?:(?:utilise|emploie|écris|réponds|commence|lance|demande|préfère|évite)\b|ne\s|n').*",
         never=r"ne\s.{2,120}\splus jamais\b.*|plus jamais de\s.*",
     ),
-    _tongue(  # Spanish
+    _patterns_of(  # Spanish
         please="por favor",
         reminds=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides",
         that=r"\sque\s+",
@@ -71,7 +73,7 @@ _TONGUES = (
         r"|(?:usa|utiliza|responde|escribe|pregunta|ejecuta|prefiere|evita)\b).*",
         never=r"nunca más\s+(?:uses|hagas|escribas|toques|borres|cambies|subas|ejecutes)\b.*|no\s.{2,120}\snunca más[.!]*",
     ),
-    _tongue(  # Italian
+    _patterns_of(  # Italian
         please="per favore",
         reminds=r"ricorda(?:ti)?|non dimenticare",
         that=r"\sche\s+",
@@ -105,14 +107,14 @@ def asked_in_another_language(sentence: str) -> tuple[Literal["preference", "fac
     """Return what one sentence in another language asks to keep, and its kind."""
     if _FOR_NOW.search(sentence) or sentence.endswith("?"):
         return None
-    for tongue in _TONGUES:
-        if match := tongue.reminds.fullmatch(sentence):
-            whole = tongue.turns and not match["that"].startswith(":")
+    for language in _LANGUAGES:
+        if match := language.reminds.fullmatch(sentence):
+            whole = language.turns and not match["that"].startswith(":")
             return "fact", sentence if whole else match["content"]
-        if tongue.never.fullmatch(sentence):
+        if language.never.fullmatch(sentence):
             return "preference", sentence
-        if (stands := tongue.stands.fullmatch(sentence)) and tongue.rules.fullmatch(stands["content"]):
-            return "preference", sentence if tongue.turns else stands["content"]
+        if (stands := language.stands.fullmatch(sentence)) and language.rules.fullmatch(stands["content"]):
+            return "preference", sentence if language.turns else stands["content"]
     return None
 
 

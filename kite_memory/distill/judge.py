@@ -237,7 +237,7 @@ class ModelJudge:
             case Busy(reason=reason, retry_after=wait):
                 return self._failed(reason, retry_after=wait)
             case Misconfigured(reason=reason, hint=hint):
-                return self._leave_alone(LONGEST_PAUSE, f"{reason} ({hint})")
+                return self._pause(LONGEST_PAUSE, f"{reason} ({hint})")
             case _:
                 assert_never(ending)
 
@@ -255,9 +255,9 @@ class ModelJudge:
             failures = self._failures
         if failures < _PATIENCE and not retry_after:
             return Unjudged(reason=reason)
-        return self._leave_alone(pause_after(failures, retry_after, self._jitter()), reason)
+        return self._pause(pause_after(failures, retry_after, self._jitter()), reason)
 
-    def _leave_alone(self, seconds: float, reason: str) -> Unjudged:
+    def _pause(self, seconds: float, reason: str) -> Unjudged:
         """Stop calling the model for some seconds, so that an unavailable judge is not called with every prompt."""
         with self._lock:
             self._closed_until = self._clock() + seconds

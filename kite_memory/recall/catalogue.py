@@ -416,7 +416,7 @@ class Catalogue:
                     raise sqlite3.OperationalError(f"{error.strerror}: {error.filename}") from error
                 writer = _connected(self._path)
                 try:
-                    _furnish(writer)
+                    _create_tables(writer)
                     self._connections = _Connections(reader=_connected(self._path), writer=writer, file=_identity(self._path))
                 except sqlite3.Error:
                     writer.close()
@@ -450,7 +450,7 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _furnish(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     """Create the tables in an empty file. Raise `OtherVersion` for a file of another version, older or newer."""
     with sqlite.transaction(connection):
         version = sqlite.version_of(connection)

@@ -43,7 +43,7 @@ _OPTION = re.compile(
 _TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
 _TAKES_PASSWORD = {
     b"p": re.compile(
-        rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?"
+        rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
         rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub))\b"
@@ -56,7 +56,7 @@ _TAKES_PASSWORD = {
 """Commands by the letter of their password option. Some take the value attached, some after a gap, and some prompt if there is a
 gap.
 """
-_OPTION_OF_USER = re.compile(rb"[ \t]-(?:[uUlDN]|-user(?:name)?|-login|user(?:name)?)[ \t=]")
+_OPTION_OF_USER = re.compile(rb"[ \t]-(?:[uUlDNa]|-user(?:name)?|-login|user(?:name)?)[ \t=]")
 _ASKS = re.compile(rb"\b(?:mysql|mariadb|7z)")
 _REACH = 400
 _PASS = re.compile(rb"pass:(?<=[\s\"']pass:)([^\s\"'`\\]{3,256})")

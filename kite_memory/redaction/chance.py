@@ -163,7 +163,7 @@ def _compiled(text: str) -> re.Pattern[bytes]:
 
 def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
     """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
-    heads = dict.fromkeys(each[:3] for each in literals)
+    heads = dict.fromkeys(each[:2] for each in literals)
     return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
 
 
@@ -540,7 +540,8 @@ _NO_VALUE = lazy_regex(
 _ADJECTIVE = lazy_regex(
     rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side|level|time)\Z"
 )
-_TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{4,40}[0-9]{2,6}[!?]?")
+_TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")
+_SIGN_WITHIN = lazy_regex(rb"[A-Za-z]{2}[!#$%^~&+@][A-Za-z]{2}")
 _NAME_AND_NUMBER = lazy_regex(rb"[A-Z][a-z]{2,20}[_\-.+][0-9]{3,6}")
 
 
@@ -548,6 +549,8 @@ def oddness(value: bytes) -> Oddness:
     """Return how unlike a word or a name the value is."""
     if not 5 <= len(value) <= LONGEST or value.isdigit() or b"\xf1" in value:
         return Oddness.NONE
+    if value.isalpha() and value[1:].islower():  # one word
+        return Oddness.COMPOUND if len(value) >= 18 and value.islower() else Oddness.NONE
     if clear(value):
         return Oddness.CLEAR
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _NO_VALUE.fullmatch(value):
@@ -561,10 +564,10 @@ def oddness(value: bytes) -> Oddness:
             return Oddness.MIXED
         if _TRAILING_NUMBER.fullmatch(rest) and (digits(rest) >= 4 or letters(rest) >= 6) and not named:
             return Oddness.MIXED
-        if (capitals(rest) and smalls(rest) and len(pieces) >= 2 and not named) or _NAME_AND_NUMBER.fullmatch(value):
+        if (capitals(rest) and smalls(rest) and len(pieces) >= 2 and len(value) >= 7 and not named) or _NAME_AND_NUMBER.fullmatch(
+            value
+        ):
             return Oddness.MIXED
-    if value.isalpha() and value.islower() and len(value) >= 18:
-        return Oddness.COMPOUND
     if named or letters(value) < 5 or (pieces[0] in _VERBS and value[-1:].isalnum()):
         return Oddness.NONE
     if len(pieces) < 2:
@@ -574,4 +577,4 @@ def oddness(value: bytes) -> Oddness:
         return Oddness.NONE
     if b"-" in value and value.islower() and _ADJECTIVE.search(pieces[-1]):
         return Oddness.NONE
-    return Oddness.COMPOUND if letters(value) >= 8 else Oddness.NONE
+    return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE

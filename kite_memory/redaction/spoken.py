@@ -29,6 +29,7 @@ from kite_memory.redaction.chance import (
     oddness,
     signed,
     smalls,
+    stands_in,
 )
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
@@ -88,6 +89,20 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
         start, end = found.span("value")
         if chosen(raw[start:end]) or oddness(raw[start:end]):
             spans.append((start, end, _KIND))
+
+
+_INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
+_SQL_VALUE = re.compile(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
+_SQL_NAME = re.compile(rb"pass|pwd|secret|token|api_?key")
+
+
+def find_inserted(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """Find the values that SQL inserts into a column for passwords."""
+    for found in _INSERT.finditer(small):
+        values = list(_SQL_VALUE.finditer(raw[found.start(2) : found.end(2)]))
+        for column, name in enumerate(found[1].split(b",")):
+            if column < len(values) and _SQL_NAME.search(name) and (value := values[column])[1] and _in_a_cell(value[1]):
+                spans.append((found.start(2) + value.start(1), found.start(2) + value.end(1), _KIND))
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:
@@ -151,7 +166,7 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
                 break
             cell = row.split(sign)[column]
             value = cell.strip(_CELL_SIGNS)
-            if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+            if _in_a_cell(value):
                 first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
                 spans.append((first, first + len(value), _KIND))
         if line_end >= len(raw) or (line_end - at == _LAYOUT_LINE and raw[line_end : line_end + 1] != b"\n"):
@@ -160,6 +175,17 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     return begin, at
 
 
+_WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
+
+
+def _in_a_cell(value: bytes) -> bool:
+    """Return whether a value below a label is a password."""
+    if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        return True
+    return _WORD_AND_NUMBER.fullmatch(value) is not None and not stands_in(value) and not value.lower().startswith(_TYPES)
+
+
+_TYPES = (b"char", b"varchar", b"string", b"text", b"int", b"binary", b"base")
 _PADDED_ROWS = 40
 _PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
 
@@ -186,7 +212,7 @@ def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> N
             first += len(row[left:right]) - len(row[left:right].lstrip())
         last = row.find(b" ", first)
         value = row[first : last if last >= 0 else len(row)].rstrip(b"\r")
-        if chosen(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        if _in_a_cell(value):
             spans.append((at + first, at + first + len(value), _KIND))
         if line_end < 0:
             return
@@ -211,7 +237,9 @@ _OPENING = b"(\"'`*?\xab[,"
 _CLOSING = b"\"'`,;:.)]?*"
 _DIGIT = re.compile(rb"[0-9]")
 _TELLING = re.compile(rb"[0-9!#$%^&*~+@]")
-"""Every value has one of these characters."""
+_COMPOUND = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]|[a-z]{18}")
+_SOON = 60
+"""Every value has one of these, and one that has no digit or sign is near its label."""
 _STOPS = re.compile(rb"[({\[<>;]")
 _WITHIN_WORDS = tuple(label for label in LABELS if not label.word)
 _WITHIN_WORD = re.compile(any_of(label.stem.decode() for label in _WITHIN_WORDS).encode())
@@ -238,6 +266,8 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
         table = _look(raw, small, sighting, table, spans)
     if labels:
         find_in_markup(raw, small, spans)
+        if b"insert into" in small:
+            find_inserted(raw, small, spans)
     for form in {form for word in words.each & _FORM_WORDS for form in _FORMS[word]}:
         for some in form.words[1:]:
             if words.each.isdisjoint(some):
@@ -308,23 +338,33 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
     stop = raw.find(b"\n", at, at + _WINDOW)
     stop = stop if stop >= 0 else min(len(raw), at + _WINDOW)
     begin = max(raw.rfind(b"\n", max(0, start - _WINDOW), start) + 1, start - _WINDOW)
+    if weak and raw[at : at + 1] == b"\n" and not raw[begin:start].strip():
+        return table  # a statement of Python
     if foreign and not _ONE_CASE.fullmatch(raw, start, at):
         return table  # the beginning of a name in code
     on_next_line(raw, start, at, stop, spans)
+    if _TELLING.search(raw, at, stop) or _COMPOUND.search(raw, at, min(stop, at + _SOON)):
+        line = _line_before(raw, small, begin, start, at, weak=weak, foreign=foreign)
+        _walk(raw, small, at, stop, line, spans)
+    _back(raw, small, begin, start, spans)
+    return find_in_columns(raw, start, at, table, spans)
+
+
+def _line_before(raw: bytes, small: bytes, begin: int, start: int, at: int, *, weak: bool, foreign: bool) -> "_Line":
     before = raw[begin:start]
-    weak = weak and not (raw.startswith(b"PASS", start) and raw[start - 1 : start] == b"_")
-    with_a_user = _USER.search(small, begin, start) is not None and (not weak or _JOINED_TO.search(before[-8:]) is not None)
-    line = _Line(
+    setting = _SETTING_BEFORE.fullmatch(before) is not None
+    weak = weak and not (raw[start - 1 : start] == b"_" and (raw.startswith(b"PASS", start) or setting))
+    said = small[begin:start]
+    with_a_user = any(map(said.__contains__, _USERS)) and (not weak or _JOINED_TO.search(before[-8:]) is not None)
+    return _Line(
         weak=weak and not with_a_user,
         foreign=foreign,
         with_a_user=with_a_user,
-        possessive=tail is not None and b"'s" in tail[0],
+        possessive=b"'s" in raw[start:at],
         prose=foreign or (_PROSE_BEFORE.search(before[-40:]) is not None and not before.translate(None, _NOT_CODE)),
         passed=raw[start:at] == b"PASS",
+        setting=setting,
     )
-    _walk(raw, small, at, stop, line, spans)
-    _back(raw, small, begin, start, spans)
-    return find_in_columns(raw, start, at, table, spans)
 
 
 class _Line(NamedTuple):
@@ -337,12 +377,12 @@ class _Line(NamedTuple):
     prose: bool
     passed: bool
     """Perhaps a test's result."""
+    setting: bool
+    """The label begins its line, as in a file of settings."""
 
 
-_USER = re.compile(
-    rb"\b(?:user(?:name|id)?|usr|login|account|acct|admin|root|"
-    rb"benutzer(?:name)?|usuari[oa]|utilisateur|identifiant|gebruiker|utente|kennung|user id)\b"
-)
+_USERS = tuple(b"user usr login account acct admin root benutzer usuari utilisateur identifiant gebruiker utente kennung".split())
+"""Words for whose password it is."""
 _JOINED_TO = re.compile(rb"(?:[,;/&:|+\-)\"'`]|\b(?:and|with|w|mit|y|e|et|en))[ \t]{0,3}\Z|\A[ \t]{0,8}\Z")
 _ONE_CASE = re.compile(rb"(?:[A-Z]?[a-z0-9_\- ']{0,80}|[A-Z0-9_\-]{0,80}|[\xf0\xf1]{0,80})[^A-Za-z]{0,8}")
 _NOT_CODE = bytes(code for code in range(256) if code not in b"({;<=")
@@ -352,8 +392,6 @@ _PROSE_BEFORE = re.compile(rb"[A-Za-z,'\xf0][\"'`*(]{0,2}[ \t]{1,3}(?:[A-Za-z\-]
 
 def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list[Span]) -> None:
     """Go from word to word behind a label to a value."""
-    if not _TELLING.search(raw, at, stop) and not _MANY.search(raw, at, stop):
-        return
     if aside := _ASIDE.match(raw, at, stop):
         inner = raw[aside.start() : aside.end()].strip(b" \t()\"'`")
         if not line.weak and oddness(inner) >= Oddness.MIXED:
@@ -371,10 +409,10 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list
             if b"|" in sign[0] and not line.prose:
                 line = line._replace(prose=True)  # a cell
         if quoted := _QUOTED.match(raw, at, stop):
-            if is_quoted(quoted[2], led > 0 and not line.weak) or (
-                (linked or number == 0)
-                and oddness(quoted[2]) >= (Oddness.MIXED if line.weak or not line.prose else Oddness.COMPOUND)
-            ):
+            least = Oddness.MIXED if line.weak or not line.prose else Oddness.COMPOUND
+            named = quoted[1] == b"`" and _SNAKE.fullmatch(quoted[2]) is not None
+            odd = (linked or number == 0) and not named and oddness(quoted[2]) >= least
+            if odd or is_quoted(quoted[2], led > 0 and not line.weak):
                 spans.append((*quoted.span(2), _KIND))
             at = quoted.end()
             led -= 1
@@ -392,7 +430,7 @@ def _walk(raw: bytes, small: bytes, at: int, stop: int, line: _Line, spans: list
             end = start + _gap(raw[start:end])
         end -= len(raw[start:end]) - len(raw[start:end].rstrip(_CLOSING))
         word = raw[start:end].rstrip(b"=")
-        if _is_said(word, line, led, linked=linked, first=number == 0):
+        if _is_said(word, line, led, linked=linked, first=number == 0, whole=token.end() == stop):
             spans.append((start, end, _KIND))
             led, linked = 2, False
         elif small[start:end] in LEADING or small[start:end] in JOINING:
@@ -416,7 +454,7 @@ def _gap(word: bytes) -> int:
 
 _OTHER_LETTERS = bytes((_OTHER_LETTER,))
 _SHORTEST = 5
-_MANY = re.compile(rb"[a-z][A-Z]|[A-Za-z][\-_.][A-Za-z]")
+_SHORTEST_MIXED = 7
 _DOTTED = re.compile(rb"[a-z]{2,24}\.[a-z]{2,24}\.[a-z]{5,24}")
 _STILL = frozenset(b"still now actually currently just simply always only again this these the".split())
 """Words that may be between "is" and the value."""
@@ -429,21 +467,28 @@ def _is_encoded(word: bytes) -> bool:
     return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
 
 
-def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool) -> bool:
-    """Return whether a word behind a label is its value."""
+_SETTING_BEFORE = re.compile(rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*][ \t]{1,8})?(?:[a-z0-9.\-]{1,40}[_.\-])?")
+_UNLIKE_A_NAME = re.compile(rb"[a-z]{2,24}(?:[A-Z][a-z]{1,24}|[_\-][A-Z]?[a-z]{1,24}){1,6}[0-9]{0,4}")
+"""Types begin with a capital letter."""
+
+
+def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool, whole: bool) -> bool:
+    """Return whether a word behind a label is its value; ``whole`` if it ends its line."""
     if _OTHER_LETTER in word and len(word.translate(None, _OTHER_LETTERS)) < _SHORTEST:
         return False  # 8文字以上
     odd = oddness(word)
     if odd is Oddness.CLEAR or (len(word) >= 12 and (linked or not line.weak) and _is_encoded(word)):
         return True
     if line.weak:
-        fits = odd is Oddness.MIXED or (chosen(word) and digits(word) > 0 and capitals(word) > 0 and smalls(word) > 0)
+        fits = odd is Oddness.MIXED or (
+            len(word) >= _SHORTEST_MIXED and chosen(word) and digits(word) > 0 and capitals(word) > 0 and smalls(word) > 0
+        )
         return (led > 0 and signed(word)) or (linked and fits and not line.passed)
     if led > 0 and (chosen(word) or numeric(word)):
         return True
     if first and (direct(word) or odd is Oddness.MIXED or (line.with_a_user and odd)):
         return True
-    if linked and odd and line.prose:
+    if linked and odd and (line.prose or (line.setting and whole and _UNLIKE_A_NAME.fullmatch(word))):
         return True
     return line.foreign and ((led > 0 and odd is Oddness.MIXED) or (linked and (odd > 0 or _DOTTED.fullmatch(word) is not None)))
 
@@ -467,7 +512,7 @@ def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -
         last = token.end() - len(token[0]) + len(token[0].rstrip(_CLOSING))
         word = raw[first:last]
         whole = first > begin or begin == 0 or raw[begin - 1 : begin] == b"\n"
-        odd = oddness(word) if whole and (said or _DIGIT.search(word)) else Oddness.NONE
+        odd = oddness(word) if whole and (said or _DIGIT.search(word)) and not word.isdigit() else Oddness.NONE
         if (odd is Oddness.CLEAR and start - first <= _NEAR_LABEL) or (said and odd):
             spans.append((first, last, _KIND))
         said = (number > 0 and small[first:last] in _AS) or (said and small[first:last] in _BETWEEN)
@@ -477,16 +522,17 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
     """Find a literal that the comment behind it calls a password."""
     literals = list(_LITERAL.finditer(raw, begin, end))
     literal = literals[-1] if literals else None
-    if literal is not None and not raw[literal.end() : end].strip(b" \t);,]}"):
+    if literal is not None and _CALLS.fullmatch(raw, literal.end(), end):
         value = literal[2]
         if chosen(value) or oddness(value) or _is_encoded(value):
             spans.append((*literal.span(2), _KIND))
 
 
 _COMMENT = re.compile(rb"(?<=[ \t])(?:#|//|--|/\*)[ \t]{0,4}(?=[^\r\n\"'`]{0,60}\Z)")
+_CALLS = re.compile(rb"[\w.()\[\]};, \t]{0,40}")
 _LITERAL = re.compile(rb"([\"'`])([^\s\"'`]{5,128}+)\1")
 _BEFORE_LABEL = 90
 _NEAR_LABEL = 60
-_AS = frozenset(b"as for into als como comme come som".split())
+_AS = frozenset(b"as for into at als como comme come som".split())
 _BETWEEN = frozenset(b"works work worked still also only now accepted".split())
 """Words between a value and what says that it is a password."""

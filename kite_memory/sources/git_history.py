@@ -120,7 +120,7 @@ class GitLog:
             if cursor and (cursor.size, cursor.mtime_ns) == now:
                 return ReadResult(path=str(path), session=None, events=(), problems=(), cursor=cursor)
             repository = self._known.get(path) or _repository_of(path)
-            return _Looking(path, repository, self._git, self._most).read_next(_HistoryState.from_carry(cursor), now)
+            return _HistoryReading(path, repository, self._git, self._most).read_next(_HistoryState.from_carry(cursor), now)
         except GitFailed as error:  # it would fail again until the repository changes
             unmoved = replace(unmoved, position=now[0], size=now[0], mtime_ns=now[1])
             if (reason := str(error)) == NO_COMMITS:
@@ -141,7 +141,7 @@ def _repository_of(head: Path) -> Repository:
     return Repository(kept=keeping, folder=keeping.parent if keeping.name == ".git" else keeping)
 
 
-class _Looking:
+class _HistoryReading:
     def __init__(self, path: Path, repository: Repository, git: Git, most: int) -> None:
         self._path = path
         self._folder = repository.folder
@@ -187,7 +187,7 @@ class _Looking:
 
     def _listed(self, goal: Sequence[str], seen: Sequence[str]) -> list[tuple[str, int]]:
         """Return the new commits with their times, oldest first."""
-        there = self._there([*goal, *seen])
+        there = self._existing([*goal, *seen])
         given = [*(tip for tip in goal if tip in there), *(f"^{tip}" for tip in seen if tip in there)]
         if not given or given[0].startswith("^"):
             return []
@@ -201,7 +201,7 @@ class _Looking:
         place = {name: number for number, (name, _) in enumerate(reversed(found))}
         return sorted(found, key=lambda each: (each[1], place[each[0]]))
 
-    def _there(self, tips: Sequence[str]) -> frozenset[str]:
+    def _existing(self, tips: Sequence[str]) -> frozenset[str]:
         """Return those of ``tips`` that still exist."""
         output = self._git.ask(self._folder, ("cat-file", "--batch-check=%(objectname) %(objecttype)"), given=tips)
         lines = output.decode("ascii", "replace").splitlines()

@@ -3,11 +3,17 @@
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import takewhile
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from kite_memory.model.event import Passage, Trace
+
+if TYPE_CHECKING:  # which loads numpy
+    from kite_memory.timeline.shingles import PairIndex
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
@@ -21,7 +27,7 @@ _TIDY_EVERY = 5_000
 """Number of rows written between two clean-ups."""
 _FEWEST = 2
 """Least number of pairs for which a text gets a row."""
-_AT_ONCE = 2_000
+_AT_ONCE = 1_000
 _LEAST = 0.4
 """A smaller share of a text is no evidence of where it comes from."""
 _NEARLY = 0.8
@@ -29,10 +35,12 @@ _NEARLY = 0.8
 
 _KEEP = "INSERT INTO passages (digest, session, start, at, said_by, read_at, pairs) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _AGAIN = "UPDATE passages SET at = MIN(at, ?), read_at = ? WHERE digest = ?"
-_OF_PROJECT = (
-    "SELECT p.key, p.at, p.start, p.said_by, p.pairs FROM passages AS p JOIN sessions AS s ON s.key = p.session"
-    " WHERE p.key > ? AND s.project IN (?, '') ORDER BY p.key LIMIT ?"
-)
+_SELECT = "SELECT p.key, p.at, p.start, p.said_by, p.pairs, p.digest FROM passages AS p JOIN sessions AS s ON s.key = p.session"
+_OF_PROJECT = f"{_SELECT} WHERE p.key > ? AND s.project IN (?, '') ORDER BY p.key LIMIT ?"
+_BY_KEY = f"{_SELECT} WHERE p.key IN (SELECT value FROM json_each(?)) AND s.project IN (?, '') ORDER BY p.key"  # noqa: S608 - ours
+_DIGESTS = "SELECT key, digest FROM passages WHERE key IN (SELECT value FROM json_each(?))"
+_MOST_PROJECTS = 3
+"""Projects whose passages stay indexed, in three bytes of memory for each pair."""
 
 
 def keep(database: sqlite3.Connection, session: int, passages: Sequence[Passage], *, now: float) -> None:
@@ -87,12 +95,82 @@ def tidy(database: sqlite3.Connection, *, now: float, most: int = KEPT_BYTES) ->
             return
 
 
+_Row = tuple[Any, ...]
+"""A passage: its key, when it was said, where, by whom, its pairs and its digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A number of a project's passages, indexed by their pairs. ``digest`` is that of the last one."""
+
+    keys: tuple[int, ...]
+    digest: int
+    pairs: "PairIndex"
+
+    def holding(self, pairs: Collection[int]) -> list[int]:
+        """Return the keys of passages that hold enough of these pairs, if not always in one place."""
+        if not pairs:
+            return []
+        shared = self.pairs.shared(pairs)
+        return [self.keys[at] for at in (shared >= max(1, _LEAST * len(pairs))).nonzero()[0].tolist()]
+
+
+class IndexedPassages:
+    """The passages of the projects asked about last, in memory, so that a question need not read all of them.
+
+    A passage that is found is read again from the database, which may have changed it or dropped it.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._parts: dict[str, tuple[_Part, ...]] = {}
+        self._lock = Lock()
+
+    def lookup(self, project: str) -> "PassageLookup":
+        """Return a lookup of what was said in one project, and in sessions without a project."""
+        return PassageLookup(rows=self._rows, candidates=partial(self._candidates, project))
+
+    def _candidates(self, project: str, asked: Sequence[frozenset[int]]) -> Iterator[list[_Row]]:
+        """Yield the passages that may hold enough of a text: those of the index that do, and all that are too new for it."""
+        from kite_memory.timeline.shingles import PairIndex
+
+        parts = self._still_there(self._parts.get(project, ()))
+        keys = sorted({key for part in parts for pairs in asked for key in part.holding(pairs)})
+        for at in range(0, len(keys), _AT_ONCE):
+            yield self._rows(_BY_KEY, (json.dumps(keys[at : at + _AT_ONCE]), project))
+        last = parts[-1].keys[-1] if parts else 0
+        while batch := self._rows(_OF_PROJECT, (last, project, _AT_ONCE)):
+            yield batch
+            last = batch[-1][0]
+            if len(batch) == _AT_ONCE:
+                pairs = PairIndex.of([blob for *_, blob, _ in batch])
+                parts = (*parts, _Part(keys=tuple(key for key, *_ in batch), digest=batch[-1][-1], pairs=pairs))
+        self._keep(project, parts)
+
+    def _still_there(self, parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
+        """Return the parts up to the first whose last passage is gone: what was written since may have the keys of that one."""
+        if not parts:
+            return ()
+        there: dict[int, int] = dict(self._rows(_DIGESTS, (json.dumps([part.keys[-1] for part in parts]),)))
+        return tuple(takewhile(lambda part: there.get(part.keys[-1]) == part.digest, parts))
+
+    def _keep(self, project: str, parts: tuple[_Part, ...]) -> None:
+        with self._lock:
+            self._parts.pop(project, None)
+            self._parts[project] = parts
+            while len(self._parts) > _MOST_PROJECTS:
+                del self._parts[next(iter(self._parts))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageLookup:
-    """A lookup of what was said in one project, and in sessions without a project."""
+    """A lookup of what was said in one project, and in sessions without a project.
+
+    ``candidates`` yields all passages of which a text may hold enough.
+    """
 
     rows: Rows
-    project: str
+    candidates: Callable[[Sequence[frozenset[int]]], Iterator[list[_Row]]]
 
     def traces(self, texts: Sequence[str]) -> Sequence[Trace]:
         from kite_memory.timeline.shingles import encoded, pairs_of
@@ -102,11 +180,9 @@ class PassageLookup:
         ((key,),) = self.rows("SELECT key FROM passage_key", ())
         asked = [frozenset(pairs.tolist()) for pairs in pairs_of([encoded(text) for text in texts], key)]
         stood: list[list[_Stood]] = [[] for _ in texts]
-        last = 0
-        while batch := self.rows(_OF_PROJECT, (last, self.project, _AT_ONCE)):
-            last = batch[-1][0]
-            for row, number, share in _found(asked, [blob for *_, blob in batch]):
-                _, at, start, said_by, _ = batch[row]
+        for batch in self.candidates(asked):
+            for row, number, share in _found(asked, [blob for *_, blob, _ in batch]):
+                _, at, start, said_by, *_ = batch[row]
                 stood[number].append(_Stood(share=share, when=(at, start), said_by=said_by))
         return [_trace(len(pairs), each) for pairs, each in zip(asked, stood, strict=True)]
 

@@ -6,6 +6,7 @@ share each value; values are sorted within blocks, so that no order is left by w
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -171,9 +172,47 @@ def among(blobs: Sequence[bytes], wanted: Collection[int]) -> tuple[NDArray[np.i
     sought = np.sort(np.fromiter(wanted, np.uint32, len(wanted)))
     may_be = np.zeros(1 << 16, np.bool_)
     may_be[sought & np.uint32(0xFFFF)] = True
-    low = np.frombuffer(b"".join(blob[: len(blob) // 3 * 2] for blob in blobs), "<u2")
-    high = np.frombuffer(b"".join(blob[len(blob) // 3 * 2 :] for blob in blobs), np.uint8)
+    low, high = _unpacked(blobs)
     places = np.flatnonzero(may_be[low])
     values = low[places].astype(np.uint32) | (high[places].astype(np.uint32) << np.uint32(16))
     same = sought[np.minimum(np.searchsorted(sought, values), len(sought) - 1)] == values
     return places[same], values[same]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PairIndex:
+    """The pairs of at most 2**16 `packed` texts, sorted by their lower two bytes, to find which texts hold a pair.
+
+    ``starts`` is by these two bytes where their pairs begin; ``high`` has the upper byte of each pair and ``owner`` the number of
+    its text.
+    """
+
+    starts: NDArray[np.uint32]
+    high: NDArray[np.uint8]
+    owner: NDArray[np.uint16]
+    texts: int
+
+    @classmethod
+    def of(cls, blobs: Sequence[bytes]) -> "PairIndex":
+        low, high = _unpacked(blobs)
+        order = np.argsort(low, kind="stable")
+        owner = np.repeat(np.arange(len(blobs), dtype=np.uint16), [len(blob) // WIDTH for blob in blobs])
+        starts = np.concatenate((np.zeros(1, np.uint32), np.cumsum(np.bincount(low, minlength=1 << 16), dtype=np.uint32)))
+        return cls(starts=starts, high=high[order], owner=owner[order], texts=len(blobs))
+
+    def shared(self, pairs: Collection[int]) -> NDArray[np.intp]:
+        """Return for each text how many of its pairs are among these."""
+        owners = [_NO_OWNER]
+        for pair in pairs:
+            start, end = self.starts[pair & 0xFFFF], self.starts[(pair & 0xFFFF) + 1]
+            owners.append(self.owner[start:end][self.high[start:end] == pair >> 16])
+        return np.bincount(np.concatenate(owners), minlength=self.texts)
+
+
+_NO_OWNER = np.empty(0, np.uint16)
+
+
+def _unpacked(blobs: Sequence[bytes]) -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
+    """Return the lower two bytes of all pairs, and the upper ones."""
+    low = np.frombuffer(b"".join(blob[: len(blob) // WIDTH * 2] for blob in blobs), "<u2")
+    return low, np.frombuffer(b"".join(blob[len(blob) // WIDTH * 2 :] for blob in blobs), np.uint8)

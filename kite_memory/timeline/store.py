@@ -261,6 +261,7 @@ class Timeline:
         self.events = StoredEvents(database)
         self.fixes = KnownFixes(database)
         self.forgotten = ForgottenEvents(database, path)
+        self._passages = passages.IndexedPassages(database.all)
         self.vectors = BundleVectors(database, clock)
         self.search = EventSearch(database, self.events, self.sessions, self.vectors, clock)
         self.cards = StoredCards(database, self.events, self.sessions, self.vectors, clock)
@@ -283,7 +284,7 @@ class Timeline:
 
     def provenance(self, project: str) -> passages.PassageLookup:
         """Return a lookup of who first said a text in the sessions of ``project``."""
-        return passages.PassageLookup(rows=self._database.all, project=project)
+        return self._passages.lookup(project)
 
     def identity(self) -> str:
         """Return what distinguishes this timeline from one that was made anew, whose rows have other numbers."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any, TypeGuard, TypeVar
 
 from kite_memory.errors import UsageError
-from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction import drop_private, redact, redact_id
 from kite_memory.redaction.cutting import beginning
 from kite_memory.text.quoting import mended, safe_json
 from kite_memory.tools.store import JsonValue
@@ -190,6 +190,11 @@ def line(name: str, given: object, *, longest: int = LONGEST_NAME, needed: bool 
     if _CONTROL.search(stripped):
         raise UsageError(f"{name} holds control characters", hint=f"give {name} on one line")
     return one_line(stripped)
+
+
+def identifier(name: str, given: object, *, needed: bool = False) -> str:
+    """Return an id that an agent chose, on one line, or one made from its hash if it holds a secret."""
+    return redact_id(line(name, given, needed=needed))
 
 
 def lines(name: str, given: object, *, longest: int, most: int) -> tuple[str, ...]:
@@ -377,9 +382,11 @@ class _Looked:
                 return self._text(given)
             case list():
                 self._take(2 + len(given))
+                self.lines += [line for _, line in _pair(given)]
                 return [self.at(each, deeper - 1) for each in given]
             case dict():
                 self._take(2 + 2 * len(given))
+                self.lines += [line for _, line in _pair(given)]
                 return {self._named(name, each): self.at(each, deeper - 1) for name, each in given.items()}
             case _:
                 raise UsageError("value is no JSON", hint="give text, a number, true, false, null, a list or an object")
@@ -392,14 +399,32 @@ class _Looked:
         return self._text(name)
 
 
+_NAMES = ("name", "key", "field", "label", "type", "title")
+_VALUES = ("value", "val", "default", "content", "data", "text")
+
+
+def _pair(given: object) -> list[tuple[str | int, str]]:
+    """Return where a text is that another names, and both as one line: ``["password", "…"]``, ``{"name": …, "value": …}``."""
+    match given:
+        case [str(name), str(value)]:
+            return [(1, mended(f"{name}={value}"))]
+        case dict():
+            names = [given[key] for key in _NAMES if isinstance(given.get(key), str)]
+            held = [(key, given[key]) for key in _VALUES if isinstance(given.get(key), str)]
+            return [(key, mended(f"{named}={text}")) for named in names for key, text in held]
+        case _:
+            return []
+
+
 def _cleaned(given: JsonValue) -> JsonValue:
+    secret = {place for place, line in _pair(given) if clean(line) != line}
     match given:
         case str():
             return clean(given)
         case list():
-            return [_cleaned(each) for each in given]
+            return ["[redacted]" if place in secret else _cleaned(each) for place, each in enumerate(given)]
         case dict():
-            return {clean(name): _field(name, _cleaned(each)) for name, each in given.items()}
+            return {clean(name): "[redacted]" if name in secret else _field(name, _cleaned(each)) for name, each in given.items()}
         case _:
             return given
 

@@ -119,10 +119,16 @@ def _as_it_is(value: object) -> object:
     return value
 
 
+def _id(name: str, description: str, *, needed: bool = False, aliases: tuple[str, ...] = ()) -> Argument[str]:
+    """Return an argument for a session's id, which is kept as given unless it holds a secret."""
+    parse = partial(parsing.identifier, name, needed=needed)
+    return Argument(name=name, schema=_string(description), parse=parse, default="", needed=needed, aliases=aliases)
+
+
 PROJECT = _line("project", "Name or folder; yours by default", longest=_LONGEST_FOLDER, aliases=("project_path",))
-SESSION = _line("session_id", "A session; yours by default", aliases=("session",))
-ANOTHER_SESSION = _line("session_id", "A session's id or its beginning; the last one by default", aliases=("session",))
-A_SESSION = _line("session_id", "A session's id, its beginning, or a citation", aliases=("session",))
+SESSION = _id("session_id", "A session; yours by default", aliases=("session",))
+ANOTHER_SESSION = _id("session_id", "A session's id or its beginning; the last one by default", aliases=("session",))
+A_SESSION = _id("session_id", "A session's id, its beginning, or a citation", aliases=("session",))
 SCOPE: Argument[Scope | None] = Argument(
     name="scope",
     schema=_string(
@@ -135,7 +141,7 @@ SCOPE: Argument[Scope | None] = Argument(
 TAGS: Argument[tuple[str, ...]] = Argument(
     name="tags", schema=_array(_string(""), maxItems=parsing.MOST_TAGS), parse=parsing.tags, default=()
 )
-AI = _line("ai_id", "Your own name, the same each time, as claude-code; your client's by default", aliases=("ai",))
+AI = _id("ai_id", "Your own name, the same each time, as claude-code; your client's by default", aliases=("ai",))
 QUERY = _text("query", "A question or a few words", longest=_LONGEST_QUERY, needed=True)
 NOTE = _line("note", "Its id, path or title", longest=_LONGEST_NAMED, needed=True, aliases=("id", "path"))
 
@@ -212,8 +218,8 @@ TODOS: Argument[object] = Argument(
 )
 WORKING_NOTES = _text("working_notes", "What you need to know to go on", longest=_LONGEST_NOTES)
 CONTEXT_SUMMARY = _text("context_summary", "What the session is about so far", longest=_LONGEST_NOTES)
-FROM_SESSION = _line("from_session", "The session it was saved in", needed=True)
-TO_SESSION = _line("to_session", "Your session", needed=True)
+FROM_SESSION = _id("from_session", "The session it was saved in", needed=True)
+TO_SESSION = _id("to_session", "Your session", needed=True)
 
 KINDS: Argument[frozenset[NoteKind]] = Argument(
     name="kinds",

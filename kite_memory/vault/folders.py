@@ -161,7 +161,7 @@ def give_mode(descriptor: int, mode: int) -> None:
     """
     if sys.platform != "win32":
         with contextlib.suppress(PermissionError, NotImplementedError):
-            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # whoever watches the folder would be told of it
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:  # a change of mode is an event for watchers
                 os.fchmod(descriptor, mode)
 
 

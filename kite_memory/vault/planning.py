@@ -330,18 +330,29 @@ def still_holding(before: str, now: str, because: str) -> str:
     """Return the clauses of an older body that are not in the newer one and are not what it changes."""
     text = "\n".join(row for row in before.split("\n") if not row.startswith("**Related:**"))
     said, reason = lifecycle.shortened_words(now), lifecycle.shortened_words(because)
-    left = [
-        clause
-        for clause in (each.strip(" ;,") for each in _CLAUSE.split(text))
-        if (own := lifecycle.shortened_words(clause))
-        and len(own & (said | reason)) < _SAID_AGAIN * len(own)
-        and not (_figures(clause) - _figures(now)) & _figures(because)
-        and not _is_measured_otherwise(clause, now)
-    ]
+    clauses = [clause for each in _CLAUSE.split(text) if lifecycle.shortened_words(clause := each.strip(" ;,"))]
+
+    def changed(among: Sequence[str]) -> str:
+        measured = [each for each in among if _is_measured_otherwise(each, now)]
+        return max(measured, key=lambda each: len(lifecycle.shortened_words(each) & said), default="")
+
+    def holds(clause: str, among: Sequence[str]) -> bool:
+        own = lifecycle.shortened_words(clause)
+        withdrawn = (_figures(clause) - _figures(now)) & _figures(because)
+        return clause != changed(among) and not withdrawn and len(own & (said | reason)) < _SAID_AGAIN * len(own)
+
+    left: list[str] = []
+    for clause in clauses:
+        parts = _PART.split(clause)
+        if holds(clause, clauses):
+            left.append(clause)
+        elif len(parts) > 1:
+            left += [part for part in parts if holds(part, parts)]
     return "; ".join(each.rstrip(".") for each in left) + "." if left else ""
 
 
 _CLAUSE = re.compile(r"(?<=[.;!?])\s+|;\s*|\n+|,\s+(?=(?:and|but|except|unless|only|never|always|not|no|also)\b)")
+_PART = re.compile(r",\s+|\s+(?:and|und)\s+")
 _SAID_AGAIN = 0.5
 _FIGURE = re.compile(r"\d[\d.,:]*")
 _MEASURE = re.compile(r"(\d[\d.,:]*)\s*([^\W\d_]+|%)")
@@ -352,7 +363,7 @@ def _figures(text: str) -> frozenset[str]:
 
 
 def _is_measured_otherwise(clause: str, now: str) -> bool:
-    """Return whether each figure with a unit in the clause has another value in ``now``: the clause no longer holds."""
+    """Return whether each figure with a unit in the clause has another value in ``now``, which may take its place."""
     measured = {unit.casefold(): figure.strip(".,:") for figure, unit in _MEASURE.findall(now)}
     ours = [(figure.strip(".,:"), unit.casefold()) for figure, unit in _MEASURE.findall(clause)]
     return bool(ours) and all(measured.get(unit, figure) != figure for figure, unit in ours)

@@ -307,8 +307,6 @@ class Scanner:
         self._reader = reader
         self._writer = writer
         self._clock = clock
-        self._sample: list[str] = []
-        """Notes to look for before each write; drawn again after each comparison."""
 
     @property
     def frozen(self) -> str:
@@ -340,7 +338,6 @@ class Scanner:
             raise self.missing(frozen)
 
     def _compare(self, *, accept: bool) -> Comparison:
-        self._sample = []
         try:
             found = listing(self._files)
         except VaultMissing as error:
@@ -466,9 +463,8 @@ class Scanner:
         Otherwise an unfinished sync, or a disk unmounted since the last comparison, would be written into as if nothing were
         missing.
         """
-        if not self._sample:
-            self._sample = self._ledger.notes.sample(_SAMPLE)
-        return missing_some(len(self._sample), self._files.count_missing(self._sample))
+        sample = self._ledger.notes.sample(_SAMPLE)
+        return missing_some(len(sample), self._files.count_missing(sample))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Writer]:

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -84,9 +85,25 @@ def run_daemon(config: Config, lock: DaemonLock) -> int:
         handle = partial(_handle, services, daemon)
         with Server(config.state, handle, report=report_error, lost=daemon.fail, urgent=_AT_ONCE):
             log.info("started, pid %d", os.getpid())
-            code = daemon.run()
+            code = daemon.run(_end_in_time)
         log.info("stopped")
         return code
+
+
+_LONGEST_END = 8.0
+"""Seconds after which a daemon that stops ends, whatever it is doing. Somebody waits for that: `kmem up`, or the system's end."""
+
+
+def _end_in_time(code: int) -> None:
+    """Let the process end soon, even if a thread holds what is to be closed. Every step is committed, so nothing is lost."""
+
+    def end() -> None:
+        log.warning("ended before all work had; it is done again after the next start")
+        os._exit(code)
+
+    timer = threading.Timer(_LONGEST_END, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _maintain(consolidating: Consolidation, anchors: CodeAnchors, quiet_for: float) -> None:

@@ -288,8 +288,8 @@ class _Upkeep:
     def erase(self, forgetting: Forgetting) -> list[str]:
         """Delete all other copies of forgotten text, and return which databases may still hold it."""
         self.consolidating.erase_copies()
-        drop_answers(self.state)
-        return forgetting.purge_files({"bridge.sqlite": self.store.purge})
+        kept = [] if drop_answers(self.state) else [f"{self.state / 'answers'} may still hold it: it cannot be deleted"]
+        return [*forgetting.purge_files({"bridge.sqlite": self.store.purge}), *kept]
 
 
 def _open_upkeep(stores: _Stores, recalling: _Recalling, closing: ExitStack, *, in_background: bool) -> _Upkeep:

@@ -193,7 +193,7 @@ class RetryingTeamStore:
         self._reason = ""
         self._checking = threading.Lock()
         self._checked = float("-inf")
-        self._ails = ""
+        self._failure = ""
         self._bridge: TeamBridge | None = None
         self._trying: threading.Thread | None = None
         try:
@@ -221,11 +221,11 @@ class RetryingTeamStore:
         if self._checking.acquire(blocking=False):
             try:
                 if time.monotonic() - self._checked > _HEALTH_SECONDS:
-                    self._ails = self._bridge.health()
+                    self._failure = self._bridge.health()
                     self._checked = time.monotonic()
             finally:
                 self._checking.release()
-        return self._ails
+        return self._failure
 
     def close(self) -> None:
         self._stop.set()

@@ -421,6 +421,14 @@ class TestLeavingNothing:
 
         assert [remark.partition(":")[0] for remark in answer["problems"]] == ["index may still hold it"]
 
+    def test_a_kept_answer_that_cannot_be_deleted_is_named(self, services: Services) -> None:
+        self.filled(services)
+        (services.config.state / "answers" / "status.json").mkdir(parents=True)
+
+        answer = perform(services, "forget", note="gate", with_evidence=True)
+
+        assert [remark.partition("answers")[2] for remark in answer["problems"]] == [" may still hold it: it cannot be deleted"]
+
     def test_every_database_of_the_state_folder_overwrites_what_it_deletes(self, services: Services, monkeypatch: Any) -> None:
         settings: dict[str, int] = {}
         connect = sqlite.connect

@@ -6,14 +6,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from kite_memory.cli.everyday import leave_transcripts
+from kite_memory.cli.everyday import ask_to_stop, leave_transcripts
 from kite_memory.daemon import protocol
+from kite_memory.daemon.server import Server
 from tests.cli.transcript import in_this_process
 from tests.e2e.kmem import Machine, Ran, eventually
 
@@ -203,6 +206,40 @@ def test_up_restarts_a_daemon_of_another_version(machine: Machine) -> None:
         assert "restarts it" not in machine.kmem("status").out
         assert "restarting it" not in machine.kmem("up", "--no-hooks").err
     machine.kmem("down")
+
+
+def test_a_daemon_ends_soon_although_a_store_does_not_close(machine: Machine) -> None:
+    (machine.home / "stuck").mkdir()
+    (machine.home / "stuck" / "sitecustomize.py").write_text(
+        "import time\nfrom kite_memory.timeline.store import Timeline\nTimeline.close = lambda self: time.sleep(600)\n"
+    )
+    machine.environment = {"PYTHONPATH": str(machine.home / "stuck")}
+    with running(machine, "daemon") as daemon:
+        assert eventually(lambda: listens(machine))
+        daemon.terminate()
+
+        assert daemon.wait(60) == 0
+
+    assert "ended before all work had" in (machine.state / "logs" / "daemon.log").read_text()
+    machine.environment = {}
+    assert machine.kmem("up", "--no-hooks").code == 0
+
+
+def test_a_daemon_too_busy_to_answer_is_asked_again_to_stop(tmp_path: Path) -> None:
+    asked: list[str] = []
+    go_on = threading.Event()
+
+    def handle(request: protocol.Request) -> protocol.Reply:
+        asked.append(request.name)
+        if len(asked) == 1:
+            go_on.wait(60)
+        return protocol.Ok()
+
+    with Server(tmp_path, handle, report=lambda error: None, lost=lambda: None, urgent=frozenset({"stop"})):
+        ask_to_stop(tmp_path, time.monotonic() + 60, patience=0.5)
+        go_on.set()
+
+    assert asked == ["stop", "stop"]
 
 
 def with_version(folder: Path, version: str) -> Path:

@@ -5,9 +5,12 @@ import re
 import shlex
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from kite_memory.cli.main import app
 from tests.cli.transcript import Player
 from tests.e2e.kmem import PROJECT, Machine
 
@@ -60,3 +63,33 @@ def _leave_other_memories(home: Path) -> None:
     database.execute("INSERT INTO observations VALUES (1, 'decision', 'Press at 40 bar', 'Less leaves juice.', 1780000000000)")
     database.commit()
     database.close()
+
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"^(?:[A-Z_]+='[^']*' )?kmem ([a-z].*)$", re.MULTILINE)
+_NOT_TYPED = [
+    (page.relative_to(PROJECT).as_posix(), line)
+    for page in (PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md")))
+    if page.parts[-2] not in ("internals", "reference")
+    for language, block in _BLOCK.findall(page.read_text(encoding="utf-8"))
+    if language in ("", "text")
+    for line in _COMMAND.findall(block)
+]
+
+
+@pytest.mark.parametrize(("page", "line"), _NOT_TYPED)
+def test_a_command_that_needs_another_machine_or_a_server_is_one_that_exists(page: str, line: str) -> None:
+    command: Any = get_command(app)
+    words = shlex.split(line, comments=True)
+    context = command.context_class(command, info_name="kmem")
+    while hasattr(command, "get_command") and words:
+        name, *words = words
+        command = command.get_command(context, name)
+        assert command is not None, f"{page}: there is no `{name}`"
+        context = command.context_class(command, info_name=name, parent=context)
+
+    command.make_context(context.info_name, words, parent=context.parent).close()
+
+
+def test_commands_that_are_not_typed_are_found() -> None:
+    assert len(_NOT_TYPED) >= 15

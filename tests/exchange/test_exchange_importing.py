@@ -279,7 +279,7 @@ def import_all(vault: Vault, home: Path, file: Path, *, trust: bool = True) -> N
     importer = Importer(vault=vault, indexer=NoteIndexer(notes=vault.notes, events=timeline.events, recall=recall))
     start: int | None = 0
     while start is not None:
-        start = importer.take_in(path=str(file), start=start, accepted=trust)["next"]
+        start = importer.import_part(path=str(file), start=start, accepted=trust)["next"]
     recall.close()
     timeline.close()
 

@@ -4,18 +4,28 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.counts import how_many
 
 KILLS = how_many(1_000, share=25)
 
 
-def test_a_killed_exchange_is_taken_up_again(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.sync.killed", str(tmp_path), "--kills", str(KILLS)]
-
+def outcome_of(folder: Path, *options: str) -> Any:
+    command = [sys.executable, "-m", "tests.sync.killed", str(folder), *options]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-
     assert ran.returncode == 0, ran.stderr
-    content = json.loads(ran.stdout)
+    return json.loads(ran.stdout)
+
+
+def test_a_killed_exchange_is_taken_up_again(tmp_path: Path) -> None:
+    content = outcome_of(tmp_path, "--kills", str(KILLS))
+
     assert content["violations"] == []
     assert content["kills"] >= KILLS
+
+
+def test_control_a_segment_that_is_forgotten_by_the_next_process_is_caught(tmp_path: Path) -> None:
+    content = outcome_of(tmp_path, "--kills", "10", "--planted")
+
+    assert any("not settled" in each or "lost" in each for each in content["violations"])

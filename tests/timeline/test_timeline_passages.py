@@ -1,7 +1,9 @@
 """Who said something first, asked of hashes alone."""
 
+import random
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -195,3 +197,48 @@ def pair_counts(texts: Sequence[str]) -> list[int]:
 
 def test_each_text_has_its_own_pairs() -> None:
     assert pair_counts(["", "orchard", "orchard mirror", "orchard mirror", "a b c"]) == [0, 0, 1, 1, 0]
+
+
+def test_the_index_of_passages_answers_as_reading_all_of_them(
+    timeline: Timeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is written, changed, and dropped meanwhile, also where a new passage gets the number of one that is gone."""
+    monkeypatch.setattr(passages, "_AT_ONCE", 3)
+    chance = random.Random(3)
+    words = [f"{one}{two}{three}" for one in "bdfgklm" for two in "aeiou" for three in ("rst", "nnel", "lp")]
+    said = [" ".join(chance.choices(words, k=12)) for _ in range(60)]
+    speakers: tuple[Speaker, ...] = ("tool", "assistant", "user", "failure")
+    found = 0
+    for turn in range(30):
+        texts = chance.choices(said, k=3)
+        heard(
+            timeline,
+            *(passage(text, chance.choice(speakers), at=float(chance.randrange(100))) for text in texts),
+            project=chance.choice(["orchard", "cellar", ""]),
+            session=f"s{turn}",
+        )
+        if turn % 4 == 3:
+            with closing(sqlite3.connect(tmp_path / "timeline.sqlite")) as database, database:
+                order = "DESC" if turn % 8 == 3 else "ASC"
+                database.execute(f"DELETE FROM passages WHERE key IN (SELECT key FROM passages ORDER BY key {order} LIMIT 5)")
+        for text in (*texts, *chance.choices(said, k=5), f"{said[turn]} {OTHER}"):
+            indexed = timeline.provenance("orchard").traces([text])
+
+            assert indexed == passages.IndexedPassages(timeline._database.all).lookup("orchard").traces([text])
+            found += max(indexed[0].foreign, indexed[0].failure, indexed[0].person) > 0
+    assert found > 50
+
+
+def test_a_passage_with_the_number_of_one_that_is_gone_is_found(
+    timeline: Timeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "_AT_ONCE", 1)
+    heard(timeline, passage(OTHER))
+    assert trace(timeline, OTHER).foreign == 1
+    with closing(sqlite3.connect(tmp_path / "timeline.sqlite")) as database, database:
+        database.execute("DELETE FROM passages")
+    assert trace(timeline, OTHER).foreign == 0
+
+    heard(timeline, passage(CLAIM))
+
+    assert trace(timeline, CLAIM).foreign == 1

@@ -363,6 +363,30 @@ def test_a_password_in_a_sentence_is_not_kept(ask: Ask) -> None:
     assert "hunter2" not in kept
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["password", "hunter2Xy!99z"],
+        {"name": "password", "value": "hunter2Xy!99z"},
+        {"db": [{"key": "DB_PASS", "value": "hunter2Xy!99z", "secret": True}]},
+    ],
+)
+def test_a_password_that_the_text_beside_it_names_is_not_kept(ask: Ask, value: JsonValue) -> None:
+    ask("write_memory", key="db", value=value)
+
+    kept = json.dumps(ask("read_memory", key="db"))
+
+    assert "hunter2" not in kept
+    assert "[redacted" in kept
+
+
+def test_what_no_secret_names_is_kept(ask: Ask) -> None:
+    value: JsonValue = {"fields": ["password", "username"], "port": {"name": "port", "value": "5432", "type": "string"}}
+    ask("write_memory", key="db", value=value)
+
+    assert value_in(ask("read_memory", key="db")) == value
+
+
 def test_a_bounded_grant_neither_writes_nor_reads_beyond_it(ask: Ask) -> None:
     bounded = Asker(grant=Grant(name="meadow", projects=frozenset({"meadow"})), project="meadow")
     ask("write_memory", key="port", value=80)

@@ -1,5 +1,6 @@
 """Working state: saved by agents, shown by their transcripts, and carried from one session to the next."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -62,6 +63,18 @@ def test_what_is_saved_is_got_again(clock: Clock) -> None:
         "claude-code",
         "s1",
     )
+
+
+def test_an_id_that_holds_a_secret_is_not_kept(clock: Clock) -> None:
+    ask = asking(clock)
+    token = "ghp_" + "a1B2" * 9
+    given = {"ai_id": token, "session_id": f"password={token}"}
+    ask("ai_state_save", todos=[{"content": "Prune the pear tree"}], **given)
+
+    listed, again = ask("ai_state_list"), ask("ai_state_get", **given)
+
+    assert token not in json.dumps([listed, again])
+    assert again["found"]
 
 
 def test_todos_come_back_as_they_were_given(clock: Clock) -> None:

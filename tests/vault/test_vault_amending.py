@@ -47,12 +47,25 @@ RULES = [
         ("Logs go to stderr as JSON, one object a line",),
         ("5 s for the gateway",),
     ),
+    (
+        "Calls to the pump time out after 5 s. They are retried twice, with a pause of 2 s. A third failure pages Mira.",
+        "Calls to the pump time out after 8 s.",
+        "the new valve is slow",
+        ("retried twice, with a pause of 2 s", "A third failure pages Mira"),
+        ("after 5 s",),
+    ),
+    (
+        "Messdaten werden 14 Tage aufbewahrt, Alarme 2 Jahre. Niemals personenbezogene Felder exportieren.",
+        "Messdaten werden 21 Tage aufbewahrt.",
+        "die Auswertung braucht drei Wochen",
+        ("Alarme 2 Jahre", "Niemals personenbezogene Felder exportieren"),
+        ("14 Tage",),
+    ),
 ]
+NAMES = ["days", "retries", "titles", "wine", "deploys", "timeouts", "pauses", "German"]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "because", "held", "over"), RULES, ids=["days", "retries", "titles", "wine", "deploys", "timeouts"]
-)
+@pytest.mark.parametrize(("before", "now", "because", "held", "over"), RULES, ids=NAMES)
 def test_what_still_holds_is_kept_and_what_changed_is_not(
     before: str, now: str, because: str, held: tuple[str, ...], over: tuple[str, ...]
 ) -> None:
@@ -62,9 +75,7 @@ def test_what_still_holds_is_kept_and_what_changed_is_not(
     assert [clause for clause in over if clause in left] == []
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "because", "held", "over"), RULES, ids=["days", "retries", "titles", "wine", "deploys", "timeouts"]
-)
+@pytest.mark.parametrize(("before", "now", "because", "held", "over"), RULES, ids=NAMES)
 def test_what_is_said_again_is_not_said_twice(
     before: str, now: str, because: str, held: tuple[str, ...], over: tuple[str, ...]
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
+from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
 from kite_memory.errors import KiteError, StateDamaged, VaultReadOnly
@@ -181,8 +182,9 @@ class LedgerDatabase:
         self._lock = threading.RLock()
         self._depth = 0
         self._lasting = True
+        self._failing_as_ours = _FailingAsOurs(path)
         _make_private(path)
-        with self._failing_as_ours():  # an intent must outlive a power cut
+        with self._failing_as_ours:  # an intent must outlive a power cut
             self._connection = sqlite.open_store(path, MIGRATIONS, named=str(path), synchronous="FULL")
 
     def close(self) -> None:
@@ -191,7 +193,7 @@ class LedgerDatabase:
 
     def purge(self) -> bool:
         """See `sqlite.rewrite`."""
-        with self._lock, self._failing_as_ours():
+        with self._lock, self._failing_as_ours:
             return sqlite.rewrite(self._connection)
 
     @contextlib.contextmanager
@@ -201,7 +203,7 @@ class LedgerDatabase:
         One that need not be ``lasting`` may be undone by a power cut, until the next one that is: for what a comparison of the
         vault would find again. It saves a wait for the disk.
         """
-        with self._lock, self._failing_as_ours():
+        with self._lock, self._failing_as_ours:
             outermost = not self._depth
             if outermost:
                 if lasting is not self._lasting:
@@ -222,22 +224,27 @@ class LedgerDatabase:
                 self._depth -= 1
 
     def run(self, statement: str, *values: object) -> list[Any]:
-        with self._lock, self._failing_as_ours():
+        with self._lock, self._failing_as_ours:
             return self._connection.execute(statement, values).fetchall()
 
     def run_each(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        with self._lock, self._failing_as_ours():
+        with self._lock, self._failing_as_ours:
             self._connection.executemany(statement, rows)
 
-    @contextlib.contextmanager
-    def _failing_as_ours(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
+
+class _FailingAsOurs:
+    """Raises SQLite's errors as ours. A class, since a statement takes little longer than a generator's start and end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, sqlite3.OperationalError):
             raise _as_state_error(error, self._path) from error
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
-                raise
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
             raise StateDamaged(
                 f"the vault's ledger at {self._path} cannot be read: {error}",
                 hint="move it away: notes are then taken for yours, and what is in the vault's .trash stays deleted",
