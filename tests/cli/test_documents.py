@@ -29,6 +29,7 @@ def test_what_a_page_says_to_type_can_be_typed(machine: Machine, page: str) -> N
     player.carry_out("claude works")
     player.carry_out("kmem backfill")
     player.carry_out('kmem remember "Postgres over SQLite for the job queue" --kind decision')
+    player.carry_out('kmem remember "We left SQLite because two workers lock each other out" --kind decision')
     _leave_other_memories(machine.home)
     (machine.home / "Sync").mkdir()
 
