@@ -6,7 +6,7 @@ import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
 from kite_memory.distill.offline.claims import best_of
-from kite_memory.distill.offline.commands import established
+from kite_memory.distill.offline.extractor import established
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
 from kite_memory.distill.prose import options_in, picked, sentences, stems
@@ -647,19 +647,6 @@ def test_a_title_keeps_the_verb_of_a_choice() -> None:
 )
 def test_a_title_is_whole_if_its_main_clause_has_a_verb(text: str, *, whole: bool) -> None:
     assert is_whole(text) is whole
-
-
-def test_a_title_that_names_nothing_gets_the_name_that_its_note_repeats() -> None:
-    (found,) = distilled(
-        event(1, "why is the second run slow?"),
-        agent(
-            2,
-            "Each run writes its own copy because the key comes from the path before that is resolved. Look at how `FeedCache` is"
-            " built, and at the loop around `FeedCache`, once for every single path in the whole list of feeds.",
-        ),
-    )
-
-    assert found.title.endswith("(`FeedCache`)")
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ Source = Literal["outcome", "claim", "cause"]
 
 _LEAST_SCORE = -3.0
 """Score below which a sentence is left out of a note's text: thanks, announcements, what was done a moment ago."""
-_TEXT_IN_TITLE = 0.5
+TEXT_IN_TITLE = 0.5
 """Weight of how much a sentence says beside how well it stands alone, in the choice of a title."""
 _READ_IN_WORTH = 0.5
 """Weight of the odds that a reader would keep a note, in its worth."""
@@ -249,41 +249,52 @@ def as_note(
     """
     about = stems(asked)
     scores = {each: score("text", text_features(said, at, about)) for at, each in enumerate(said)}
-    kept = _worth_keeping(said, scores)
+    kept = worth_keeping(said, scores)
     if sum(each.words for each in kept) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
         return None
     titles = [
-        (score("title", title_features(title, each.text)), title, each)
+        (score("title", features), title, each, _UNFIT_COSTS * any(features[name] for name in _UNFIT))
         for each in (*kept, *([requirement] if requirement else []))
-        for title in _titles_of(each.text)
-        if len(title.split()) >= _FEWEST_IN_TITLE
+        for title in titles_of(each.text)
+        if len(title.split()) >= _FEWEST_IN_TITLE and (features := title_features(title, each.text))
     ]
     if not titles:
         return None
-    alone, title, best = max(titles, key=lambda found: found[0] + _TEXT_IN_TITLE * scores.get(found[2], _OF_REQUIREMENT))
+    alone, title, best, _ = max(
+        titles, key=lambda found: found[0] + TEXT_IN_TITLE * scores.get(found[2], _OF_REQUIREMENT) - found[3]
+    )
     if any(RETRACTION.search(each.text) for each in said if each.place > best.place):
         return None
     text = " ".join(each.text for each in kept)
     read = score("note", note_features(text, asked, tuple(scores.values()), alone, source))
-    if alone < _LEAST_TITLE or read < _LEAST_NOTE:
+    if GUESS.search(title) or (requirement is None and source != "cause" and (alone < _LEAST_TITLE or read < _LEAST_NOTE)):
         return None
     worth += _READ_IN_WORTH * read
     return Claim(sentences=tuple(kept), title=title, best=best, worth=worth)
 
 
-_LEAST_TITLE, _LEAST_NOTE = -0.8, -0.5
-"""Log-odds below which no note is made, of a title that stands alone and of a note that is worth its place."""
+_LEAST_TITLE, _LEAST_NOTE = -1.2, -0.9
+"""Log-odds below which no note is made, of a title that stands alone and of a note that is worth its place.
+
+What a person requires and a cause that is named are kept nevertheless.
+"""
+_UNFIT_COSTS = 3.0
+_UNFIT = (
+    "goes on", "headless first", "verb first", "change first", "past form first", "reports", "self", "you", "pronoun first",
+    "leaning first", "order", "moment", "guess",
+)  # fmt: skip
+"""Features of a title that is taken only where there is no other."""
 _FEWEST_IN_TITLE = 4
 _OF_REQUIREMENT = -1.0
 """Score of a person's requirement as a part of a note's text."""
 
 
-def _worth_keeping(said: Sequence[Sentence], scores: Mapping[Sentence, float]) -> list[Sentence]:
+def worth_keeping(said: Sequence[Sentence], scores: Mapping[Sentence, float]) -> list[Sentence]:
     """Return the first sentences worth keeping, as far as there is room, each with the line that leads on to it."""
     kept: set[int] = set()
     room = _HEART
     for at, each in enumerate(said):
-        if scores[each] < _LEAST_SCORE or each.text.endswith(("?", ":")) or OFFER.search(each.text):
+        if scores[each] < _LEAST_SCORE or is_status(each.text) or each.text.endswith(("?", ":")) or OFFER.search(each.text):
             continue
         if kept and len(each.text) > room:
             break
@@ -293,7 +304,7 @@ def _worth_keeping(said: Sequence[Sentence], scores: Mapping[Sentence, float]) -
     return [said[at] for at in sorted(kept | leading)]
 
 
-def _titles_of(text: str) -> Iterator[str]:
+def titles_of(text: str) -> Iterator[str]:
     """Yield a sentence as a title, and its parts that could be one."""
     yield asserting_title(text)
     for joint in _JOINTS.finditer(text[:_JOINTS_WITHIN]):

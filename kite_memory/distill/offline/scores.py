@@ -91,7 +91,7 @@ def title_features(title: str, sentence: str) -> dict[str, float]:
     """Return the features of a title that was made of this sentence."""
     at = sentence.lower().find(title[1:].lower())
     rest = sentence[at + len(title) - 1 :].strip() if at >= 0 else ""
-    return _of_words(title) | {"goes on": float(rest[:1].isalnum() or rest[:1] in "`([“\""), "has more": float(len(rest) > 2)}
+    return _of_words(title) | {"goes on": float(rest[:1].isalnum() or rest[:1] in '`([“"'), "has more": float(len(rest) > 2)}
 
 
 def text_features(said: Sequence[Sentence], at: int, about: frozenset[str]) -> dict[str, float]:
