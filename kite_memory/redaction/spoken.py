@@ -468,8 +468,14 @@ def _is_encoded(word: bytes) -> bool:
 
 
 _SETTING_BEFORE = re.compile(rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*][ \t]{1,8})?(?:[a-z0-9.\-]{1,40}[_.\-])?")
-_UNLIKE_A_NAME = re.compile(rb"[a-z]{2,24}(?:[A-Z][a-z]{1,24}|[_\-][A-Z]?[a-z]{1,24}){1,6}[0-9]{0,4}")
-"""Types begin with a capital letter."""
+_JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
+_JOINT = re.compile(rb"[A-Z_\-]")
+_NO_WORD_BETWEEN = re.compile(rb"[A-Z]{2}|[_\-]{2}|[A-Z][_\-]|[A-Z_\-](?![A-Za-z])")
+
+
+def _is_unlike_a_name(word: bytes) -> bool:
+    """Return whether these are several words in one, beginning with a small letter: types begin with a capital one."""
+    return bool(_JOINED_WORDS.fullmatch(word) and _JOINT.search(word)) and _NO_WORD_BETWEEN.search(word) is None
 
 
 def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool, whole: bool) -> bool:
@@ -488,7 +494,7 @@ def _is_said(word: bytes, line: _Line, led: int, *, linked: bool, first: bool, w
         return True
     if first and (direct(word) or odd is Oddness.MIXED or (line.with_a_user and odd)):
         return True
-    if linked and odd and (line.prose or (line.setting and whole and _UNLIKE_A_NAME.fullmatch(word))):
+    if linked and odd and (line.prose or (line.setting and whole and _is_unlike_a_name(word))):
         return True
     return line.foreign and ((led > 0 and odd is Oddness.MIXED) or (linked and (odd > 0 or _DOTTED.fullmatch(word) is not None)))
 
