@@ -419,6 +419,17 @@ def test_what_a_person_requires_and_the_agent_takes_up_is_one_note_with_both(exc
     assert any("`" in each.body for each in found)
 
 
+def test_a_requirement_is_kept_though_the_agent_says_nothing_worth_keeping_of_it() -> None:
+    required = (
+        "the statement that a customer downloads must always show the balance in the account's own currency and never in the one"
+        " that the server is set to"
+    )
+
+    found = items_of([("agent", "The statement is ready."), ("person", required), ("agent", "Done.")])
+
+    assert any(required[:40] in each.body for each in found)
+
+
 def test_a_request_stands_before_what_came_of_it() -> None:
     asked = "which part of the importer decides how many rows are read at once?"
     reply = (

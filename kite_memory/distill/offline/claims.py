@@ -249,8 +249,8 @@ def as_note(
     """
     about = stems(asked)
     scores = {each: score("text", text_features(said, at, about)) for at, each in enumerate(said)}
-    kept = worth_keeping(said, scores)
-    if sum(each.words for each in kept) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
+    kept = worth_keeping(said, scores) or (list(said[:1]) if requirement else [])
+    if not kept or sum(each.words for each in kept) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
         return None
     titles = [
         (score("title", features), title, each, _UNFIT_COSTS * any(features[name] for name in _UNFIT))
@@ -269,7 +269,7 @@ def as_note(
     read = score("note", note_features(text, asked, tuple(scores.values()), alone, source))
     if GUESS.search(title) or (requirement is None and source != "cause" and (alone < _LEAST_TITLE or read < _LEAST_NOTE)):
         return None
-    worth += _READ_IN_WORTH * read
+    worth += _READ_IN_WORTH * (max(read, _READ_OF_REQUIREMENT) if requirement else read)
     return Claim(sentences=tuple(kept), title=title, best=best, worth=worth)
 
 
@@ -278,6 +278,8 @@ _LEAST_TITLE, _LEAST_NOTE = -1.2, -0.9
 
 What a person requires and a cause that is named are kept nevertheless.
 """
+_READ_OF_REQUIREMENT = -1.0
+"""Least odds of a note with a person's requirement, which is worth something however little the agent says of it."""
 _UNFIT_COSTS = 3.0
 _UNFIT = (
     "goes on", "headless first", "verb first", "change first", "past form first", "reports", "self", "you", "pronoun first",
