@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from kite_memory.distill.offline import OfflineExtractor
-from kite_memory.distill.offline.claims import best_of
-from kite_memory.distill.offline.extractor import established
+from kite_memory.distill.offline.claims import best_of, established
 from kite_memory.distill.offline.people import people_in, stated_decisions, wishes
 from kite_memory.distill.offline.wording import asserting_title, entities_of, is_whole, rejected_in, sentences_of, title_of, turns
 from kite_memory.distill.prose import options_in, picked, sentences, stems
@@ -647,6 +646,30 @@ def test_a_title_keeps_the_verb_of_a_choice() -> None:
 )
 def test_a_title_is_whole_if_its_main_clause_has_a_verb(text: str, *, whole: bool) -> None:
     assert is_whole(text) is whole
+
+
+def test_a_title_that_names_nothing_gets_the_name_that_its_note_repeats() -> None:
+    (found,) = distilled(
+        event(1, "why is the second run slow?"),
+        agent(
+            2,
+            "Each run writes its own copy because the key comes from the path before that is resolved. Look at how `FeedCache` is"
+            " built, and at the loop around `FeedCache`, once for every single path in the whole list of feeds.",
+        ),
+    )
+
+    assert found.title.endswith("(`FeedCache`)")
+
+
+def test_tags_are_no_part_of_a_sentence() -> None:
+    (found,) = sentences_of(agent(1, ""), "<summary>The cache in `Feed` is read twice, once for each import.</summary>")
+
+    assert found.text == "The cache in `Feed` is read twice, once for each import."
+
+
+def test_a_bracket_without_its_partner_is_no_part_of_a_title() -> None:
+    assert asserting_title("the header `Feed-Id` is the key by which they find the failure (on their side)").count(")") == 1
+    assert ")" not in asserting_title("the header `Feed-Id` is the key by which they find the failure on their side)")
 
 
 @pytest.mark.parametrize(

@@ -419,15 +419,23 @@ def test_what_a_person_requires_and_the_agent_takes_up_is_one_note_with_both(exc
     assert any("`" in each.body for each in found)
 
 
-def test_a_requirement_is_kept_though_the_agent_says_nothing_worth_keeping_of_it() -> None:
-    required = (
-        "the statement that a customer downloads must always show the balance in the account's own currency and never in the one"
-        " that the server is set to"
+def test_a_note_does_not_begin_with_filler() -> None:
+    reply = "`BatchReader` decides it: the importer reads as many rows as fit into `max_bytes`, never a fixed count, so rows vary."
+
+    (found,) = items_of(
+        [("person", "which part decides how many rows are read at once?"), ("agent", f"Good question. Here's a summary. {reply}")]
     )
 
-    found = items_of([("agent", "The statement is ready."), ("person", required), ("agent", "Done.")])
+    assert found.body.endswith(f"” {reply}")
 
-    assert any(required[:40] in each.body for each in found)
+
+def test_the_english_cues_do_not_read_other_languages() -> None:
+    reply = (
+        "Les deux dossiers sont dans le bon emplacement et le fichier `rapport.md` est maintenant prêt. Je vais lancer les tests du"
+        " serveur, puis je vais pousser les modifications sur le dépôt avec la branche que vous avez créée pour le client."
+    )
+
+    assert items_of([("person", "range les fichiers du rapport dans le dossier du client"), ("agent", reply)]) == ()
 
 
 def test_a_request_stands_before_what_came_of_it() -> None:

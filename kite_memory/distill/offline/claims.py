@@ -1,12 +1,10 @@
-"""What an agent established: the claims in its messages, and what came of a request."""
+"""What an agent established: claims in its messages, and commands that worked after another form of them had failed."""
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from kite_memory.distill.offline.scores import note_features, score, text_features, title_features
 from kite_memory.distill.offline.wording import (
     ANNOUNCING,
     CAUSE,
@@ -38,8 +36,87 @@ from kite_memory.distill.offline.wording import (
     sentences_of,
 )
 from kite_memory.distill.parse_answer import TITLE_CHARS
-from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, stems
-from kite_memory.model.event import EventType
+from kite_memory.distill.prose import CLAIM, MENDED, RETRACTION, key_lines, one_line, stems
+from kite_memory.model.event import Event, EventType
+
+_WITHIN = 14
+"""Most events between a failure and the form that works; a later success has another reason."""
+
+_MISCALLED = re.compile(
+    r"command not found|unknown (?:flag|option|command|argument|shorthand)|unrecognized (?:option|argument)|no such (?:file"
+    r"|option|command|subcommand)|not a (?:git repository|directory|valid)|is not (?:installed|recognized|a valid)"
+    r"|cannot find (?:module|package)|no module named|module not found|cannot import name|missing (?:required|script)"
+    r"|no tests? (?:found|ran|to run)|permission denied|connection refused|usage:|illegal option|environment variable"
+    r"|is not set|not set\b|requires? (?:a|an|the|--)|must be (?:run|set|called)|unsupported|authentication|not logged in"
+    r"|could not find",
+    re.IGNORECASE,
+)
+_RUN_UP = re.compile(
+    r"^(?:\s*(?:cd\s+[^;&|]{1,200}(?:&&|;)|export\s+\S{1,200}\s*(?:&&|;)|[A-Z_][A-Z0-9_]*=\S{0,200}|sudo|time"
+    r"|timeout\s+\d+\w?))+\s*"
+)
+_OUTPUT_ONLY = re.compile(r"\s*(?:2>&1|\|\s*(?:head|tail|grep|less|cat|wc|tee)\b[^|;&]*|>\s*/dev/null)\s*")
+_PLAIN = re.compile(r"(?:ls|cat|echo|grep|rg|find|head|tail|sed|awk|rm|cp|mv|mkdir|cd|pwd|which|test|wc)$")
+"""Programs whose failures do not depend on how they are called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Established:
+    failed: Event
+    works: Event
+    wrong: str
+    right: str
+    complaint: str
+
+
+def established(events: Sequence[Event]) -> Iterator[Established]:
+    """Yield each failure with the first successful command after it that calls the same program differently."""
+    results = [
+        (at, event)
+        for at, event in enumerate(events)
+        if event.command and event.status in ("ok", "failed") and event.role == "tool"
+    ]
+    known: set[str] = set()
+    for place, (at, failed) in enumerate(results):
+        if failed.status != "failed" or not _MISCALLED.search(failed.text[:4_000]):
+            continue
+        wrong = _core(failed.command)
+        for later, works in results[place + 1 : place + 8]:
+            if later - at > _WITHIN:
+                break
+            right = _core(works.command)
+            if works.status == "ok" and _is_new(right, wrong, known) and _is_another_form(wrong, right, failed.text[:4_000]):
+                known.add(right)
+                yield Established(
+                    failed=failed, works=works, wrong=wrong, right=right, complaint=key_lines(failed.text, 160, lines=2)
+                )
+                break
+
+
+def _is_new(right: str, wrong: str, known: Container[str]) -> bool:
+    return right not in known and _RUN_UP.sub("", right) != _RUN_UP.sub("", wrong)
+
+
+def _core(command: str) -> str:
+    """Return the command on one line, without parts that only trim its output."""
+    return one_line(_OUTPUT_ONLY.sub(" ", command[:600]))
+
+
+def _is_another_form(wrong: str, right: str, complaint: str) -> bool:
+    """Return whether both commands have the same program and subcommand, or the second corrects a program that was not found."""
+    one, other = _tokens(wrong), _tokens(right)
+    if not one or not other or len(wrong) > 240 or len(right) > 160 or _PLAIN.match(one[0]) or _PLAIN.match(other[0]):
+        return False
+    if f"{one[0]}: command not found" in complaint or f"command not found: {one[0]}" in complaint:
+        return one[0] in other or (len(one) > 1 and set(one[1:]) <= set(other))
+    return len(one) > 1 and any(other[at : at + 2] == one[:2] for at in range(len(other)))
+
+
+def _tokens(command: str) -> list[str]:
+    """Return program, subcommands and arguments by their last path parts, without options."""
+    words = _RUN_UP.sub("", command).split()
+    return [word.rstrip("/").rpartition("/")[2] for word in words if not word.startswith("-")]
+
 
 _HEART = 800
 """Characters kept from a message's beginning: agents state the result first."""
@@ -59,12 +136,11 @@ _FOLLOWING = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A claim. ``best`` is the sentence that its title is made of; ``worth`` is comparable between the claims of any session."""
+    """A claim. ``best`` is the sentence that asserts most; ``worth`` is comparable between the claims of any session."""
 
     sentences: tuple[Sentence, ...]
     best: Sentence
     worth: float
-    title: str
     discarded: tuple[Sentence, ...] = ()
 
 
@@ -213,7 +289,7 @@ def claim_of(said: Sequence[Sentence], asked: str, failures: int) -> Claim | Non
         return None
     at_work = any(_AT_WORK.search(each.text) for each in said) and not any(CAUSE.search(each.text) for each in heart)
     worth = _worth(heart, best, asked[:_HEARD], failures) - _AT_WORK_COSTS * at_work
-    return Claim(sentences=tuple(heart), best=best, worth=worth, title=asserting_title(best.text))
+    return Claim(sentences=tuple(heart), best=best, worth=worth)
 
 
 def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement: Sentence | None) -> Claim | None:
@@ -224,103 +300,41 @@ def outcome_of(said: Sequence[Sentence], asked: str, failures: int, requirement:
     """
     if not said or _instructs(said) or _goes_on(said[-1].text):
         return None
-    if not asked and (VERB_OF_ORDER.match(said[0].text) or _TASKS.match(said[0].text)):
-        return None
     claim = claim_of(said, asked, failures)
-    return as_note(said, asked, "outcome", _worth_of_outcome(said, claim, asked, failures, requirement), requirement)
-
-
-Source = Literal["outcome", "claim", "cause"]
-
-_LEAST_SCORE = -3.0
-"""Score below which a sentence is left out of a note's text: thanks, announcements, what was done a moment ago."""
-TEXT_IN_TITLE = 0.5
-"""Weight of how much a sentence says beside how well it stands alone, in the choice of a title."""
-_READ_IN_WORTH = 0.5
-"""Weight of the odds that a reader would keep a note, in its worth."""
-
-
-def as_note(
-    said: Sequence[Sentence], asked: str, source: Source, worth: float, requirement: Sentence | None = None
-) -> Claim | None:
-    """Return what a message says, without the sentences that say nothing, under the title that stands alone best.
-
-    Its worth is raised or lowered by the odds that a reader would keep the note.
-    """
+    begins = next((at for at, each in enumerate(said) if not is_status(each.text)), 0) if claim is not None else 0
+    while begins + 1 < len(said) and _is_filler(said[begins]):
+        begins += 1
+    kept = [each for each in said[begins:] if not (each.text.endswith("?") or OFFER.search(each.text))]
+    heart = _within([each for at, each in enumerate(kept) if not each.text.endswith(":") or _introduces(kept, at)], _HEART)
+    if not heart or _BEGINS_WORK.match(heart[0].text):
+        return None
+    if sum(each.words for each in heart) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
+        return None
     about = stems(asked)
-    scores = {each: score("text", text_features(said, at, about)) for at, each in enumerate(said)}
-    kept = worth_keeping(said, scores) or (list(said[:1]) if requirement else [])
-    if not kept or sum(each.words for each in kept) + (requirement.words if requirement else 0) < _FEWEST_WORDS:
+    best = best_of(heart) or (claim.best if claim else None) or _answering(heart, about) or requirement
+    if best is None or any(RETRACTION.search(each.text) for each in said if each.place > best.place):
         return None
-    titles = [
-        (score("title", features), title, each, _UNFIT_COSTS * any(features[name] for name in _UNFIT))
-        for each in (*kept, *([requirement] if requirement else []))
-        for title in titles_of(each.text)
-        if len(title.split()) >= _FEWEST_IN_TITLE and (features := title_features(title, each.text))
-    ]
-    if not titles:
+    if not asked and (VERB_OF_ORDER.match(best.text) or _TASKS.match(said[0].text)):
         return None
-    alone, title, best, _ = max(
-        titles, key=lambda found: found[0] + TEXT_IN_TITLE * scores.get(found[2], _OF_REQUIREMENT) - found[3]
-    )
-    if any(RETRACTION.search(each.text) for each in said if each.place > best.place):
-        return None
-    text = " ".join(each.text for each in kept)
-    read = score("note", note_features(text, asked, tuple(scores.values()), alone, source))
-    if GUESS.search(title) or (requirement is None and source != "cause" and (alone < _LEAST_TITLE or read < _LEAST_NOTE)):
-        return None
-    worth += _READ_IN_WORTH * (max(read, _READ_OF_REQUIREMENT) if requirement else read)
-    return Claim(sentences=tuple(kept), title=title, best=best, worth=worth)
+    shared = max(len(each.stems & about) for each in heart)
+    return Claim(sentences=tuple(heart), best=best, worth=_worth_of_outcome(said, claim, shared, failures, requirement))
 
 
-_LEAST_TITLE, _LEAST_NOTE = -1.2, -0.9
-"""Log-odds below which no note is made, of a title that stands alone and of a note that is worth its place.
-
-What a person requires and a cause that is named are kept nevertheless.
-"""
-_READ_OF_REQUIREMENT = -1.0
-"""Least odds of a note with a person's requirement, which is worth something however little the agent says of it."""
-_UNFIT_COSTS = 3.0
-_UNFIT = (
-    "goes on", "headless first", "verb first", "change first", "past form first", "reports", "self", "you", "pronoun first",
-    "leaning first", "order", "moment", "guess",
-)  # fmt: skip
-"""Features of a title that is taken only where there is no other."""
-_FEWEST_IN_TITLE = 4
-_OF_REQUIREMENT = -1.0
-"""Score of a person's requirement as a part of a note's text."""
+def _is_filler(sentence: Sentence) -> bool:
+    """Return whether an opening sentence like "Done." or "Good catch, you're right." says nothing of the matter."""
+    return sentence.words <= _WORDS_OF_FILLER and not (CODE.search(sentence.text) or CAUSE.search(sentence.text))
 
 
-def worth_keeping(said: Sequence[Sentence], scores: Mapping[Sentence, float]) -> list[Sentence]:
-    """Return the first sentences worth keeping, as far as there is room, each with the line that leads on to it."""
-    kept: set[int] = set()
-    room = _HEART
-    for at, each in enumerate(said):
-        if scores[each] < _LEAST_SCORE or is_status(each.text) or each.text.endswith(("?", ":")) or OFFER.search(each.text):
-            continue
-        if kept and len(each.text) > room:
-            break
-        kept.add(at)
-        room -= len(each.text) + 1
-    leading = {at - 1 for at in kept if at and at - 1 not in kept and _leads_on(said[at - 1])}
-    return [said[at] for at in sorted(kept | leading)]
-
-
-def titles_of(text: str) -> Iterator[str]:
-    """Yield a sentence as a title, and its parts that could be one."""
-    yield asserting_title(text)
-    for joint in _JOINTS.finditer(text[:_JOINTS_WITHIN]):
-        for part in (text[joint.end() :], text[: joint.start()]):
-            if len(part.split()) >= _TITLE_WORDS[0]:
-                yield asserting_title(part)
-
-
-_JOINTS = re.compile(r":\s|\s[—–-]{1,2}\s|;\s")
-_JOINTS_WITHIN = 300
+_WORDS_OF_FILLER = 5
 
 
 _TASKS = re.compile(r"(?:please )?(?:review|focus|investigate|inspect|examine|audit|analy[sz]e|verify|check)\b", re.IGNORECASE)
 """Beginning of a message with which one agent gives another its task, where no person spoke."""
+
+
+def _introduces(said: Sequence[Sentence], at: int) -> bool:
+    """Return whether the sentence at this place leads on to the next one, rather than to code that was left out."""
+    return _leads_on(said[at]) and at + 1 < len(said) and not said[at + 1].text.endswith(":")
 
 
 def _goes_on(text: str) -> bool:
@@ -339,8 +353,22 @@ def _within(said: Sequence[Sentence], limit: int) -> list[Sentence]:
     return kept
 
 
+def _answering(heart: Sequence[Sentence], about: frozenset[str]) -> Sentence | None:
+    """Return the sentence that takes up most of the request, among those that can be read alone."""
+    able = [each for each in heart if each.words >= _TITLE_WORDS[0] and _stands_alone(each.text)]
+    return max(able, key=lambda each: (len(each.stems & about), assertion(each.text, each.words)), default=None)
+
+
+def _stands_alone(text: str) -> bool:
+    if is_status(text) or SELF.search(text) or SLIP.search(text) or _NO_OPENING.match(text) or text.endswith(("?", ":")):
+        return False
+    if CHANGE.match(text):
+        return CODE.search(text) is not None or names_something(text)
+    return VERB.search(text) is not None and not (LEANING.match(text) or HEADLESS.match(text) or STEP.match(text))
+
+
 def _worth_of_outcome(
-    said: Sequence[Sentence], claim: Claim | None, asked: str, failures: int, requirement: Sentence | None
+    said: Sequence[Sentence], claim: Claim | None, shared: int, failures: int, requirement: Sentence | None
 ) -> float:
     """Return the worth of an outcome, fitted to labelled sessions of several agents and projects.
 
@@ -350,8 +378,6 @@ def _worth_of_outcome(
     def share(cue: re.Pattern[str]) -> float:
         return sum(bool(cue.search(each.text)) for each in said) / len(said)
 
-    about = stems(asked)
-    shared = max(len(each.stems & about) for each in said)
     worth = 3.2 + 0.22 * min(1.0, sum(len(each.text) for each in said) / _FULL) + 0.065 * min(5, shared)
     worth += 0.15 * max(0.0, claim.worth - _MODEST) if claim is not None else 0.0
     worth += 0.03 * min(8, sum(_count(CODE, each.text) for each in said)) + 0.09 * math.log(1 + failures)
@@ -440,8 +466,7 @@ def named_cause(said: Sequence[Sentence]) -> Claim | None:
     cause = next((each for each in heart if names_a_cause(each.text) and len(each.stems) >= _FEWEST_STEMS), None)
     if cause is None or sum(each.words for each in heart) < _FEWEST_WORDS or any(RETRACTION.search(each.text) for each in said):
         return None
-    best = best_of(heart) or cause
-    return Claim(sentences=tuple(_within(heart, _HEART)), best=best, worth=_FOUND, title=asserting_title(best.text))
+    return Claim(sentences=tuple(_within(heart, _HEART)), best=best_of(heart) or cause, worth=_FOUND)
 
 
 def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
@@ -471,20 +496,14 @@ def settled_cause(turn: Turn, said: Sequence[Sentence]) -> Claim | None:
         sentences = (cause,)
     else:
         return None
-    return Claim(
-        sentences=sentences,
-        best=cause,
-        worth=_SETTLED,
-        title=asserting_title(cause.text),
-        discarded=tuple(said[place] for place in sorted(gone)),
-    )
+    return Claim(sentences=sentences, best=cause, worth=_SETTLED, discarded=tuple(said[place] for place in sorted(gone)))
 
 
 def settled_choice(said: Sequence[Sentence]) -> Claim | None:
     """Return a sentence in which the agent chose one thing over another and gives the reason."""
     for each in said:
         if CHOSE.search(each.text) and CAUSE.search(each.text) and not is_talk(each.text, each.words):
-            return Claim(sentences=(each,), best=each, worth=_SETTLED, title=asserting_title(each.text))
+            return Claim(sentences=(each,), best=each, worth=_SETTLED)
     return None
 
 

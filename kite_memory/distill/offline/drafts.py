@@ -5,13 +5,14 @@ that was found, and a message that claims something.
 """
 
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from kite_memory.distill.offline.claims import (
     Claim,
-    as_note,
+    Established,
     asked_in,
     assertion,
     best_of,
@@ -19,6 +20,7 @@ from kite_memory.distill.offline.claims import (
     is_talk,
     named_cause,
     names_a_cause,
+    names_something,
     outcome_of,
     request_in,
     sentences_of_turn,
@@ -44,6 +46,7 @@ from kite_memory.distill.offline.preferences import RulingThread, named_after, p
 from kite_memory.distill.offline.wording import (
     CAUSE,
     CHOICE,
+    CODE,
     PASSING,
     OfflineDraft,
     Sentence,
@@ -57,7 +60,7 @@ from kite_memory.distill.offline.wording import (
     title_of,
     without_opening,
 )
-from kite_memory.distill.parse_answer import BODY_CHARS
+from kite_memory.distill.parse_answer import BODY_CHARS, TITLE_CHARS
 from kite_memory.distill.prose import key_lines, one_line, options_in, picked, stems
 from kite_memory.model.event import Event, EventType
 from kite_memory.model.note import Rejected
@@ -164,7 +167,7 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
     """Yield one draft for each claim of the agent's messages, and one for a cause that was found and fixed, however brief."""
     said = sentences_of_turn(turn)
     if language_of(" ".join(each.text for each in said)) not in ("", "en"):
-        return  # the cues and the scores are of English words
+        return  # the cues are English words; other languages have their own
     gone = withdrawn(turn, said)
     standing = [each for at, each in enumerate(said) if at not in gone]
     discarded = tuple(said[at] for at in sorted(gone))
@@ -183,10 +186,9 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
             yield _came_of(turn, outcome, conceded, discarded)
-        elif cause := named_cause(mine):
-            if found := as_note(mine, asked_in(turn), "cause", cause.worth):
-                yield _settled(turn, found, "insight")
-        elif (plain := claim_of(mine, asked_in(turn), failures)) and (claim := as_note(mine, asked_in(turn), "claim", plain.worth)):
+        elif found := named_cause(mine):
+            yield _settled(turn, found, "insight")
+        elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:
             yield _claimed(turn, claim, conceded, discarded)
     settled = settled_cause(turn, said)
     if settled is not None and settled.best.event.id in fresh and len(title_of(settled.best.text).split()) >= _TITLE_OF_A_CAUSE:
@@ -210,7 +212,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
     evidence = [claim.best.event.id]
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     kind: Literal["decision", "insight", "fact"] = "decision" if choices > causes else "insight" if causes else "fact"
-    title = claim.title
+    title = _with_subject(((best_of(claim.sentences[:3]) if conceded else None) or claim.best).text, text)
     if conceded and turn.asked:
         text, kind = f"{_quotation(conceded)} {text}", "decision"
     if turn.asked and (conceded or len(stems(asked_in(turn)) & stems(text)) >= _ANSWERS):
@@ -225,7 +227,7 @@ def _claimed(turn: Turn, claim: Claim, conceded: str, discarded: Sequence[Senten
         evidence=tuple(evidence),
         importance=2,
         origin="assistant",
-        worth=claim.worth,
+        worth=claim.worth + (_CONCEDED if conceded else 0),
         rejected=tuple(rejected_in(each.text for each in claim.sentences))[:3] if kind == "decision" else (),
         symptom=_symptom(turn, f"{title} {text}") if kind == "insight" else "",
     )
@@ -247,7 +249,7 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
     causes, choices = len(CAUSE.findall(text)), len(CHOICE.findall(text))
     found = causes > 0 or any(names_a_cause(each.text) for each in outcome.sentences)
     kind: Literal["decision", "insight", "fact"] = "decision" if conceded or choices > causes else "insight" if found else "fact"
-    title = outcome.title
+    title = _with_subject(without_opening(outcome.best.text), text)
     body = f"{_quotation(quoted, _REQUEST)} {text}" if quoted else text
     if kind == "insight" and discarded:
         body = f"{body}{_ruled_out(discarded)}"
@@ -268,6 +270,18 @@ def _came_of(turn: Turn, outcome: Claim, conceded: str, discarded: Sequence[Sent
 _FEWEST_ASKED, _REQUEST = 2, 400
 
 
+def _with_subject(sentence: str, text: str) -> str:
+    """Return the sentence as a title; if it names nothing, with the code that the text names most, if it does so repeatedly."""
+    title = asserting_title(sentence)
+    if CODE.search(title) or names_something(title):
+        return title
+    named = Counter(_QUOTED_NAME.findall(text)).most_common(1)
+    subject = named[0][0] if named and named[0][1] > 1 else ""
+    return f"{title} (`{subject}`)" if subject and len(title) + len(subject) + 5 <= TITLE_CHARS else title
+
+
+_QUOTED_NAME = re.compile(r"`([\w./:-]{3,40})`")
+_CONCEDED = 0.5
 _TITLE_OF_A_CAUSE = 4
 _ANSWERS = 2
 """Words that a prompt shares with what is said in its turn for that to count as its answer."""
@@ -280,7 +294,7 @@ def _settled(turn: Turn, claim: Claim, kind: Literal["insight", "decision"]) -> 
     return OfflineDraft(
         rule="cause",
         kind=kind,
-        title=claim.title,
+        title=asserting_title(claim.best.text),
         body=text,
         evidence=tuple(dict.fromkeys(each.event.id for each in claim.sentences)),
         importance=2,
@@ -557,6 +571,18 @@ def _decided(events: Sequence[Event], answered: Sequence[_Answered]) -> OfflineD
 def _last_question(question: str) -> str:
     """Return the last question of a text, without its explanation."""
     return re.split(r"(?<=[.)])\s+(?=[A-Z])", question)[-1].rstrip("?")
+
+
+def of_command(found: Established) -> OfflineDraft:
+    return OfflineDraft(
+        rule="command",
+        kind="fact",
+        title=title_of(f"`{clip(found.right, 70)}` works here"),
+        body=f"`{found.right}` works here; `{found.wrong}` fails with “{found.complaint}”.",
+        evidence=(found.works.id, found.failed.id),
+        importance=1,
+        origin="tool",
+    )
 
 
 def _quotation(words: str, limit: int = _QUOTED) -> str:

@@ -164,7 +164,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(text: str) -> str:
-    """Remove emphasis and links; text in backticks is unchanged."""
+    """Remove emphasis, links and tags; text in backticks is unchanged."""
     parts = _LINK.sub(r"\1", text).split("`")
     return "`".join(part if at % 2 else _MARKUP.sub("", _TAG.sub("", part)) for at, part in enumerate(parts)).strip()
 
