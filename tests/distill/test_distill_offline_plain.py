@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kite_memory.distill.offline import OfflineExtractor, said_to_keep
+from kite_memory.distill.offline.drafts import drafts_of
 from kite_memory.distill.offline.people import states_requirement
-from kite_memory.distill.offline.wording import title_of, without_opening
+from kite_memory.distill.offline.wording import title_of, turns, without_opening
 from kite_memory.extensions.contract.extractor_contract import chunk, event
 from kite_memory.model.event import Event, EventType, Status
 from kite_memory.model.note import Decision, Fact, Insight, Preference, RecordItem
@@ -430,12 +431,16 @@ def test_a_note_does_not_begin_with_filler() -> None:
 
 
 def test_the_english_cues_do_not_read_other_languages() -> None:
-    reply = (
-        "Les deux dossiers sont dans le bon emplacement et le fichier `rapport.md` est maintenant prêt. Je vais lancer les tests du"
-        " serveur, puis je vais pousser les modifications sur le dépôt avec la branche que vous avez créée pour le client."
-    )
+    said = "`FeedWriter` never writes a row because the batch is empty, and needs 2 MB of buffer."
+    around = "Les deux dossiers sont dans la même branche, avec le rapport du client et la liste des tests que vous avez demandée. "
+    asked = event(1, "where does the row get lost?")
 
-    assert items_of([("person", "range les fichiers du rapport dans le dossier du client"), ("agent", reply)]) == ()
+    def drafted(text: str) -> int:
+        reply = event(2, text, EventType.ASSISTANT_MESSAGE)
+        return len(list(drafts_of(turns((asked, reply)), frozenset((asked.id, reply.id)))))
+
+    assert drafted(f"{said} Its `flush` is skipped since the header was sent before.") == 1
+    assert drafted(3 * around + said) == 0
 
 
 def test_a_request_stands_before_what_came_of_it() -> None:
