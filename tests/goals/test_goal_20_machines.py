@@ -28,4 +28,4 @@ def test_a_killed_exchange_is_taken_up_again(tmp_path: Path) -> None:
 def test_control_a_segment_that_is_forgotten_by_the_next_process_is_caught(tmp_path: Path) -> None:
     content = outcome_of(tmp_path, "--kills", "40", "--planted")
 
-    assert content["violations"]
+    assert any("not settled" in each or "lost" in each for each in content["violations"])
