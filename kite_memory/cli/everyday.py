@@ -22,7 +22,7 @@ import typer
 from kite_memory import __version__, paths
 from kite_memory import config as configuration
 from kite_memory.cli.backend import alone, daemon_runs, daemon_version, perform, services
-from kite_memory.cli.console import is_interactive, print_data, print_error, print_message, print_wrapped, short_path, width
+from kite_memory.cli.console import finish, is_interactive, print_data, print_error, print_message, print_wrapped, short_path, width
 from kite_memory.cli.help import add
 from kite_memory.cli.results import print_status
 from kite_memory.config import Config, EmbedderConfig, ExtractorConfig
@@ -79,6 +79,7 @@ def web(
         try:
             with _link_file(settings.state, access.link) as file:
                 print_data(access.link)
+                finish()  # who reads a pipe would see the link only when the command ends
                 print_message("your memory is there; Ctrl-C ends it")
                 if not no_open and is_interactive() and not webbrowser.open(file.as_uri()):
                     print_message("no browser could be opened: open the link yourself")

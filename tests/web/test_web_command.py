@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="ends by a signa
 
 def test_the_link_is_for_this_user_alone_and_ends_with_the_command(tmp_path: Path) -> None:
     environment = {**os.environ, "KMEM_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    environment.pop("PYTHONUNBUFFERED", None)
     command = [sys.executable, "-m", "kite_memory", "web", "--no-open"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
