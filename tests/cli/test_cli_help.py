@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 import typer
 
-from kite_memory.cli import help as listing
+from kite_memory.cli import main as listing
 from kite_memory.cli.everyday import leave_transcripts
-from kite_memory.cli.help import first_sentence
-from kite_memory.cli.main import app
+from kite_memory.cli.main import app, first_sentence
 from tests.cli.commands import every_command
 from tests.cli.transcript import Player, in_this_process
 from tests.e2e.kmem import PROJECT, Machine
