@@ -444,6 +444,8 @@ def gone_in_by(way: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[S
     secrets = planted(way)
     inbox = home / "inbox"
     inbox.mkdir()
+    if SHARE < 10:
+        secrets = secrets[sorted(WAYS).index(way) % 2 :: 2]  # each is tried by half of the ways in
     with anthropic_server(said_again) as server, open_services(asking_a_model(home, server)) as services:
         services.init_vault()
         services.operations.perform("remember", {"text": "Settings of the orchard lie in the shed.", "project": "orchard"})
