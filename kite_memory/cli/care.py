@@ -420,7 +420,7 @@ _LOOK_AGAIN = 0.25
 
 
 def demo() -> None:
-    """Show a transcript, its notes, and what the agent is given, for two invented sessions.
+    """Show two invented sessions, their notes, and what the agent is then given.
 
     It needs no key, network or agent, and keeps nothing.
 

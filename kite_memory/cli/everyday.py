@@ -441,7 +441,7 @@ def _state() -> Path:
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show whether the daemon runs, what it has read and still has to, and today's costs.
+    """Show whether the daemon runs, what is read and what waits, and today's costs.
 
     Example: kmem status
     """

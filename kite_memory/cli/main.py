@@ -181,7 +181,7 @@ COMMANDS = {
     "Everyday": (
         ("up", "everyday", "Set everything up and start"),
         ("down", "everyday", "Stop the daemon"),
-        ("status", "everyday", "Show whether the daemon runs, what it has read and still has to, and today's costs"),
+        ("status", "everyday", "Show whether the daemon runs, what is read and what waits, and today's costs"),
         ("web", "everyday", "Read, edit and review the memory in a browser"),
     ),
     "Memory": (
@@ -221,7 +221,7 @@ COMMANDS = {
         ("export", "vault", "Write every note into one file that other programs can read"),
         ("import", "vault", "Import another memory, or a folder of notes"),
         ("sync", "vault", "Exchange this memory with your other machines"),
-        ("review", "reviewing", "Decide about notes that wait for review: doubtful, contradictory or overlong ones"),
+        ("review", "reviewing", "Review notes that wait for you: doubtful, contradictory or overlong ones"),
     ),
     "Set-up": (
         ("statusline", "setup", "Print a segment for a status line"),
@@ -238,7 +238,7 @@ COMMANDS = {
         ("doctor", "care", "Check for problems that keep Kite Memory from working, and suggest fixes"),
         ("verify", "care", "Check timeline, index and vault against each other"),
         ("rebuild", "care", "Rebuild the index from the vault"),
-        ("demo", "care", "Show a transcript, its notes, and what the agent is given, for two invented sessions"),
+        ("demo", "care", "Show two invented sessions, their notes, and what the agent is then given"),
         ("help", "main", "Show help about a command, or everything as a manual page"),
         ("completion", "main", "Print the script that lets a shell complete commands and options"),
         ("extensions", "care", "List sources, extractors and embedders that other packages add, and check them"),

@@ -70,7 +70,7 @@ def review(
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Decide about notes that wait for review: doubtful, contradictory or overlong ones.
+    """Review notes that wait for you: doubtful, contradictory or overlong ones.
 
     On a terminal they are shown one by one, each with its evidence and how it differs from the nearest note. Elsewhere they are
     listed. Review.md in your vault has the same notes, with boxes to tick.

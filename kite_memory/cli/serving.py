@@ -61,7 +61,7 @@ def audit(
     as_json: AsJson = False,
     store: Store = "team",
 ) -> None:
-    """List the calls of the team's server: who, which tool, on what and when; newest first.
+    """List who called which tool of the team's server, and when; newest first.
 
     The content of calls is not kept. The audit goes back as far as `keep_days` in [team] allows.
 

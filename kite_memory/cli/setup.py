@@ -427,9 +427,9 @@ def list_keys(as_json: AsJson = False) -> None:
 
 @config.command("show", cls=Command)
 def show_config(as_json: AsJson = False) -> None:
-    """Show every setting in force, and whether it comes from the file, the environment or the defaults.
+    """Show every setting in force and where it comes from.
 
-    Only agents' folders that exist are shown; --json shows all.
+    A setting comes from the file, the environment or the defaults. Only agents' folders that exist are shown; --json shows all.
 
     Example: kmem config show
     """
