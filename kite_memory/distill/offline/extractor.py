@@ -46,8 +46,10 @@ class Cues:
     binding: re.Pattern[str]
     bounding: re.Pattern[str]
     wish: re.Pattern[str]
+    politely: re.Pattern[str]
     keep: re.Pattern[str]
     cause: re.Pattern[str]
+    trouble: re.Pattern[str]
     recommends: re.Pattern[str]
     asking: re.Pattern[str]
     ordering: re.Pattern[str]
@@ -136,7 +138,7 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | Non
         lasting = ()
     elif cues.keep.search(text):
         kind = "fact"
-    elif cues.wish.search(text) and not proposed:
+    elif not proposed and (cues.wish.search(text) or any(_begs(each, cues) for each in lasting)):
         kind = "preference"
     elif offer is None or len(text) > _BRIEF:
         return None
@@ -156,10 +158,16 @@ def _answer(turn: Turn, before: Turn | None, cues: Cues, *, after: _Answer | Non
 
 
 def _settles(sentence: str, cues: Cues) -> bool:
-    if sentence.endswith(_QUESTION) or cues.passing.search(sentence):
-        return False
     said = _without_connection(sentence, cues)
-    return not cues.asking.match(sentence) and (not cues.ordering.match(said) or cues.binding.search(said) is not None)
+    if cues.passing.search(sentence) or (sentence.endswith(_QUESTION) and not _begs(said, cues)):
+        return False
+    lasting = cues.binding.search(said) or cues.wish.search(said)
+    return _begs(said, cues) or (not cues.asking.match(sentence) and (not cues.ordering.match(said) or lasting is not None))
+
+
+def _begs(sentence: str, cues: Cues) -> bool:
+    """Return whether it asks the agent, as a question, to do something otherwise from now on."""
+    return cues.politely.match(sentence.lstrip("¿ ")) is not None
 
 
 def _without_connection(sentence: str, cues: Cues) -> str:
@@ -170,7 +178,13 @@ def _without_connection(sentence: str, cues: Cues) -> str:
 def _picks(text: str, before: Turn | None) -> bool:
     """Return whether a person answers their own question, after the agent's advice, with something that it named."""
     asked = said_by_person(before.asked).rstrip() if before is not None and before.asked is not None else ""
-    return asked.endswith(_QUESTION) and bool(_names(text) & _names(asked))
+    return asked.endswith(_QUESTION) and any(_inflected(one, other) for one in _names(text) for other in _names(asked))
+
+
+def _inflected(one: str, other: str) -> bool:
+    """Return whether two stems differ at most in their last letter."""
+    same = max(3, min(len(one), len(other)) - 1)
+    return one == other or (max(len(one), len(other)) - same <= 1 and one[:same] == other[:same])
 
 
 def _names(text: str) -> frozenset[str]:
@@ -223,6 +237,7 @@ def _draft(
     replies = [each.reply for each in answers if each.reply is not None]
     made = _made_of_it([sentence for reply in replies for sentence in _sentences(reply.text)])
     best = max((sentence for each in answers for sentence in each.said), key=lambda sentence: len(stems(sentence)))
+    whole = next(" ".join(each.said) for each in answers if best in each.said).replace("。 ", "。")
     if kind == "fact" and first.offer is not None:
         made = f"{_made_of_it(_sentences(first.offer.text))} {made}".strip()
     if kind == "decision":
@@ -230,9 +245,11 @@ def _draft(
     return OfflineDraft(
         rule=rule,
         kind=kind,
-        title=_titled(_without_connection(best, cues)),
+        title=_titled(_without_connection(whole if len(whole) <= _WHOLE_TITLE else best, cues)),
         body=clip(f"{quoted} {made}".strip(), BODY_CHARS),
-        evidence=tuple(dict.fromkeys([*(each.asked.id for each in answers[:6]), *(reply.id for reply in replies[-1:])])),
+        evidence=tuple(
+            dict.fromkeys([*(each.asked.id for each in answers[:6]), *(each.id for each in (first.offer, *replies[-1:]) if each)])
+        ),
         importance=importance,
         origin="user",
     )
@@ -279,16 +296,34 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
             if _OF_THEMSELVES.match(sentence) and not CODE.search(sentence):
                 continue
             if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
-                yield OfflineDraft(
-                    rule="cause",
-                    kind="insight",
-                    title=_titled(_after_label(sentence, cues)),
-                    body=clip(" → ".join(filter(None, (_quoted(turn.asked), " ".join(sentences[at : at + 2])))), BODY_CHARS),
-                    evidence=(event.id,),
-                    importance=2,
-                    origin="assistant",
-                )
+                yield _cause(turn, event, _after_label(sentence, cues), " ".join(sentences[at : at + 2]))
                 return
+    yield from _explained(turn, cues, fresh)
+
+
+def _explained(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
+    """Yield how the agent explains a trouble that the person reports, where it says no "because"."""
+    if turn.asked is None or turn.asked.id not in fresh or not cues.trouble.search(said_by_person(turn.asked)[:_TYPED]):
+        return
+    said = _sentences(_messages(turn)[-1].text) if _messages(turn) else []
+    for at, sentence in enumerate(said[:-1]):
+        if sentence.endswith((*_QUESTION, ":", "：")) or _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
+            continue
+        if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
+            yield _cause(turn, _messages(turn)[-1], sentence, " ".join(said[at : at + 2]))
+            return
+
+
+def _cause(turn: Turn, event: Event, title: str, text: str) -> OfflineDraft:
+    return OfflineDraft(
+        rule="cause",
+        kind="insight",
+        title=_titled(title),
+        body=clip(" → ".join(filter(None, (_quoted(turn.asked), text))), BODY_CHARS),
+        evidence=(event.id,),
+        importance=2,
+        origin="assistant",
+    )
 
 
 def _after_label(sentence: str, cues: Cues) -> str:
@@ -321,6 +356,8 @@ def _titled(sentence: str) -> str:
 
 
 _CLAUSE = lazy_regex(r"[,;] | [—–-] |[，；、]")
+_WHOLE_TITLE = 90
+"""Most characters of a whole answer as the title."""
 _SHORTEST_TITLE = 30
 """Least characters of a title that is cut at the end of a clause."""
 
