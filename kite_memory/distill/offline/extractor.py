@@ -41,6 +41,14 @@ _FIRM = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cues:
+    """What to look for in one language. ``assent`` and ``also`` are openings: a "yes", an "and".
+
+    ``binding`` and ``bounding`` mark what a ruling says, the former alone. ``wish`` is how things are to be done from now on,
+    ``politely`` the same as a question, ``keep`` a fact to remember. ``cause`` is a reason, ``trouble`` what needs one,
+    ``recommends`` a proposal of the agent. ``asking``, ``ordering`` and ``passing`` are questions, orders of the moment, and what
+    holds only for now.
+    """
+
     assent: re.Pattern[str]
     also: re.Pattern[str]
     binding: re.Pattern[str]
@@ -65,9 +73,9 @@ def cues_of(code: str) -> Cues:
         cues = "|".join(data[name])
         return re.compile(rf"(?<!\w)(?:{cues})(?!\w)" if spaced else f"(?:{cues})", re.IGNORECASE)
 
-    between = r"(?:\W+|$)"
+    between, perhaps = r"(?:\W+|$)", r"\W*"
     assent = re.compile(rf"\W*(?:(?:{'|'.join(data['assent'])}){between})+", re.IGNORECASE)
-    also = re.compile(rf"\W*(?:(?:{'|'.join(data['also'])}){between if spaced else ''}\W*)+", re.IGNORECASE)
+    also = re.compile(rf"\W*(?:(?:{'|'.join(data['also'])}){between if spaced else perhaps})+", re.IGNORECASE)
     patterns = {name: says(name) for name in Cues.__dataclass_fields__ if name not in ("assent", "also")}
     return Cues(assent=assent, also=also, **patterns)
 
