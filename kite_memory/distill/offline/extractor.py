@@ -311,11 +311,14 @@ def _causes(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDr
 
 def _explained(turn: Turn, cues: Cues, fresh: Container[str]) -> Iterator[OfflineDraft]:
     """Yield how the agent explains a trouble that the person reports, where it says no "because"."""
-    if turn.asked is None or turn.asked.id not in fresh or not cues.trouble.search(said_by_person(turn.asked)[:_TYPED]):
+    asked = said_by_person(turn.asked) if turn.asked is not None and turn.asked.id in fresh else ""
+    if not asked or len(asked) > _BRIEF or cues.trouble.search(asked) is None:
         return
     said = _sentences(_messages(turn)[-1].text) if _messages(turn) else []
     for at, sentence in enumerate(said[:-1]):
-        if sentence.endswith((*_QUESTION, ":", "：")) or _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
+        if sentence.endswith((*_QUESTION, ":", "：", "!", "！")) or cues.assent.match(sentence):
+            continue
+        if _OF_THEMSELVES.match(sentence) or cues.recommends.search(sentence):
             continue
         if len(stems(sentence)) >= _FEWEST_OF_A_CAUSE:
             yield _cause(turn, _messages(turn)[-1], sentence, " ".join(said[at : at + 2]))
