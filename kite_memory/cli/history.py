@@ -13,6 +13,7 @@ import typer
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
 from kite_memory.cli.help import add
+from kite_memory.cli.results import print_nothing_read
 from kite_memory.text.display import counted
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def timeline(
             print_data(_session_line(each))
         if not answer["sessions"]:
             print_message("no session is known yet")
+            print_nothing_read()
         return
     whole = _whole(session, edges=as_json)
     if as_json:
@@ -556,7 +558,11 @@ def ask(
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:
-        print_message("nothing was found; `kmem search` lists what is nearest")
+        if answer["nothing_read"]:
+            print_message("nothing found")
+            print_nothing_read()
+        else:
+            print_message("nothing was found; `kmem search` lists what is nearest")
         raise typer.Exit(1)
 
 

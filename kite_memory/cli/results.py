@@ -55,8 +55,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     if refused := extractor["refused_items"]:
         most = sorted(refused.items(), key=lambda each: (-each[1], each[0]))[:_REASONS]
         rest = sum(refused.values()) - sum(count for _, count in most)
-        reasons = [f"{count} {reason}" for reason, count in most] + ([f"{rest} for other reasons"] if rest else [])
-        print_data(f"held back  {', '.join(reasons)}")
+        reasons = [f"{count} {_REVIEWED.sub('to review: ', reason)}" for reason, count in most]
+        print_data(f"held back  {'; '.join([*reasons, *([f'{rest} for other reasons'] if rest else [])])}")
     if extractor["budget_usd"]:
         tokens = f"{extractor['tokens_in']:,} tokens in, {extractor['tokens_out']:,} out"
         dollars = f"${extractor['cost_usd']:.3f} of ${extractor['budget_usd']:.2f}"
@@ -75,6 +75,7 @@ _EXTRACTORS = {
     "anthropic": "anthropic: a model, with your key",
     "openai": "openai: a model at the address that you set",
 }
+_REVIEWED = re.compile(r"^proposed: ")
 _REASONS = 4
 """Limit of reasons in a line why notes were not made, or only proposed."""
 
@@ -152,8 +153,15 @@ def print_found(found: dict[str, Any], *, explain: bool, limit: int) -> None:
             _print(each, words, is_note=is_note, explain=explain)
 
 
+def print_nothing_read() -> None:
+    print_message("hint: no transcript has been read yet: `kmem up` reads and watches them; `kmem demo` shows what comes of it")
+
+
 def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
     print_message("nothing found")
+    if found["nothing_read"]:
+        print_nothing_read()
+        return
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
     if re.search(r"\b(?:decision|insight|fact|preference|error|test|resume|tool|file|session):", found["query"]):
         narrowed.append("without the prefix")
