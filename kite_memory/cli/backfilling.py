@@ -6,7 +6,6 @@ for.
 
 import json
 import math
-import re
 import shutil
 import sys
 import textwrap
@@ -43,7 +42,7 @@ from kite_memory.keys import keys_beside
 from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.sources import Source
 from kite_memory.system.private_files import replace_file
-from kite_memory.text.display import clip, counted
+from kite_memory.text.display import counted
 from kite_memory.wiring.launch import link_commands
 
 if TYPE_CHECKING:
@@ -107,23 +106,8 @@ _TRIED = 8
 """Questions that are tried before one is proposed: a tenth of a second for each."""
 _PUNCTUATION = ".,:;!?()[]\"'`“”"
 _SAYS_LITTLE = frozenset(
-    {
-        "always",
-        "never",
-        "only",
-        "really",
-        "instead",
-        "rather",
-        "must",
-        "whenever",
-        "should",
-        "with",
-        "from",
-        "that",
-        "this",
-        "because",
-    }
-    | {"mostly", "into", "when", "then", "than", "over", "uses", "does", "keep", "have", "been", "will", "their", "there"}
+    "always never only really instead rather must whenever should with from that this because mostly into when then than over uses"
+    " does keep have been will their there".split()
 )
 _HOW = "`kmem config set extractor.name NAME` changes that"
 
@@ -248,7 +232,8 @@ def _answered_question(best: Sequence[Note], all: Sequence[Note], services: "Ser
 
     newest = sorted(all, key=lambda note: (note.created, note.path), reverse=True)
     asked = [(question, note) for note in (*best, *newest) for question in questions_about(note)][:_TRIED]
-    for question, note in (*asked, *((_about(subject, note), note) for note in best for subject in _subjects(note))):
+    general = [(_about(subject, note), note) for note in best for subject in _subjects(note)]
+    for question, note in (*asked, *general):
         said = services.operations.perform("ask", {"question": question, "offline": True})["sentences"]
         of_note = [any(citation["reference"] == note.path for citation in each["citations"]) for each in said]
         answer = [each["text"] for each, own in zip(said, of_note, strict=True) if own]

@@ -159,12 +159,12 @@ def print_nothing_read() -> None:
 
 def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> None:
     print_message("nothing found")
-    if found["nothing_read"]:
-        print_nothing_read()
-        return
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
     if re.search(r"\b(?:decision|insight|fact|preference|error|test|resume|tool|file|session):", found["query"]):
         narrowed.append("without the prefix")
+    if found["nothing_read"] and not narrowed:
+        print_nothing_read()
+        return
     print_message(f"hint: try {', '.join([*narrowed, 'fewer or other words'])}; `kmem status` says what has been read")
 
 
