@@ -106,8 +106,8 @@ _TRIED = 8
 """Questions that are tried before one is proposed: a tenth of a second for each."""
 _PUNCTUATION = ".,:;!?()[]\"'`“”"
 _SAYS_LITTLE = frozenset(
-    "always never only really instead rather must whenever should with from that this because mostly into when then than over uses"
-    " does keep have been will their there".split()
+    {"always", "never", "only", "really", "instead", "rather", "must", "whenever", "should", "with", "from", "that", "this"}
+    | {"because", "mostly", "into", "when", "then", "than", "over", "uses", "does", "keep", "have", "been", "will", "there"}
 )
 _HOW = "`kmem config set extractor.name NAME` changes that"
 

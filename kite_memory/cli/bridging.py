@@ -260,7 +260,7 @@ def serve(
         str, typer.Option(metavar="PATH", help="Put before /mcp; `random` makes one that cannot be guessed, and keeps it.")
     ] = "",
     migrate: Annotated[bool, typer.Option("--migrate", help="Migrate the tables of --store to this version, and exit.")] = False,
-    rate: Annotated[float, typer.Option(min=0.1, max=10_000, help="Requests per second allowed for each token.")] = 20.0,
+    rate: Annotated[float, typer.Option(min=0.1, max=1_000_000, help="Requests per second allowed for each token.")] = 20.0,
     tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
     """Serve MCP over HTTP, for several agents or a team. Every request needs a token, on this machine too.
