@@ -349,7 +349,9 @@ def connect(
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
-            print_data(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
+            said += ", with instructions" if each.instructed else ""
+            print_data(f"{each.agent.name:<12}  {said:<13}  {short_path(each.agent.settings)}")
+        print_message("`kmem connect --agent NAME` shows what it would add, and asks")
         return
     chosen = connection(agent, places(settings))
     folder = None if project is None else project.expanduser().absolute()

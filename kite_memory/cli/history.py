@@ -14,7 +14,7 @@ from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
 from kite_memory.cli.help import add
 from kite_memory.cli.results import print_nothing_read
-from kite_memory.text.display import counted
+from kite_memory.text.display import clip, counted
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PANEL = "History"
 
 _BROWSED = 2_000
+_OPENING = 60
+"""Characters of the first prompt that are shown of a session without a title."""
 _FIRST, _ALL = 400, 10_000
 """Limits of events for one answer: a screenful at once and some to scroll, or as many as come in one part."""
 
@@ -129,8 +131,8 @@ def _session_line(each: dict[str, Any]) -> str:
     if each["tests"]:
         parts.append(counted(each["tests"], "test run") + (f" ({each['failed_tests']} failed)" if each["failed_tests"] else ""))
     where = f"{each['project'] or '-'}, {each['provider']}"
-    title = f"  {each['title']}" if each["title"] else ""
-    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {', '.join(parts)}{title}"
+    title = each["title"] or clip(each["opening"], _OPENING)
+    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {', '.join(parts)}{f'  {title}' if title else ''}"
 
 
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
