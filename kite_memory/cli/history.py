@@ -131,8 +131,8 @@ def _session_line(each: dict[str, Any]) -> str:
     if each["tests"]:
         parts.append(counted(each["tests"], "test run") + (f" ({each['failed_tests']} failed)" if each["failed_tests"] else ""))
     where = f"{each['project'] or '-'}, {each['provider']}"
-    title = each["title"] or clip(each["opening"], _OPENING)
-    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {', '.join(parts)}{f'  {title}' if title else ''}"
+    parts = [", ".join(parts), each["title"] or clip(each["opening"], _OPENING)]
+    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {'  '.join(filter(None, parts))}"
 
 
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
