@@ -228,7 +228,7 @@ def _current(services: "Services") -> Iterator[Note]:
 
 def _answered_question(best: Sequence[Note], all: Sequence[Note], services: "Services") -> str:
     """Return a command with a question that a note answers: an answer without a model begins with it, and says why if asked why."""
-    from kite_memory.vault.upkeep import gives_a_reason, questions_about
+    from kite_memory.vault.upkeep import explains, questions_about
 
     newest = sorted(all, key=lambda note: (note.created, note.path), reverse=True)
     asked = [(question, note) for note in (*best, *newest) for question in questions_about(note)][:_TRIED]
@@ -237,7 +237,7 @@ def _answered_question(best: Sequence[Note], all: Sequence[Note], services: "Ser
         said = services.operations.perform("ask", {"question": question, "offline": True})["sentences"]
         of_note = [any(citation["reference"] == note.path for citation in each["citations"]) for each in said]
         answer = [each["text"] for each, own in zip(said, of_note, strict=True) if own]
-        if any(of_note[:1]) and (not question.startswith("why ") or any(map(gives_a_reason, answer))):
+        if any(of_note[:1]) and (not question.startswith("why ") or any(explains(text, note) for text in answer)):
             return f'kmem ask "{question}"'
     return ""
 

@@ -15,7 +15,7 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.upkeep import is_worth_a_line, names_a_choice, statement, strength
+from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
 
 PAGE = "MEMORY.md"
@@ -105,7 +105,7 @@ def best(notes: Iterable[Note], most: int) -> list[Note]:
 
     What a person said or chose comes before what an agent found out. Fewer than ``most`` are returned rather than poor ones.
     """
-    worth = [(is_worth_a_line(note), note) for note in notes if len(note.title) <= _TITLE]
+    worth = [(is_worth_a_line(note), note) for note in notes if len(note.title) <= _TITLE and not is_cut(note)]
     chosen = [(first, note) for first, note in worth if first or names_a_choice(note)]
 
     def rank(each: tuple[bool, Note]) -> tuple[bool, int, bool, bool, float, float, str]:

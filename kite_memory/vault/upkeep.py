@@ -239,6 +239,7 @@ _GOES_ON = lazy_regex(r" ?\([^()]*\)| (?:because|since|so that|so we|—|–) .*
 _AND = lazy_regex(r" [&+] ")
 _NO_WORD_OF_A_QUESTION = lazy_regex(r"[`\"$!\\*<>|&%^]+")
 """Characters that shells replace, even between quotation marks."""
+_CONTINUES = lazy_regex(r" (?!—|–|-|because\b|since\b|so\b)\w|, \w")
 _HEADLINE = 0.6
 """Least share of capitalised words in a title where capitals say nothing."""
 _NAMED = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]+\b")
@@ -353,9 +354,18 @@ def questions_about(note: Note) -> Iterator[str]:
             yield plain[0].lower() + plain[1:]
 
 
-def gives_a_reason(text: str) -> bool:
-    """Return whether a sentence says why, or what for."""
-    return bool(_REASON.search(text) or _AIM.search(text))
+def explains(text: str, note: Note) -> bool:
+    """Return whether a sentence about a note says why, or more than its title about the same."""
+    titled, said = words(note.title), words(text)
+    more = len(titled & said) >= _SOURCE * len(titled) and len(said - titled) > _SHORT
+    return more or bool(_REASON.search(text) or _AIM.search(text))
+
+
+def is_cut(note: Note) -> bool:
+    """Return whether a title is only the beginning of a sentence of the body."""
+    body, title = (_ASIDE.sub("", links.unlinked(text)) for text in (note.body[:_READ], note.title))
+    _, found, after = body.partition(title)
+    return bool(found) and bool(_CONTINUES.match(after))
 
 
 def asked_and_said(body: str) -> tuple[str, str]:

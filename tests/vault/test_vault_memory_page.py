@@ -115,12 +115,15 @@ def test_a_person_is_first_shown_what_they_chose_and_plans_that_say_what_was_to_
     ordered = linked("Add Fleece over the Pears in March", plan, kind=NoteKind.DECISION)
     momentary = linked("Push it to the mill", "“push it to the mill”", kind=NoteKind.PREFERENCE)
     fragment = linked("Add fleece (over the pears in", plan, kind=NoteKind.DECISION)
+    fertile = "Pears need a second tree because they are not self-fertile"
+    cut = linked(fertile, f"{fertile} (as apples) in March.", kind=NoteKind.FACT)
     status = linked("The pears were pruned and all tests passed", "Done.", kind=NoteKind.FACT)
 
-    shown = best([status, momentary, fragment, planned, ordered, worth], 5)
+    shown = best([status, momentary, fragment, cut, planned, ordered, worth], 5)
 
     assert shown == [worth, ordered]
     assert best([status, momentary], 5) == []
+    assert best([replace(cut, body=f"{fertile} (as apples).")], 5)
 
 
 @pytest.mark.parametrize(
