@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from kite_memory.errors import KiteError, NoteNotFound, UsageError, VaultMissing
 from kite_memory.model.hit import Pointer, Quote
-from kite_memory.model.note import Note, NoteStatus
+from kite_memory.model.note import Note, NoteKind, NoteStatus
 from kite_memory.recall.prose import name, prose
 from kite_memory.recall.rendering import in_brief, plain, plain_line, quoted, shortened
 from kite_memory.vault import Vault
 from kite_memory.vault.ledger import KnownFile
+from kite_memory.vault.notefile import FOLDERS
 from kite_memory.vault.review_page import version
 from kite_memory.vault.upkeep import asked_and_said
 
@@ -23,6 +24,7 @@ Json = dict[str, Any]
 _FILES = 4
 _MOST_LISTED = 500
 _BEGINNING = 220
+_ARCHIVES = f"{FOLDERS[NoteKind.JOURNAL]}/archive-"
 _PAST = frozenset({NoteStatus.SUPERSEDED.value, NoteStatus.REJECTED.value, NoteStatus.ARCHIVED.value})
 
 
@@ -139,7 +141,7 @@ class NoteView:
             and status in ("", each.status)
             and each.mtime_ns >= earliest
         ]
-        matching.sort(key=lambda each: (each.status in _PAST, -each.mtime_ns, each.path))
+        matching.sort(key=lambda each: (each.status in _PAST or each.path.startswith(_ARCHIVES), -each.mtime_ns, each.path))
         start, limit = max(0, start), max(1, min(limit, _MOST_LISTED))
         return {
             "notes": [_listed(each, self._vault.notes.read(each.path)) for each in matching[start : start + limit]],

@@ -185,6 +185,8 @@ def test_a_hostile_note_is_only_text(own: Services) -> None:
 def test_a_memory_whose_work_lies_in_the_past_shows_it(tmp_path: Path) -> None:
     with lived_in(tmp_path, datetime.now(UTC) - timedelta(days=100)) as old:
         stale = old.vault.notes.find("ports")
+        archive = replace(stale, id=note_id(98), path="journals/archive-orchard-2026-01.md", kind=NoteKind.JOURNAL, title="Archive")
+        (old.vault.root / archive.path).write_text(render(archive), encoding="utf-8")
         archived = replace(stale, status=NoteStatus.ARCHIVED, body="The person: “which?” 8123 and 9123.")
         (old.vault.root / stale.path).write_text(render(archived), encoding="utf-8")  # changed last
         old.pipeline.compare_vault()
@@ -199,10 +201,17 @@ def test_a_memory_whose_work_lies_in_the_past_shows_it(tmp_path: Path) -> None:
     assert "No prompt today." in today
     assert stale.title not in today
     assert "archived ones at the end" in notes
-    assert re.findall(r'class="row-link"[^>]*>([^<]+)', notes)[-1] == stale.title
+    assert set(re.findall(r'class="row-link"[^>]*>([^<]+)', notes)[-2:]) == {"Archive", stale.title}
     assert "The person:" not in notes
     assert "No session in this time." not in timeline
     assert "later →" in timeline
+
+
+def test_the_mark_of_a_callout_is_not_shown() -> None:
+    shown = Renderer(base="/x", form="").markdown("Pears.\n\n> [!failure] Rejected: apples\n\nAn [!ordinary] bracket.")
+
+    assert "<p>Rejected: apples</p>" in shown
+    assert "[!ordinary]" in shown
 
 
 _MARKS = [*"[]()<>!|#*`\\\"'&:\n x1a/", "javascript:", "[[", "]]", "<script", "onerror="]
