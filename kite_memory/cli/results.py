@@ -66,7 +66,8 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
     for problem in status["problems"]:
         print_data(f"problem    {problem['reason']} ({problem['count']}), first in {problem['where']}")
     for note in status["last_notes"]:
-        print_data(f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}")
+        line = f"last note  {note['created'][:16].replace('T', ' ')}  {note['title']}"
+        print_data(clip_end(line, width()) if sys.stdout is not None and sys.stdout.isatty() else line)
 
 
 _EXTRACTORS = {
