@@ -501,7 +501,8 @@ def _thread(each: "WorkThread") -> Json:
 
 
 def _work(work: Work) -> Json:
-    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts}
+    opening = plain_line(work.opening, 200)
+    return {**_session(work.session), "last": work.last.isoformat(), "prompts": work.prompts, "opening": opening}
 
 
 def _joint(joint: "Joint") -> Json:

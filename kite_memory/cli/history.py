@@ -503,8 +503,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
-            title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
-            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
+            title = session["title"] or clip(session["opening"], _OPENING)
+            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 print_data(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
