@@ -503,7 +503,7 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
-            title = session["title"] or clip(session["opening"], _OPENING)
+            title = session["title"] or clip(session.get("opening", ""), _OPENING)
             print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
@@ -560,7 +560,7 @@ def ask(
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:
-        if answer["nothing_read"]:
+        if answer.get("nothing_read"):
             print_message("nothing found")
             print_nothing_read()
         else:

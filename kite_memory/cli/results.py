@@ -163,7 +163,7 @@ def print_search_hint(found: dict[str, Any], *, project: str, since: str) -> Non
     narrowed = [f"without {option}" for option, given in (("--project", project), ("--since", since)) if given]
     if re.search(r"\b(?:decision|insight|fact|preference|error|test|resume|tool|file|session):", found["query"]):
         narrowed.append("without the prefix")
-    if found["nothing_read"] and not narrowed:
+    if found.get("nothing_read") and not narrowed:  # a daemon of the version before does not say it
         print_nothing_read()
         return
     print_message(f"hint: try {', '.join([*narrowed, 'fewer or other words'])}; `kmem status` says what has been read")
