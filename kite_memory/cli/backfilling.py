@@ -6,6 +6,7 @@ for.
 
 import json
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -104,6 +105,8 @@ _BEST = 5
 _KINDS = (NoteKind.PREFERENCE, NoteKind.DECISION, NoteKind.INSIGHT, NoteKind.FACT)
 _TRIED = 8
 """Questions that are tried before one is proposed: a tenth of a second for each."""
+_NAMED = re.compile(r"`(\w[\w./ -]{2,40}\w)`")
+_LONGEST_NAMED = 3
 _PUNCTUATION = ".,:;!?()[]\"'`“”"
 _SAYS_LITTLE = frozenset(
     {"always", "never", "only", "really", "instead", "rather", "must", "whenever", "should", "with", "from", "that", "this"}
@@ -247,13 +250,18 @@ def _about(subject: str, note: Note) -> str:
 
 
 def _subjects(note: Note) -> Iterator[str]:
-    """Yield what a title may be about: two neighbouring words that say something."""
+    """Yield what a title may be about: a name in backticks, and two neighbouring words that say something."""
+    yield from (name for name in _NAMED.findall(note.title) if len(name.split()) <= _LONGEST_NAMED)
     words = [word.strip(_PUNCTUATION) for word in note.title.split()]
-    telling = [word.isalpha() and (len(word) > 3 or word.isupper()) and word.lower() not in _SAYS_LITTLE for word in words]
+    telling = [word.isalpha() and (len(word) > 3 or word.isupper()) and not _is_little(word) for word in words]
     for place, (first, second) in enumerate(pairwise(words)):
         if telling[place] and telling[place + 1]:
             yield f"{first} {second}"
             return
+
+
+def _is_little(word: str) -> bool:
+    return word.lower() in _SAYS_LITTLE or word.endswith("ly")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

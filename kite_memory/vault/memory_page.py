@@ -15,7 +15,7 @@ from kite_memory.text.quoting import quoted
 from kite_memory.vault import links
 from kite_memory.vault.graph import Graph, deserves_a_page, is_place_in_code, stem
 from kite_memory.vault.links import tame_line, titled
-from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, statement, strength
+from kite_memory.vault.upkeep import is_cut, is_worth_a_line, names_a_choice, says_something_whole, statement, strength
 from kite_memory.vault.wording import digest, entity_key, one_line, stem_key, title_key, words
 
 PAGE = "MEMORY.md"
@@ -32,6 +32,8 @@ _SAID = 320
 _TITLE = 160
 _HEADING = "# Memory\n\n"
 _REPEATED, _TELLING = 0.75, 4
+_FEW = 3
+"""Good notes, below which others that are at least whole are shown too."""
 _FRAME = 5
 """Lines of a page beside its content: its heading, the two marks, and blank lines around them."""
 
@@ -105,8 +107,11 @@ def best(notes: Iterable[Note], most: int) -> list[Note]:
 
     What a person said or chose comes before what an agent found out. Fewer than ``most`` are returned rather than poor ones.
     """
-    worth = [(is_worth_a_line(note), note) for note in notes if len(note.title) <= _TITLE and not is_cut(note)]
+    whole = [note for note in notes if len(note.title) <= _TITLE and not is_cut(note)]
+    worth = [(is_worth_a_line(note), note) for note in whole]
     chosen = [(first, note) for first, note in worth if first or names_a_choice(note)]
+    if len(chosen) < _FEW:
+        chosen += [(first, note) for first, note in worth if (first, note) not in chosen and says_something_whole(note)]
 
     def rank(each: tuple[bool, Note]) -> tuple[bool, int, bool, bool, float, float, str]:
         first, note = each

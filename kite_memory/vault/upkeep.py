@@ -331,6 +331,14 @@ def names_a_choice(note: Note) -> bool:
     return bool(whole and _ORDERED.match(title) and not _CLAUSE.search(title))
 
 
+def says_something_whole(note: Note) -> bool:
+    """Return whether a title is a whole sentence about something that it names: the least that is shown of a young memory."""
+    title = note.title
+    lasts = note.kind is not NoteKind.PREFERENCE and not is_passing(note) and strength(note) > 1
+    alone = _stands_alone(title) and not (_POINTS.match(title) or _TIED.search(title) or _STEP.match(title) or _RANKED.match(title))
+    return bool(lasts and alone and _NAME.search(title) and _SAYS.search(_ASIDE.sub("", title)))
+
+
 def questions_about(note: Note) -> Iterator[str]:
     """Yield questions that the note's owner may ask about it: why something was chosen, then what they asked themselves.
 

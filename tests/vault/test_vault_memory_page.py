@@ -126,6 +126,19 @@ def test_a_person_is_first_shown_what_they_chose_and_plans_that_say_what_was_to_
     assert best([replace(cut, body=f"{fertile} (as apples).")], 5)
 
 
+def test_of_a_young_memory_whole_sentences_about_something_named_are_shown() -> None:
+    whole = linked("The gardener's script runs `git fetch` for each of its trees", "So it is.", kind=NoteKind.FACT)
+    unnamed = linked("The order of the trees in their rows is obvious by now", "So it is.", kind=NoteKind.FACT)
+    worth = [
+        linked(f"{name} need a second tree because they are not self-fertile", "So it is.", kind=NoteKind.FACT)
+        for name in ("Pears", "Sweet cherries of the south", "Kiwis")
+    ]
+
+    assert best([unnamed, whole], 5) == [whole]
+    assert best([unnamed, whole, *worth[:1]], 5) == [worth[0], whole]
+    assert whole not in best([whole, *worth], 5)
+
+
 @pytest.mark.parametrize(
     ("kind", "title", "body", "questions"),
     [
