@@ -239,7 +239,7 @@ _GOES_ON = lazy_regex(r" ?\([^()]*\)| (?:because|since|so that|so we|—|–) .*
 _AND = lazy_regex(r" [&+] ")
 _NO_WORD_OF_A_QUESTION = lazy_regex(r"[`\"$!\\*<>|&%^]+")
 """Characters that shells replace, even between quotation marks."""
-_CONTINUES = lazy_regex(r" (?!—|–|-|because\b|since\b|so\b)\w|, \w")
+_CONTINUES = lazy_regex(r" (?!—|–|-|because\b|since\b|so\b|instead\b|rather\b)\w")
 _HEADLINE = 0.6
 """Least share of capitalised words in a title where capitals say nothing."""
 _NAMED = lazy_regex(r"(?<=[a-z,] )[A-Z][a-z]+\b")

@@ -123,7 +123,8 @@ def test_a_person_is_first_shown_what_they_chose_and_plans_that_say_what_was_to_
 
     assert shown == [worth, ordered]
     assert best([status, momentary], 5) == []
-    assert best([replace(cut, body=f"{fertile} (as apples).")], 5)
+    for rest in (" (as apples).", ", unlike quinces.", " because of their pollen."):
+        assert best([replace(cut, body=f"{fertile}{rest}")], 5)
 
 
 def test_of_a_young_memory_whole_sentences_about_something_named_are_shown() -> None:
