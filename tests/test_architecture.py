@@ -168,6 +168,12 @@ def test_heavy_packages_are_imported_where_used() -> None:
     assert offenders == {}
 
 
+def test_one_function_syncs() -> None:
+    syncing = [path.name for path in modules() if "os.fsync" in path.read_text(encoding="utf-8")]
+
+    assert syncing == ["private_files.py"], "call `sync_file`: macOS has a sync of its own"
+
+
 def test_the_hook_client_imports_the_standard_library_alone() -> None:
     import sys
 

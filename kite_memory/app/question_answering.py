@@ -35,6 +35,7 @@ from kite_memory.timeline.conversations import CardQuery, ConversationEmbedder
 from kite_memory.timeline.search import EventQuery
 from kite_memory.timeline.store import CardHit, EventHit, Timeline
 from kite_memory.vault.known import StoredNotes
+from kite_memory.vault.upkeep import asked_and_said
 
 NOTES = 8
 EVENTS = 12
@@ -106,6 +107,8 @@ class Evidence:
     score: float
     name: str = ""
     by_agent: bool = False
+    asked: str = ""
+    """Of a note, the person's words that its body begins with; what it says answers them."""
     rests_on: frozenset[str] = frozenset()
     """Of a note, the citations of its own evidence."""
 
@@ -117,14 +120,16 @@ class Evidence:
 def of_note(hit: Hit) -> Evidence:
     note = hit.note
     status = "" if note.status is NoteStatus.ACCEPTED else f", {note.status.value}"
+    asked, said = asked_and_said(redact(drop_private(prose(note.body)))[:_READ])
     return Evidence(
         kind="note",
         reference=note.path,
         title=f"{note.kind.value}{status}: {one_line(note.title)}",
         at=note.created,
-        text=redact(drop_private(prose(note.body)))[:_READ],
+        text=said,
         score=hit.score,
         name=name(note),
+        asked=asked,
         rests_on=frozenset(note.evidence),
     )
 
@@ -298,7 +303,7 @@ def _sentences_of(piece: Evidence) -> Iterator[tuple[str, frozenset[str]]]:
         for sentence in sentences(_STRONG.sub(r"\2", _LINE_MARKUP.sub("", paragraph))):
             if len(sentence) >= 12 and taken < _SENTENCES_OF_A_PIECE:
                 taken += 1
-                yield sentence, stems(sentence)
+                yield sentence, stems(f"{piece.asked} {sentence}" if taken == 1 else sentence)
     if not taken and piece.text.strip():
         yield one_line(piece.text), stems(piece.text)
 
@@ -395,6 +400,7 @@ class QuestionAnswering(TimelineQueries):
             "considered": len(evidence),
             "dropped": dropped + len(sentences) - len(kept),
             "problems": [remark] if remark else [],
+            "nothing_read": not evidence and self._timeline.sessions.last(None) is None,
             "took_ms": time_since(began),
         }
 

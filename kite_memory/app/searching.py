@@ -177,6 +177,7 @@ class Searching:
                 for each, rank in zip(found, ranks.passages, strict=True)
             ],
             "problems": self._problems(asked),
+            "nothing_read": not (hits or found) and self.timeline.sessions.last(None) is None,
         }
 
     def search_passages(

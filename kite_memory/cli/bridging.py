@@ -263,7 +263,7 @@ def serve(
     ] = "",
     migrate: Annotated[bool, typer.Option("--migrate", help="Migrate the tables of --store to this version, and exit.")] = False,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0.1, max=10_000, help="Requests per second that each token may make.")
+        float, typer.Option(metavar="N", min=0.1, max=1_000_000, help="Requests per second that each token may make.")
     ] = 20.0,
     tools: Annotated[Tools, typer.Option(help=_TOOLS_HELP)] = Tools.DAILY,
 ) -> None:
@@ -355,7 +355,9 @@ def connect(
     if not agent:
         for each in standings(settings):
             said = "connected" if each.connected else "not connected" if each.installed else "not found"
-            print_data(f"{each.agent.name}  {said}{', with instructions' if each.instructed else ''}  {each.agent.settings}")
+            said += ", with instructions" if each.instructed else ""
+            print_data(f"{each.agent.name:<12}  {said:<13}  {short_path(each.agent.settings)}")
+        print_message("`kmem connect --agent NAME` shows what it would add, and asks")
         return
     chosen = connection(agent, places(settings))
     folder = None if project is None else project.expanduser().absolute()

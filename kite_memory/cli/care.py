@@ -19,6 +19,7 @@ from kite_memory.cli.console import (
     print_json_line,
     print_message,
     print_warning,
+    short_path,
 )
 from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
@@ -50,11 +51,12 @@ def uninstall(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = 
         )
     well = all([_unhook(settings), _disconnect(settings), _remove_service(settings)])
     for link in unlink_commands(Path.home()):
-        print_message(f"removed {link}")
+        print_message(f"removed {short_path(link)}")
     if daemon_runs():
         down()
     print_message(
-        f"your notes stay in {settings.vault}, the timeline and the index in {settings.state}, settings in {settings.file}"
+        f"your notes stay in {short_path(settings.vault)}, the timeline and the index in {short_path(settings.state)},"
+        f" settings in {short_path(settings.file)}"
     )
     if not well:
         raise typer.Exit(1)

@@ -282,7 +282,7 @@ def _service_findings(here: "Services") -> Iterator[Finding]:
     elif not here.vault.root.is_dir():
         yield Finding("note", f"there is no vault at {here.vault.root} yet", "`kmem up` makes one")
     else:
-        yield Finding("ok", f"vault: {here.vault.root}, {counted(status['notes']['total'], 'note')}")
+        yield Finding("ok", f"vault: {short_path(here.vault.root)}, {counted(status['notes']['total'], 'note')}")
         if refusal := unwritable(here.vault.root):
             yield Finding("problem", str(refusal), refusal.hint)
     yield from _usage_findings(status["helping"])

@@ -13,7 +13,8 @@ import typer
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
 from kite_memory.cli.main import add
-from kite_memory.text.display import counted
+from kite_memory.cli.results import print_nothing_read
+from kite_memory.text.display import clip, counted
 
 if TYPE_CHECKING:
     from kite_memory.wiring.services import Services
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 PANEL = "History"
 
 _BROWSED = 2_000
+_OPENING = 60
+"""Characters of the first prompt that are shown of a session without a title."""
 _FIRST, _ALL = 400, 10_000
 """Limits of events for one answer: a screenful at once and some to scroll, or as many as come in one part."""
 
@@ -57,6 +60,7 @@ def timeline(
             print_data(_session_line(each))
         if not answer["sessions"]:
             print_message("no session is known yet")
+            print_nothing_read()
         return
     whole = _whole(session, edges=as_json)
     if as_json:
@@ -127,8 +131,8 @@ def _session_line(each: dict[str, Any]) -> str:
     if each["tests"]:
         parts.append(counted(each["tests"], "test run") + (f" ({each['failed_tests']} failed)" if each["failed_tests"] else ""))
     where = f"{each['project'] or '-'}, {each['provider']}"
-    title = f"  {each['title']}" if each["title"] else ""
-    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {', '.join(parts)}{title}"
+    parts = [", ".join(parts), each["title"] or clip(each["opening"], _OPENING)]
+    return f"{each['last'][:16].replace('T', ' ')}  {each['id'][:13]:13}  {where:24}  {'  '.join(filter(None, parts))}"
 
 
 def _heading(session: dict[str, Any], events: list[dict[str, Any]]) -> str:
@@ -497,8 +501,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"{thread['project'] or '(no project)'}: {counted(len(thread['sessions']), 'session')}, {span}")
         joints = {joint["to"]: joint for joint in thread["joints"]}
         for session in thread["sessions"]:
-            title = f"  {session['title']}" if session["title"] else f"  on {session['branch']}" if session["branch"] else ""
-            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{title}")
+            title = session["title"] or clip(session.get("opening", ""), _OPENING)
+            print_data(f"  {session['started'][:10]}  {session['provider']}:{session['id'][:13]}{f'  {title}' if title else ''}")
             if (joint := joints.get(f"{session['provider']}:{session['id']}")) is not None:
                 reasons = "; ".join(map(_reason, joint["reasons"][:3]))
                 print_data(f"              {joint['strength']:.2f} with {_short_id(joint['from'])}: {reasons}")
@@ -554,7 +558,11 @@ def ask(
     for problem in answer["problems"]:
         print_message(f"note: {problem}")
     if not answer["answer"]:
-        print_message("nothing was found; `kmem search` lists what is nearest")
+        if answer.get("nothing_read"):
+            print_message("nothing found")
+            print_nothing_read()
+        else:
+            print_message("nothing was found; `kmem search` lists what is nearest")
         raise typer.Exit(1)
 
 

@@ -488,7 +488,11 @@ def _print_evidence(report: dict[str, Any]) -> None:
 
 def _print_prompts(report: dict[str, Any]) -> None:
     if not report["prompts"]:
-        print_message("no prompt was given a note yet" if report["silent"] else "no prompt has been answered yet")
+        print_message(
+            "no prompt was given a note yet"
+            if report["silent"]
+            else "no prompt has been answered yet; `kmem hooks status` shows which agents ask"
+        )
     for prompt in report["prompts"]:
         moment = f" ({_MOMENTS[prompt['moment']]})" if prompt["moment"] in _MOMENTS else ""
         said = prompt["prompt"] or ("" if moment else "(nothing that may be kept)")

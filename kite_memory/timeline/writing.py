@@ -20,6 +20,7 @@ import orjson
 
 from kite_memory.model.event import Event, Passage, ReadResult, Session, line_of
 from kite_memory.system import sqlite
+from kite_memory.system.private_files import sync_file
 from kite_memory.timeline import cards, passages
 from kite_memory.timeline.fixes import sign
 from kite_memory.timeline.rows import LATEST_MTIME
@@ -125,7 +126,7 @@ def append_forgotten(path: Path, events: Iterable[LineRef], *, blank: bool) -> N
             b"\n" + b"".join(orjson.dumps(each) + b"\n" for each in lines.values())
         )  # the leading newline ends a line that was cut short
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
 
 
 def reload_forgotten(database: sqlite3.Connection, path: Path) -> None:
