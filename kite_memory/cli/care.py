@@ -21,7 +21,7 @@ from kite_memory.cli.console import (
     print_warning,
     short_path,
 )
-from kite_memory.cli.help import Command, add, group
+from kite_memory.cli.main import Command, add, group
 from kite_memory.config import Config
 from kite_memory.errors import FoundSomething, KiteError, StateDamaged, StateNewer, UsageError, VaultMissing, VaultReadOnly
 from kite_memory.text.display import age, counted
@@ -237,7 +237,7 @@ def doctor(
 
 def verify(
     accept_missing: Annotated[
-        bool, typer.Option("--accept-missing", help="Notes that are missing were deleted on purpose.")
+        bool, typer.Option("--accept-missing", help="Accept that the missing notes were deleted on purpose.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -422,7 +422,9 @@ _LOOK_AGAIN = 0.25
 
 
 def demo() -> None:
-    """Show a transcript, its notes and an injection for two invented sessions. Needs no key, network or agent, and keeps nothing.
+    """Show two invented sessions, their notes, and what the agent is then given.
+
+    It needs no key, network or agent, and keeps nothing.
 
     Example: kmem demo
     """

@@ -12,7 +12,7 @@ import typer
 
 from kite_memory.cli.backend import daemon_runs, perform, services
 from kite_memory.cli.console import is_interactive, print_data, print_json, print_message, width
-from kite_memory.cli.help import add
+from kite_memory.cli.main import add
 from kite_memory.cli.results import print_nothing_read
 from kite_memory.text.display import clip, counted
 
@@ -42,9 +42,9 @@ def timeline(
 ) -> None:
     """Show what happened in a session, in order. Without a session, list them, newest first.
 
-    A session is browsed on a terminal: Enter opens and unfolds, / searches, e d t p go to the next error, decision, test and
-    prompt, n to a note, f from a failure to its fix, y copies a citation, r shows the brief, v a view, ? all keys, q quits. A
-    citation names one event.
+    On a terminal you can browse. Enter opens and unfolds, and / searches. The keys e, d, t and p go to the next error, decision,
+    test and prompt, n to the next note, and f from a failure to its fix. The key y copies a citation, which names one event, r
+    shows the brief, v changes the view, ? lists all keys, and q quits.
 
     Example: kmem timeline --plain
     """
@@ -185,9 +185,9 @@ def trace(
 ) -> None:
     """Show what became of each part of a session, and why.
 
-    It follows lines, events, chunks, notes and the index, and changes nothing. With --requests it prints the requests about the
-    session as they would leave this machine: those of the extractor, the judge, `kmem ask`, `kmem resume --polish` and the
-    embedder.
+    It follows the session from the lines of its transcript to events, chunks (the parts that notes are made of), notes and the
+    index. It changes nothing. With --requests it prints the requests about the session as they would leave this machine: those of
+    the extractor, the judge, `kmem ask`, `kmem resume --polish` and the embedder.
 
     Example: kmem trace d3300000-0000-4000-8000-000000000002
     """
@@ -291,7 +291,7 @@ def resume(
     tokens: Annotated[int, typer.Option(metavar="N", min=60, max=4_000, help="At most about this many tokens.")] = 500,
     polish: Annotated[bool, typer.Option("--polish", help="Let a model rephrase its lines, within the day's budget.")] = False,
     in_agent: Annotated[
-        bool, typer.Option("--in-agent", help="Continue in the agent itself; without a terminal, print the command.")
+        bool, typer.Option("--in-agent", help="Continue the session in its agent; without a terminal, print the command that does.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -390,14 +390,12 @@ def handoff(
 
 
 def how(
-    tool: Annotated[
-        list[str], typer.Argument(metavar="TOOL", help="A program, optionally with its first words, or an agent's tool.")
-    ],
+    tool: Annotated[list[str], typer.Argument(metavar="TOOL", help="A program, such as pytest or git rebase, or an agent's tool.")],
     project: OfProject = "",
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most this many.")] = 8,
     as_json: AsJson = False,
 ) -> None:
-    """Show how a tool was used here, and how that ended. Successful uses come first, the most frequent at the top.
+    """Show how a tool was used here, and with what result. Successful uses come first, the most frequent at the top.
 
     Example: kmem how pytest
     """

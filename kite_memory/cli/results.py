@@ -31,7 +31,7 @@ def print_status(status: dict[str, Any], *, as_json: bool) -> None:
         read = f"{counted(source['sessions'], 'session')}, {counted(source['events'], 'event')}"
         print_data(f"source     {source['provider']}: {read}{files}{behind}{problems}")
     if not used:
-        print_data("source     none: no agent has left transcripts here")
+        print_data("source     none: no transcripts of any agent were found")
     kinds = ", ".join(counted(count, kind) for kind, count in notes["by_kind"].items() if count)
     print_data(f"notes      {notes['total']}" + (f": {kinds}" if kinds else ""))
     if notes["to_review"]:

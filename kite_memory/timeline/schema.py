@@ -367,7 +367,7 @@ def connect(path: Path) -> sqlite3.Connection:
             raise not_written(error, path) from error
         raise StateDamaged(
             f"the timeline at {path} cannot be read: {error}",
-            hint="run `kmem rebuild --timeline`: it is made anew from the transcripts",
+            hint="run `kmem rebuild --timeline`: it is rebuilt from the transcripts",
         ) from error
     connection.execute("PRAGMA mmap_size = 0")
     return connection

@@ -178,7 +178,7 @@ def _line(row: object) -> bytes:
 
 @contextmanager
 def _transaction(connections: Connections, level: str) -> Iterator[Cursor]:
-    """A transaction without a time limit that sees all persons of the tenant. Raises `StoreUnavailable`."""
+    """Open a transaction without a time limit that sees all persons of the tenant. Raises `StoreUnavailable`."""
     try:
         with connections.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"BEGIN ISOLATION LEVEL {level}".encode())
