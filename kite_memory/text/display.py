@@ -81,7 +81,7 @@ _APART = lazy_regex(
     r"\W{0,6}(?:verif|vérif|testing|test plan|how to test|validation|out of scope|not in scope|risks?|notes?\b|constraints?"
     r"|conventions?|references?|assumptions?|rules?"
     r"|important|guidelines?|non-goals|open questions|success|acceptance|deliverables?|summary of|existing|reuse|no changes"
-    r"|(?:key )?(?:design decisions|references|details))",
+    r"|(?:key )?(?:design )?(?:decisions|references|details))",
     re.IGNORECASE,
 )
 """Heading of a section that is neither what a plan is for nor what is to be done."""
@@ -109,6 +109,8 @@ _OUTPUT_LINE = lazy_regex(
     r"|Username for|Password for"
 )
 """The beginning of a line that a program printed."""
+_FOLDERS = lazy_regex(r"(?<![\w./:])(?:[\w@.-]{1,60}/){1,12}(?=[\w@.-]{1,80}\.\w{1,6}\b)")
+_LINES = lazy_regex(r"\s?\((?:lines?|around|~)\b[^()\n]{0,40}\)", re.IGNORECASE)
 _STEPS = 8
 _LEAST_STEP = 36
 _GOAL_LENGTH = 240
@@ -141,11 +143,11 @@ def gist(prompt: str, length: int) -> str:
         return _outlined(found, length)
     if pasted := _pasted(prompt, length):
         return pasted
-    end = clip_end_words(flat if len(prompt) <= 4 * length + 4_000 else " ".join(prompt[-2 * length :].split()), length // 3)
+    end = end_of(flat if len(prompt) <= 4 * length + 4_000 else " ".join(prompt[-2 * length :].split()), length // 3)
     return f'"{clip(flat, length - len(end))} {end}"'
 
 
-def clip_end_words(text: str, length: int) -> str:
+def end_of(text: str, length: int) -> str:
     """Return the end of a text, from the beginning of a word."""
     cut = text[-length:]
     return cut[cut.find(" ") + 1 :]
@@ -204,7 +206,8 @@ def _goal(text: str, titled: _Section, rest: Sequence[_Section]) -> str:
         return plain(_SENTENCE.split(found[1])[0])
     about = next((each for each in rest if _ABOUT.match(each.heading) and each.body), titled)
     sentences = [said for sentence in _SENTENCE.split(about.body.strip())[:12] if " " in (said := plain(sentence))]
-    why, wanted = " ".join(sentences[:1]), next((each for each in sentences if _WANTED.search(each)), "")
+    why, at = " ".join(sentences[:1]), next((at for at, each in enumerate(sentences) if _WANTED.search(each)), len(sentences))
+    wanted = " ".join(sentences[at : at + (4 if sentences[at : at + 1] and sentences[at].endswith(":") else 1)])
     return wanted if len(why) + len(wanted) > _GOAL_LENGTH and wanted else " ".join(dict.fromkeys(filter(None, (why, wanted))))
 
 
@@ -254,10 +257,14 @@ def _step(section: _Section) -> str:
     heading = _IN_NUMBERS.sub("", section.heading, count=1) if _IN_NUMBERS.match(section.heading) else section.heading
     _, items = _listed(section.body)
     if items and not _ONLY_A_FILE.fullmatch(heading) and len(heading.split()) > 2:
-        return heading
+        return _without_folders(heading)
     said = (plain(sentence) for sentence in _SENTENCE.split(section.body.strip())[:4])
     does = items[0] if items else next((each for each in said if each and not _ONLY_A_FILE.fullmatch(each)), "")
-    return f"{heading.rstrip(':')}: {does}" if does else heading
+    return _without_folders(f"{heading.rstrip(':')}: {does}" if does else heading)
+
+
+def _without_folders(step: str) -> str:
+    return _LINES.sub("", _FOLDERS.sub("", step))
 
 
 def _listed(text: str) -> tuple[str, tuple[str, ...]]:
@@ -285,7 +292,7 @@ def _pasted(prompt: str, length: int) -> str:
         f"ran `{clip_line(command[1].replace(chr(92), ' '), length // 4)}`" if command is not None else "",
         f"output: {clip_line(failure, length // 2)}" if failure else "",
     )
-    return "; pasted: ".join(filter(None, (parts[0], ", ".join(filter(None, parts[1:])))))
+    return "; ".join(filter(None, (parts[0], f"pasted: {', '.join(filter(None, parts[1:]))}")))
 
 
 def plain(text: str) -> str:

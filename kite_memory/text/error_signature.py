@@ -404,7 +404,11 @@ _SURROUNDINGS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
 """Patterns of what differs between occurrences, and their replacements, applied in this order."""
 
 
-TYPED = lazy_regex(r"^[^\n]{0,3}(?:[❯➜»]|\$|%)[ \t]+(?=[A-Za-z./])((?:[^\n]{0,400}\\\n){0,12}[^\n]{1,400})$", re.MULTILINE)
+TYPED = lazy_regex(
+    r"^(?:[^\n]{0,3}(?:[❯➜»]|\$|%)|[\w.-]{1,60}@[\w.-]{1,80}[ :][^\n%$#]{0,120}[%$#])[ \t]+(?=[A-Za-z./])"
+    r"((?:[^\n]{0,400}\\\n){0,12}[^\n]{1,400})$",
+    re.MULTILINE,
+)
 """A command with the sign of a shell before it, in what a person pasted."""
 _FAILS = lazy_regex(
     r"\b(?:fail(?:s|ed|ing|ures?)?|broken|broke|breaks|crash(?:es|ed|ing)|bugged|hangs|hanging|stuck|barfed|regressed)\b"

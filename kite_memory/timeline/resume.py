@@ -92,6 +92,7 @@ _SAYS_IT_WILL = lazy_regex(
     re.IGNORECASE,
 )
 """The beginning of a message's last sentence that announces a next step."""
+_ONLY_A_HEADING = lazy_regex(r"#{1,4} [^\n]{1,120}|\*\*[^\n*]{1,120}\*\*")
 _CODE = lazy_regex(r"^```.{0,4000}?^```", re.DOTALL | re.MULTILINE)
 _TO_DO = lazy_regex(
     r"^[ \t]{0,4}[#*_ \d.]{0,8}(?:suggested |recommended |possible )?(?:next steps?|next up|remaining(?: work| tasks| items)?"
@@ -263,6 +264,8 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
     if later or not said.text.strip():
         return False
+    if _ONLY_A_HEADING.fullmatch(said.text.strip()):
+        return True
     return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
 
 

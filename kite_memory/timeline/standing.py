@@ -13,7 +13,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 from kite_memory.model.event import Event, EventType, evidence_reference
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, counted
+from kite_memory.text.display import clip, clip_line, counted, end_of, outline
 from kite_memory.text.error_signature import Report, is_content, reported
 from kite_memory.text.shell import Write, writes
 from kite_memory.timeline.runs import Commit, Run, bare, is_wider, makes_up, open_failures, passed_of, purposes_of
@@ -222,6 +222,8 @@ _LATELY = 25
 _NOT_LONG_AGO = 100
 """Number of runs: a check that was last made before them may belong to another task."""
 _FAILURE, _SUBJECT, _REPORT, _VERDICT = 160, 80, 200, 120
+_A_REPORT = 300
+"""Longer prompts with headings or lists are tasks."""
 _SAID_OF_TESTS = 40
 _PATH_PARTS = 2
 """Parts of a path shown where it was named in full before."""
@@ -344,11 +346,16 @@ def _reported(
     prompts = [(place, event) for place, event in enumerate(events) if event.type is EventType.USER_MESSAGE and event.text.strip()]
     until = len(events)
     for place, prompt in prompts[: -_REPORTS_BACK - 1 : -1]:
-        if (report := reported(prompt.text)) is not None:
+        is_a_task = len(prompt.text) > _A_REPORT and outline(prompt.text) is not None
+        if not is_a_task and (report := reported(prompt.text)) is not None:
             changed_before_going_on = any(place < change.place < until and is_code(change) for change in changes)
             went_on = until < len(events) and changed_before_going_on
-            if not went_on and not _is_mended(report, place, done, made) and not _is_seen(report, place, failures):
-                yield _reported_line(report, prompt, [change for change in last_changes(changes) if change.place > place])
+            since = [change for change in last_changes(changes) if change.place > place]
+            tried = _tried(report, place, done)
+            mended = any(any(place < change.place <= run.place and is_code(change) for change in changes) for run in tried)
+            committed = any(commit.place > place for commit in made) or _merged(report, place, done)
+            if not (went_on or mended or committed or _is_seen(report, place, failures)):
+                yield _reported_line(report, prompt, since, tried)
             return
         if is_content(prompt.text):
             return
@@ -356,25 +363,34 @@ def _reported(
             until = place
 
 
-def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile]) -> BriefLine:
+def _reported_line(report: Report, prompt: Event, since: Sequence[ChangedFile], tried: Sequence[Run]) -> BriefLine:
     by = f"in the person's output of `{clip_line(bare(report.command), _SUBJECT)}`" if report.command else "reported by the person"
     changed = f"; changed since, and not seen to be tried: {names(since, FILES_CITED, parts=_PATH_PARTS)}" if since else ""
-    return cited(BriefPart.FAILED, f"{by}: {clip_line(report.text, _REPORT)}{changed}", prompt)
+    here = f"; `{typed(tried[-1].command)}` went well here, with nothing changed" if tried else ""
+    said = " ".join(report.text.split())
+    failure = said if len(said) <= _REPORT else f"{clip(said, _REPORT // 2)} {end_of(said, _REPORT // 2)}"
+    return cited(BriefPart.FAILED, f"{by}: {failure}{here or changed}", prompt, *(run.event for run in tried[-1:]))
 
 
-def _is_mended(report: Report, place: int, done: Sequence[Run], made: Sequence[Commit]) -> bool:
-    if any(commit.place > place for commit in made):
-        return True
+def _tried(report: Report, place: int, done: Sequence[Run]) -> list[Run]:
+    """Return the runs after a report that went well and try what it says fails."""
     purposes = purposes_of(report.command) if report.command else frozenset()
     kinds = _kinds(report)
-    for run in done:
-        if run.place < place or run.outcome != "ok":
-            continue
-        tried_again = bool(purposes & run.purposes) and (run.is_check or bare(run.command) == bare(report.command))
-        merged = _CONFLICT.search(report.text) is not None and not run.purposes.isdisjoint(_ENDS_A_CONFLICT)
-        if tried_again or merged or (kinds and kinds <= run.kinds and not run.is_narrow):
-            return True
-    return False
+    return [
+        run
+        for run in done
+        if run.place > place
+        and run.outcome == "ok"
+        and (
+            (purposes & run.purposes and (run.is_check or bare(run.command) == bare(report.command)))
+            or (kinds and kinds <= run.kinds and not run.is_narrow)
+        )
+    ]
+
+
+def _merged(report: Report, place: int, done: Sequence[Run]) -> bool:
+    conflict = _CONFLICT.search(report.text) is not None
+    return conflict and any(run.place > place and run.outcome == "ok" and run.purposes & _ENDS_A_CONFLICT for run in done)
 
 
 def _is_seen(report: Report, place: int, failures: Sequence[Run]) -> bool:
@@ -495,7 +511,7 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
         if stable.tests
         else f"`{command}` built; no test was seen to pass"
     )
-    if stable.narrow:
+    if stable.narrow and stable.tests:
         passed += f", a part of the tests; all of them last: {stable.whole}" if stable.whole else ", a part of the tests"
     text = f"{stable.at:%Y-%m-%d %H:%M}{commit}: {passed}{with_files}{since}{failing}"
     evidence = (stable.evidence, stable.whole_evidence, *(file.evidence for file in (changed or stable.files)[:1]))

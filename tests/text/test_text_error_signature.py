@@ -278,8 +278,9 @@ def test_what_a_person_only_supposes_is_no_failure(prompt: str) -> None:
     assert reported(prompt) is None
 
 
-def test_the_command_that_a_person_ran_is_known() -> None:
-    found = reported("❯ go run ./pump \\\n  --all\nerror: no pressure")
+@pytest.mark.parametrize("sign", ["❯", "$", "ada@orchard pump %", "ada@orchard:~/pump$"])
+def test_the_command_that_a_person_ran_is_known(sign: str) -> None:
+    found = reported(f"{sign} go run ./pump \\\n  --all\nerror: no pressure")
 
     assert found is not None
     assert (found.text, found.command) == ("error: no pressure", "go run ./pump --all")

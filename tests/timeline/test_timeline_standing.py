@@ -101,8 +101,8 @@ class TestReported:
     @pytest.mark.parametrize(
         "mended",
         [
-            Work().asked("lint is failing").ran("make lint", "0 issues.", tests="ok"),
-            Work().asked("❯ go run ./pump\nerror: no pressure").ran("go run ./pump"),
+            Work().asked("lint is failing").edited(f"{HOME}/a.go").ran("make lint", "0 issues.", tests="ok"),
+            Work().asked("❯ go run ./pump\nerror: no pressure").edited(f"{HOME}/a.go").ran("go run ./pump"),
             Work().asked("there's a merge conflict").ran("git rebase --continue", "Successfully rebased"),
             Work().asked("the pump is broken").edited(f"{HOME}/a.go").committed("abc1234", "Mend the pump"),
             Work().asked("the pump is broken").edited(f"{HOME}/a.go").asked("Now water all of the rows"),
@@ -111,6 +111,18 @@ class TestReported:
     )
     def test_it_is_not_once_something_shows_that_it_is_mended(self, mended: Work) -> None:
         assert lines_of(mended, BriefPart.FAILED) == []
+
+    def test_it_stays_open_where_the_agent_cannot_see_it_fail(self) -> None:
+        work = Work().asked("the tests fail on the server").ran("make test", "4 passed", tests="ok")
+
+        assert lines_of(work, BriefPart.FAILED) == [
+            "reported by the person: the tests fail on the server; `make test` went well here, with nothing changed"
+        ]
+
+    def test_a_plan_that_speaks_of_failures_reports_none(self) -> None:
+        plan = f"# Plan\n\n## Context\n\nThe pump is broken.\n\n## 1. Mend the pump\n\n{'Slowly. ' * 50}"
+
+        assert lines_of(Work().asked(plan), BriefPart.FAILED) == []
 
     def test_it_stays_open_while_the_person_only_asks_about_it(self) -> None:
         work = Work().asked("the pump is broken").said("Which one?").asked("the one at the northern gate of course")
