@@ -85,6 +85,7 @@ _APART = lazy_regex(
     re.IGNORECASE,
 )
 """Heading of a section that is neither what a plan is for nor what is to be done."""
+_CHECKS = lazy_regex(r"\W{0,6}(?:verif|vérif|test plan|testing|how to (?:test|verify)|validation)", re.IGNORECASE)
 _FILES = lazy_regex(r"\W{0,6}(?:critical |key |affected |modified |changed )?files?\b(?! ?:)", re.IGNORECASE)
 _WANTED = lazy_regex(
     r"\b(?:the (?:goal|idea|aim) is|goals?:|we(?:'ll| will| need| want| should)|(?:the )?users? (?:wants?|needs?)|i want|should"
@@ -125,6 +126,7 @@ class Outline:
     title: str
     goal: str
     steps: tuple[str, ...]
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +187,8 @@ def outline(prompt: str) -> Outline | None:
     else:
         title, goal = f"{plain(lead)} {titled.heading}".strip(), _goal(text, titled, rest)
     steps = tuple(_steps(titled, rest))
-    return Outline(title=title, goal=goal, steps=steps) if goal or steps else None
+    checks = next((_listed(each.body)[1] for each in rest if _CHECKS.match(each.heading)), ())
+    return Outline(title=title, goal=goal, steps=steps, checks=checks) if goal or steps else None
 
 
 def _sections(text: str) -> list[_Section]:

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from kite_memory.model.event import PLANNING, Event, EventType, Session, opens_turn
 from kite_memory.text import lazy_regex
-from kite_memory.text.display import clip_line, gist
-from kite_memory.timeline.runs import Commit, bare, commits, last_branch, runs
+from kite_memory.text.display import clip_line, gist, outline
+from kite_memory.timeline.runs import Commit, Run, bare, commits, last_branch, runs
 from kite_memory.timeline.standing import (
     BriefLine,
     BriefPart,
@@ -59,7 +59,7 @@ _DECISIONS = 2
 _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 320), 100, 80
 _ITEM, _ITEMS = 110, 3
-_STEPS, _STEP = 3, 60
+_STEPS, _STEP, _CHECK = 3, 60, 80
 _OFFER, _LONG_OFFER = 320, 800
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
@@ -136,6 +136,7 @@ def brief(session: Session, events: Sequence[Event], sub_agents: Sequence[Sequen
         *_changed(files, made),
         *failed_lines(everything, done, made, changes),
         *verify_lines(files, done, stable),
+        *_planned_checks(everything, done),
         *stable_lines(stable, files, done),
         *_open(events),
     )
@@ -337,6 +338,17 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
             else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '') or done.tool}", 2 * _STEP)
         )
         yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
+
+
+def _planned_checks(events: Sequence[Event], done: Sequence[Run]) -> Iterator[BriefLine]:
+    """Yield how the last prompt, a plan, is to be verified, until something has been run that tests."""
+    asked = max((place for place, event in enumerate(events) if opens_turn(event)), default=None)
+    if asked is None or any(run.is_check and run.place > asked for run in done):
+        return
+    found = outline(events[asked].text) if len(events[asked].text) >= _ASKED else None
+    if found is not None and found.checks:
+        checks = "; ".join(clip_line(check, _CHECK) for check in found.checks[:_STEPS])
+        yield cited(BriefPart.VERIFY, f"as the plan says: {checks}", events[asked])
 
 
 def _changed(files: Sequence[ChangedFile], made: Sequence[Commit]) -> Iterator[BriefLine]:

@@ -167,9 +167,11 @@ def cited(part: BriefPart, text: str, *events: Event) -> BriefLine:
     return BriefLine(part=part, text=text, evidence=tuple(dict.fromkeys(map(reference, events))))
 
 
-def cited_files(part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = FILES_NAMED) -> BriefLine:
+def cited_files(
+    part: BriefPart, what: str, files: Sequence[ChangedFile], *besides: Event, most: int = FILES_NAMED, parts: int = 0
+) -> BriefLine:
     evidence = (*map(reference, besides), *(file.evidence for file in files[:FILES_CITED]))
-    return BriefLine(part=part, text=f"{what}: {names(files, most)}", evidence=tuple(dict.fromkeys(evidence)))
+    return BriefLine(part=part, text=f"{what}: {names(files, most, parts=parts)}", evidence=tuple(dict.fromkeys(evidence)))
 
 
 def names(files: Sequence[ChangedFile], most: int, *, parts: int = 0) -> str:
@@ -425,7 +427,7 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
             again.append(run)
         elif run.outcome == "ok" and since:
             what = f"run `{typed(run.command)}`: it went well at {run.event.at:%m-%d %H:%M}, but not seen since these changed"
-            yield cited_files(BriefPart.VERIFY, what, since, run.event, most=FILES_CITED)
+            yield cited_files(BriefPart.VERIFY, what, since, run.event, most=FILES_CITED, parts=_PATH_PARTS)
         if len(shown) >= _CHECKS:
             break
     if again:
@@ -434,7 +436,7 @@ def verify_lines(files: Sequence[ChangedFile], done: Sequence[Run], stable: Stab
             BriefPart.VERIFY, f"run {commands} again: files changed since the last stable point", *(run.event for run in again)
         )
     if not any(run.is_check for run in done) and (named := [file for file in code if file.path]):
-        yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED)
+        yield cited_files(BriefPart.VERIFY, "nothing has been run that tests", named, most=FILES_CITED, parts=_PATH_PARTS)
 
 
 def _says_it_too(later: Run, run: Run) -> bool:

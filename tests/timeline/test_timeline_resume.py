@@ -650,6 +650,15 @@ def test_of_a_long_plan_the_goal_and_the_steps_are_named_in_as_many_words_as_the
     assert wide.evidence == narrow.evidence
 
 
+def test_how_a_plan_is_to_be_verified_is_said_until_something_was_tested() -> None:
+    steps = f"## 1. Mend the pump\n\n{'Slowly. ' * 40}\n\n## Verification\n\n1. `make test`\n2. Look at the pears"
+    plan = f"# Water the orchard\n\n{steps}"
+    work = Work().asked(plan).edited(f"{HOME}/a.py")
+
+    assert lines_of(work, BriefPart.VERIFY)[-1] == "as the plan says: make test; Look at the pears"
+    assert not any("plan" in line for line in lines_of(work.ran("make test", "4 passed", tests="ok"), BriefPart.VERIFY))
+
+
 def test_a_failed_test_goes_before_earlier_prompts_and_before_a_failed_lint() -> None:
     work = (
         Work()
