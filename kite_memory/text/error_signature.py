@@ -411,14 +411,15 @@ TYPED = lazy_regex(
 )
 """A command with the sign of a shell before it, in what a person pasted."""
 _FAILS = lazy_regex(
-    r"\b(?:fail(?:s|ed|ing|ures?)?|broken|broke|breaks|crash(?:es|ed|ing)|bugged|hangs|hanging|stuck|barfed|regressed)\b"
+    r"\b(?:fail(?:s|ed|ing|ures?)?|broken|broke|breaks|crash(?:es|ed|ing)|bugged|errored|denied by|hangs|hanging|stuck"
+    r"|barfed|regressed)\b"
     r"|\b(?:does|do|did|is|are|was|can|has|have)(?:n['’]t| not)\s(?:\w+\s){0,3}?(?:work(?:s|ing)?|load(?:ed|ing)?|render(?:ed|ing)?"
     r"|show(?:n|ing)?|compil(?:e|ing)|build|start(?:ed)?|open|see|appear|visible|display(?:ed)?|run(?:ning)?|respond(?:ing)?|saved?"
     r"|updated?|pass(?:ing)?|correct)\b"
     r"|\bcan ?not (?:see|find|open|run|start|build)\b|\b(?:is|are|does|do) no longer \w+"
     r"|\bnot (?:work|render|load|display|show|pass|build|compil)\w*"
-    r"|\b(?:got|get|gets|getting|seeing|hit|hitting|have|throws?|there(?:['’]s| is| are|s)|gives?|shows?|with)\b.{0,40}?"
-    r"\b(?:errors?|(?:merge )?conflicts?|exceptions?|warnings?|stack ?trace|http [45]\d\d|[45]\d\d error)\b"
+    r"|\b(?:got|get|gets|getting|seeing|hit|hitting|have|throws?|there(?:['’]s| is| are|s)|gives?)(?:\s[\w'-]{1,30}){0,4}?\s"
+    r"(?:errors?|(?:merge )?conflicts?|exceptions?|warnings?|stack ?trace|http [45]\d\d|[45]\d\d error)\b"
     r"|\b(?:ne (?:marche|fonctionne) p(?:as|lus)|plante|échou\w{1,4}|funktioniert (?:immer noch )?nicht|geht nicht|schlägt fehl"
     r"|no funciona|falla)\b",
     re.IGNORECASE,
@@ -459,10 +460,16 @@ def reported(prompt: str) -> Report | None:
         return Report(text=failure, command=command)
     for sentence in _REPORT_SENTENCES.split(text):
         said = " ".join(sentence.strip(" \t-*#>").split())
-        found = _FAILS.search(said) if len(said) <= _LONGEST_REPORT and not _ASKS_WHETHER.match(said) else None
-        if found is not None and not _SUPPOSES.search(said[: found.start()]):
-            return Report(text=said, command=command)
+        found = None if _ASKS_WHETHER.match(said) else _FAILS.search(said)
+        if found is not None and not _SUPPOSES.search(said[max(0, found.start() - _LONGEST_REPORT) : found.start()]):
+            return Report(text=said if len(said) <= _LONGEST_REPORT else _around(said, found), command=command)
     return None
+
+
+def _around(said: str, found: re.Match[str]) -> str:
+    start, end = max(0, found.start() - _LONGEST_REPORT // 2), found.end() + _LONGEST_REPORT // 3
+    before, after = ("…" if start else ""), ("…" if end < len(said) else "")
+    return f"{before}{said[start:end].partition(' ')[2] if start else said[:end]}{after}"
 
 
 def is_content(prompt: str) -> bool:

@@ -60,7 +60,7 @@ _LATELY = 25
 _SAID, _ASKED, _LONGER, _COMMAND, _SUBJECT = 240, 220, (900, 640, 460, 320), 100, 80
 _ITEM, _ITEMS = 110, 3
 _STEPS, _STEP, _CHECK = 3, 60, 80
-_OFFER, _LONG_OFFER = 320, 800
+_OFFER, _LONG_OFFER, _AT = 320, 800, 280
 _ANSWER, _QUESTION = 160, 70
 _RECAP_PROMPTS = 4
 _ENDED = {"ok": "went well", "failed": "failed"}
@@ -210,8 +210,9 @@ def _asked_last(events: Sequence[Event], prompt: Event, decisions: Sequence[Even
     asked = _asked("asked last", prompt, "".join((_in_answer_to(before, _OFFER), after)))
     longer = asked.longer
     agrees = len(prompt.text.split(None, _AGREES)) < _AGREES and "?" not in prompt.text
-    if before is not None and agrees and (whole := _in_answer_to(before, _LONG_OFFER)) != _in_answer_to(before, _OFFER):
-        longer = (*longer, asked.text.replace(_in_answer_to(before, _OFFER), whole))
+    if before is not None and agrees and _in_answer_to(before, _LONG_OFFER) != _in_answer_to(before, _OFFER):
+        texts = (_in_answer_to(before, length) for length in (_LONG_OFFER, _LONG_OFFER * 2 // 3))
+        longer = (*longer, *dict.fromkeys(asked.text.replace(_in_answer_to(before, _OFFER), each) for each in texts))
     evidence = cited(BriefPart.DOING, "", *filter(None, (prompt, before)), *decisions[-_DECISIONS:]).evidence
     return replace(asked, longer=longer, evidence=evidence)
 
@@ -261,12 +262,14 @@ def _ending(text: str, length: int) -> str:
 
 
 def _announces(events: Sequence[Event], said: Event) -> bool:
-    """Return whether a message announces a next step and no prompt came after it."""
+    """Return whether a message announces a next step, or was followed by one, and no prompt came after it."""
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
     if later or not said.text.strip():
         return False
     if _ONLY_A_HEADING.fullmatch(said.text.strip()):
         return True
+    if any(event.type is EventType.TOOL_CALL and event.ordinal > said.ordinal for event in events[-_LATELY:]):
+        return True  # a message in the middle of a turn says what the agent is doing
     return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
 
 
@@ -316,7 +319,7 @@ def _in_hand(events: Sequence[Event]) -> Iterator[BriefLine]:
         if not any("git commit" in run.purposes for run in since):
             then = ", ".join(f"`{clip_line(bare(run.command), _STEP)}` {_ENDED[run.outcome]}" for run in since[-_STEPS:])
             yield cited(
-                BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _ASKED)}"{f"; since then {then}" if then else ""}', said
+                BriefPart.NEXT, f'the agent was at: "{_ending(said.text, _AT)}"{f"; since then {then}" if then else ""}', said
             )
     if begun is not None and begun.tool not in _ASKS_THE_PERSON | TOOLS:
         what = clip_line(bare(begun.command) or begun.path or begun.text, _COMMAND)
@@ -331,11 +334,14 @@ def _done_last(events: Sequence[Event]) -> Iterator[BriefLine]:
     asked = max((at for at, event in enumerate(events) if opens_turn(event)), default=-1)
     since = events[asked + 1 :]
     if events[-1].type in _ON_THE_WAY and since:
-        done = next((event for event in reversed(since) if event.command or event.type is EventType.FILE_ACTION), since[-1])
+        seen = (event for event in reversed(since) if event.command or event.type in (EventType.FILE_ACTION, EventType.TOOL_CALL))
+        done = next(seen, since[-1])
         what = (
             f"`{clip_line(bare(done.command), _COMMAND)}`"
             if done.command
-            else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '') or done.tool}", 2 * _STEP)
+            else clip_line(f"{done.tool} {done.text}", 2 * _STEP)
+            if not done.path
+            else clip_line(f"{done.text.partition(',')[0]} {inside(done.path, '')}", 2 * _STEP)
         )
         yield cited(BriefPart.NEXT, f"left before an answer to what was asked last; done last: {what}", done)
 

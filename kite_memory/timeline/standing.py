@@ -506,7 +506,8 @@ def stable_lines(stable: Stable | None, files: Sequence[ChangedFile], done: Sequ
     by_then = " and ".join(filter(None, (counted(len(named), "file") if named else "", commands)))
     with_files = f"; {by_then} changed by then" if by_then else ""
     since = f", since then {names(changed, FILES_CITED, parts=_PATH_PARTS)}" if changed else ", nothing since"
-    failing = f"; `{stable.failing[0]}` still failed" if stable.failing else ""
+    fail_now = {typed(run.command) for run in open_failures(done)}
+    failing = next((f"; `{each}` still failed" for each in stable.failing if each in fail_now), "")
     command, said = typed(stable.command), f" ({stable.said})" if 0 < len(stable.said) <= _SAID_OF_TESTS else ""
     passed = (
         f"{'the tests of ' if stable.mixed else ''}`{command}` passed{said}"

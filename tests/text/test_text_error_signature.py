@@ -254,6 +254,7 @@ def test_lines_that_might_all_begin_with_a_time_are_read_in_time(unit: str) -> N
         ("i don't see the button", "i don't see the button"),
         ("any idea?\n\n❯ go run ./pump\npump.go:3:1: undefined: valve", "pump.go:3:1: undefined: valve"),
         ("Das geht nicht mehr", "Das geht nicht mehr"),
+        (f"why do I get {'so ' * 120}denied by the gate (it errored)", f"…{'so ' * 49}denied by the gate (it errored)"),
     ],
 )
 def test_a_failure_that_a_person_reports(prompt: str, failure: str) -> None:
@@ -272,6 +273,7 @@ def test_a_failure_that_a_person_reports(prompt: str, failure: str) -> None:
         "does it fail locally?",
         "add a test that fails",
         "can you do it without breaks",
+        "we have a summary, and beside it errors and costs",
     ],
 )
 def test_what_a_person_only_supposes_is_no_failure(prompt: str) -> None:

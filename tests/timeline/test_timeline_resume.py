@@ -105,10 +105,15 @@ class TestNext:
 
     def test_a_message_may_announce_the_next_step_in_its_last_sentence(self) -> None:
         work = Work().asked("Graft").said("It builds. Now let me prune the quince, and add a stake.").ran("ls")
-        asking = Work().asked("Graft").said("It builds. Let me know what to prune.").ran("ls")
+        asking = Work().asked("Graft").said("It builds. Let me know what to prune.")
 
         assert lines_of(work, BriefPart.NEXT) == ['the agent was at: "It builds. Now let me prune the quince, and add a stake."']
-        assert lines_of(asking, BriefPart.NEXT) == ["left before an answer to what was asked last; done last: `ls`"]
+        assert lines_of(asking, BriefPart.NEXT) == ["the agent had answered, and the person is next"]
+
+    def test_a_message_in_the_middle_of_a_turn_says_what_the_agent_was_at(self) -> None:
+        assert lines_of(Work().asked("Graft").said("The stock is too thin.").ran("ls"), BriefPart.NEXT) == [
+            'the agent was at: "The stock is too thin."'
+        ]
 
     def test_a_call_that_says_nothing_of_itself_is_named_by_its_tool(self) -> None:
         assert lines_of(Work().asked("Commit").called("Bash", ""), BriefPart.NEXT) == ["begun, and no result was seen: Bash"]
