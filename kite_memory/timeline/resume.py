@@ -244,10 +244,20 @@ def _recaps(events: Sequence[Event], prompts: Sequence[Event]) -> list[Event]:
 
 
 def _offered_before(events: Sequence[Event], prompt: Event) -> Event | None:
-    """Return the agent's message before the prompt, ``None`` if it only announced its next step."""
-    before = events[: events.index(prompt)]
-    said = next((event for event in reversed(before) if event.type is EventType.ASSISTANT_MESSAGE and event.text.strip()), None)
-    return said if said is not None and not _announces(before, said) else None
+    """Return the agent's message before the prompt that ended a turn; ``None`` if it only announced its next step.
+
+    A prompt that interrupts a turn refers to the message before that turn.
+    """
+    acted = False
+    for event in reversed(events[: events.index(prompt)]):
+        match event.type:
+            case EventType.TOOL_CALL:
+                acted = True
+            case EventType.USER_MESSAGE:
+                acted = False
+            case EventType.ASSISTANT_MESSAGE if event.text.strip() and not acted:
+                return None if _says_what_is_next(event.text) else event
+    return None
 
 
 def _ending(text: str, length: int) -> str:
@@ -266,11 +276,14 @@ def _announces(events: Sequence[Event], said: Event) -> bool:
     later = any(event.type is EventType.USER_MESSAGE and event.ordinal > said.ordinal for event in events[-_LATELY:])
     if later or not said.text.strip():
         return False
-    if _ONLY_A_HEADING.fullmatch(said.text.strip()):
-        return True
     if any(event.type is EventType.TOOL_CALL and event.ordinal > said.ordinal for event in events[-_LATELY:]):
         return True  # a message in the middle of a turn says what the agent is doing
-    return bool(_ANNOUNCES.search(said.text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(said.text)))
+    return _says_what_is_next(said.text)
+
+
+def _says_what_is_next(text: str) -> bool:
+    is_heading = _ONLY_A_HEADING.fullmatch(text.strip()) is not None
+    return is_heading or bool(_ANNOUNCES.search(text[:_READ].strip()) or _SAYS_IT_WILL.match(_last_sentence(text)))
 
 
 def _next(events: Sequence[Event]) -> Iterator[BriefLine]:

@@ -703,6 +703,16 @@ def test_a_failure_at_which_the_text_is_cut_is_not_quoted_in_halves() -> None:
     assert line.startswith("`make lint` failed: Found 1 error.")
 
 
+def test_a_prompt_that_interrupts_answers_what_was_said_before_that_turn() -> None:
+    work = (
+        Work().said("Shall I prune it, or graft it?").asked("prune").said("The shears are blunt.").ran("ls").asked("or no, graft")
+    )
+
+    (line, *_) = lines_of(work, BriefPart.DOING)
+
+    assert line == 'asked last: "or no, graft" in answer to: "Shall I prune it, or graft it?"'
+
+
 def test_what_the_agent_announced_is_not_what_a_prompt_answers() -> None:
     work = Work().asked("Graft the pear onto the quince").said("Let me cut the stock first.").asked("continue")
 
