@@ -67,6 +67,8 @@ _ENDED = {"ok": "went well", "failed": "failed"}
 _MESSAGES_BACK = 3
 _QUESTION_END = 400
 _READ = 4_000
+_ANSWERED = "the agent had answered, and the person is next"
+"""Goes after all that is urgent."""
 _ON_THE_WAY = frozenset({EventType.TOOL_RESULT, EventType.FILE_ACTION, EventType.TEST_RESULT, EventType.ERROR, EventType.COMMAND})
 _UNANSWERED = 6
 """Number of events: a call without a result further from the end was lost, not left unfinished."""
@@ -158,7 +160,8 @@ def fitted(brief: Brief, *, tokens: int, cost: Callable[[BriefLine], int]) -> tu
     by_part = {part: [line for line in brief.lines if line.part is part] for part in _MATTERS}
     turns = [[lines[turn] for lines in by_part.values() if turn < len(lines)] for turn in range(max(map(len, by_part.values())))]
     failed = by_part[BriefPart.FAILED]
-    urgent = (*turns[0], *failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
+    first = [line for line in turns[0] if line.text != _ANSWERED]
+    urgent = (*first, *failed[:2], *by_part[BriefPart.DOING][1:2], *failed[2:], *by_part[BriefPart.NEXT])
     longer = [(line, replace(line, text=text)) for line in brief.lines for text in line.longer]
     kept: dict[BriefLine, BriefLine] = {}
     for line, shown in (*((line, line) for line in urgent), *longer, *((line, line) for turn in turns for line in turn)):
@@ -218,7 +221,8 @@ def _asked_last(events: Sequence[Event], prompt: Event, decisions: Sequence[Even
 
 
 def _in_answer_to(before: Event | None, length: int) -> str:
-    return f' in answer to: "{_ending(before.text, length)}"' if before is not None else ""
+    said = _ending(before.text, length) if before is not None else ""
+    return f' in answer to: "{said}"' if said else ""
 
 
 def _asked(when: str, prompt: Event, after: str = "") -> BriefLine:
@@ -305,7 +309,7 @@ def _next(events: Sequence[Event]) -> Iterator[BriefLine]:
             yield cited(BriefPart.NEXT, f"left to do, as the agent said: {'; '.join(items[:_STEPS])}{more}", event)
             return
     if not (listed or at_hand) and messages and events[-1] is messages[-1] and not _closing_question(messages[-1].text):
-        yield cited(BriefPart.NEXT, "the agent had answered, and the person is next", messages[-1])
+        yield cited(BriefPart.NEXT, _ANSWERED, messages[-1])
 
 
 def _listed(events: Sequence[Event]) -> Iterator[BriefLine]:
