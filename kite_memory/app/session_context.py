@@ -288,7 +288,7 @@ def last_work(session: Session, events: Sequence[Event], prompt: Event | None, n
 def _lines(session: Session, events: Sequence[Event], prompt: Event | None, ends: datetime) -> Iterator[str]:
     if prompt is not None and prompt.text.strip():
         branch = f" on {session.branch}" if session.branch not in ("", "HEAD") else ""
-        yield f'{ends:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}'
+        yield f"{ends:%Y-%m-%d}{branch}, the last prompt: {gist(prompt.text, _PROMPT)}"
     if files := tuple(dict.fromkeys(file.path for file in changed_files(events, session.cwd))):
         yield f"Files changed last: {', '.join(files[:_FILES])}"
     if failed := _open_failure(session, events):

@@ -71,9 +71,10 @@ _HEADING_SIGN = lazy_regex(r"^#{1,6}[ \t]+", re.MULTILINE)
 _BOLD_HEADING = lazy_regex(r"^()\*\*([^*\n]{2,160})\*\*:?[ \t]*$", re.MULTILINE)
 _NUMBERED = lazy_regex(r"^[ \t]{0,3}\d{1,2}[.)][ \t]+(\S[^\n]{2,2000})$", re.MULTILINE)
 _BULLET = lazy_regex(r"^[ \t]{0,3}[-*•][ \t]+(\S[^\n]{2,2000})$", re.MULTILINE)
+_BOLD_ITEM = lazy_regex(r"^\*\*([^*\n]{3,200})\*\*", re.MULTILINE)
 _ABOUT = lazy_regex(
     r"\W{0,6}(?:context|contexte|kontext|goals?|objectives?|objectifs?|ziele?|problem|problème|overview|summary|background|why"
-    r"|motivation|purpose|mission|root cause|feature|what|current (?:state|situation)|contexto|objetivo)\b",
+    r"|motivation|purpose|mission|root cause|(?:key )?insights?|analysis|feature|what|current (?:state|situation)|contexto|objetivo)\b",
     re.IGNORECASE,
 )
 """Heading of a section that says what a plan is for."""
@@ -86,7 +87,7 @@ _APART = lazy_regex(
 )
 """Heading of a section that is neither what a plan is for nor what is to be done."""
 _CHECKS = lazy_regex(r"\W{0,6}(?:verif|vérif|test plan|testing|how to (?:test|verify)|validation)", re.IGNORECASE)
-_FILES = lazy_regex(r"\W{0,6}(?:critical |key |affected |modified |changed )?files?\b(?! ?:)", re.IGNORECASE)
+_FILES = lazy_regex(r"\W{0,6}(?:critical |key |affected |modified |changed )?files?\b(?! ?\d{0,2} ?:)", re.IGNORECASE)
 _WANTED = lazy_regex(
     r"\b(?:the (?:goal|idea|aim) is|goals?:|we(?:'ll| will| need| want| should)|(?:the )?users? (?:wants?|needs?)|i want|should"
     r"|this (?:plan|change|feature)|il faut|soll)\b",
@@ -96,6 +97,11 @@ _GOAL = lazy_regex(
     r"^[^\w\n#]{0,6}(?:the )?(?:goal|objective|objectif|outcome|intended outcome|ziel|fix|solution)\W{0,4}:\W{0,4}(\S[^\n]{8,600})",
     re.IGNORECASE | re.MULTILINE,
 )
+_SAYS_NOTHING = lazy_regex(
+    r"(?:(?:the|proposed|required|code|detailed) )?(?:changes?|implementation|steps?|plan|approach|tasks?|solution|fix|work)",
+    re.IGNORECASE,
+)
+"""Heading of work that only the text below it names."""
 _IN_NUMBERS = lazy_regex(
     r"\W{0,4}(?:(?:step|phase|part|task|étape|schritt)\s*)?\d{1,2}(?:[.)]\d{0,2}|:| [–—-])?\W{0,3}", re.IGNORECASE
 )
@@ -234,7 +240,9 @@ def _steps(titled: _Section, rest: Sequence[_Section]) -> Iterator[str]:
     deepest = [each for at, each in enumerate(work) if at + 1 == len(work) or work[at + 1].level <= each.level]
     chosen = numbered if len(numbered) > 1 else deepest
     if len(chosen) > 1:
-        yield from map(_step, chosen)
+        for each in chosen:
+            items = _listed(each.body)[1] if _SAYS_NOTHING.fullmatch(each.heading) else ()
+            yield from items or (_step(each),)
         return
     for each in (*chosen, titled):
         _, items = _listed(each.body)
@@ -271,8 +279,8 @@ def _without_folders(step: str) -> str:
 
 
 def _listed(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return what comes before the first list, and the first sentences of its outermost items."""
-    for pattern in (_NUMBERED, _BULLET):
+    """Return what comes before the first list, and the first sentences of its outermost items, or its lines in bold."""
+    for pattern in (_NUMBERED, _BULLET, _BOLD_ITEM):
         found = list(pattern.finditer(text))
         if len(found) > 1:
             items = (plain(_SENTENCE.split(each[1])[0]).rstrip(":") for each in found)

@@ -411,8 +411,8 @@ TYPED = lazy_regex(
 )
 """A command with the sign of a shell before it, in what a person pasted."""
 _FAILS = lazy_regex(
-    r"\b(?:fail(?:s|ed|ing|ures?)?|broken|broke|breaks|crash(?:es|ed|ing)|bugged|errored|denied by|hangs|hanging|stuck"
-    r"|barfed|regressed)\b"
+    r"\b(?:fail(?:s|ed|ing)?|(?:tests?|lint\w*|build|ci|check)(?: \w+){0,2}? failures?|broken|broke|breaks"
+    r"|crash(?:es|ed|ing)|bugged|errored|denied by|hangs|hanging|stuck|barfed|regressed)\b"
     r"|\b(?:does|do|did|is|are|was|can|has|have)(?:n['’]t| not)\s(?:\w+\s){0,3}?(?:work(?:s|ing)?|load(?:ed|ing)?|render(?:ed|ing)?"
     r"|show(?:n|ing)?|compil(?:e|ing)|build|start(?:ed)?|open|see|appear|visible|display(?:ed)?|run(?:ning)?|respond(?:ing)?|saved?"
     r"|updated?|pass(?:ing)?|correct)\b"
@@ -426,7 +426,8 @@ _FAILS = lazy_regex(
 )
 """What a person says of something that fails."""
 _SUPPOSES = lazy_regex(
-    r"\b(?:should|shouldn['’]t|would|could|might|may|if|when|whenever|unless|until|in case|make sure|ensure|so that|add|craft|write"
+    r"\b(?:or|each|every|any|should|shouldn['’]t|would|could|might|may|if|when|whenever|unless|until|in case|make sure"
+    r"|ensure|so that|add|craft|write"
     r"|tests? (?:that|for|whether)|what happens|what about|consider|handle|how|let['’]s|supposed|avoid|prevent|does that mean|is it"
     r"|which|than|instead|without|was|were|used to|previously|no)\b",
     re.IGNORECASE,

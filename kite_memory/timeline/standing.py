@@ -235,6 +235,10 @@ _EXPLAINED_WITHIN = 40
 """Number of events."""
 _WORDS_OF_A_REQUEST = 4
 _FILE_LINE = lazy_regex(r"^\s{0,8}(?:at |--> )?[\w./@-]{1,200}\.\w{1,6}[:(]\d{1,6}\b.{0,200}", re.MULTILINE)
+_OF_OTHERS = lazy_regex(
+    r"/(?:node_modules|site-packages|lib/python[\d.]{1,6}|src/runtime|src/testing|\.cargo|rustc|dist-packages)/"
+)
+"""Places outside the project, which a trace begins or ends with."""
 _SAYS_WHY = lazy_regex(
     r"\b(?:should|expect\w*|got|want(?:ed)?|fail\w*|errors?|cannot|can't|not|mismatch|unexpected|invalid|missing|timed? ?out"
     r"|panic)\b|!=",
@@ -312,7 +316,7 @@ def _why(run: Run, done: Sequence[Run]) -> str:
 
 def _placed(said: str) -> str:
     """Return the line that names a place in a file, if several do, one that says what is wrong."""
-    found = [each.group() for each in _FILE_LINE.finditer(said)]
+    found = [each.group() for each in _FILE_LINE.finditer(said) if not _OF_OTHERS.search(each.group())]
     return next((each for each in found if _SAYS_WHY.search(each)), found[0] if found else "")
 
 

@@ -75,6 +75,12 @@ class TestGist:
         assert gist(listed, 160).endswith("(1) Mend the pump.; (2) Open the gates")
         assert gist(bold, 160).endswith("(1) MEND: Mend the pump.; (2) WATER: Water the rows.")
 
+    def test_a_heading_that_says_nothing_gives_way_to_what_is_below_it(self) -> None:
+        below = f"**Seals**: new ones.{' Soon.' * 40}\n\n**Valves**: both.\n"
+        plan = f"# Mend it\n\n## Drain it\n\nIt leaks.\n\n## Changes\n\n{below}"
+
+        assert gist(plan, 160) == '"Mend it" (1) Drain it: It leaks.; (2) Seals; (3) Valves'
+
     def test_pasted_output_is_the_persons_words_the_command_and_the_failure(self) -> None:
         printed = "\n".join(f"[row {number}] watered, pressure falling" for number in range(40))
         pasted = f"why does it stop?\n\n❯ go run ./pump --all\n{printed}\nerror: pump: no pressure\nexit status 1"

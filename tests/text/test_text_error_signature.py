@@ -271,6 +271,7 @@ def test_a_failure_that_a_person_reports(prompt: str, failure: str) -> None:
         "what happens if the pump fails?",
         "the pump should stop when a valve is broken",
         "does it fail locally?",
+        "each gate opens or fails on its own",
         "add a test that fails",
         "can you do it without breaks",
         "we have a summary, and beside it errors and costs",

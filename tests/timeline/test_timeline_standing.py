@@ -145,6 +145,13 @@ class TestFailed:
         (line, *_) = lines_of(work, BriefPart.FAILED)
         assert line == "`make test` failed: --- FAIL: TestPump; pump_test.go:9: pressure should be 3, got 0"
 
+    def test_a_place_outside_the_project_is_no_reason(self) -> None:
+        said = "--- FAIL: TestPump (0.10s)\n/usr/go/src/runtime/panic.go:783 +0x120\n/home/ada/orchard/pump.go:9 +0x40\nFAIL"
+        work = Work().ran("make test", said, "failed", tests="failed")
+
+        (line,) = lines_of(work, BriefPart.FAILED)
+        assert line.endswith("/home/ada/orchard/pump.go:9 +0x40")
+
     def test_what_the_agent_calls_older_than_its_work_is_quoted(self) -> None:
         work = Work().ran("make test", "1 failed", "failed", tests="failed")
         work = work.said("I looked. The failure is unrelated: main has it as well.")
