@@ -74,7 +74,8 @@ _BULLET = lazy_regex(r"^[ \t]{0,3}[-*•][ \t]+(\S[^\n]{2,2000})$", re.MULTILINE
 _BOLD_ITEM = lazy_regex(r"^\*\*([^*\n]{3,200})\*\*", re.MULTILINE)
 _ABOUT = lazy_regex(
     r"\W{0,6}(?:context|contexte|kontext|goals?|objectives?|objectifs?|ziele?|problem|problème|overview|summary|background|why"
-    r"|motivation|purpose|mission|root cause|(?:key )?insights?|analysis|feature|what|current (?:state|situation)|contexto|objetivo)\b",
+    r"|motivation|purpose|mission|root cause|(?:key )?insights?|analysis|feature|what|current (?:state|situation)|contexto"
+    r"|objetivo)\b",
     re.IGNORECASE,
 )
 """Heading of a section that says what a plan is for."""
@@ -106,7 +107,8 @@ _IN_NUMBERS = lazy_regex(
     r"\W{0,4}(?:(?:step|phase|part|task|étape|schritt)\s*)?\d{1,2}(?:[.)]\d{0,2}|:| [–—-])?\W{0,3}", re.IGNORECASE
 )
 _ONLY_A_FILE = lazy_regex(
-    r"(?:(?:new |modify |edit |update |create )?(?:files?|in)\W{1,4})?`?[\w@./-]{1,160}\.\w{1,6}`?(?:\s?\(.{0,80}\))?:?",
+    r"(?:(?:new |modify |edit |update |create )?(?:files?|in)(?: \d{1,2})?\W{1,4})?`?[\w@./-]{1,160}\.\w{1,6}`?"
+    r"(?:\s?\(.{0,80}\))?:?",
     re.IGNORECASE,
 )
 _SENTENCE = lazy_regex(r"(?<=[.!?…])[\"')\]*`_]{0,4}\s+|\n\s*\n|\n(?=\s{0,8}[-*•#|]|\s{0,8}\d{1,2}[.)])")
