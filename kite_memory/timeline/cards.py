@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 from kite_memory.model.event import PLANNING, Event, EventType, Status, Where
 from kite_memory.text.display import clip_line
 from kite_memory.text.stems import stems
-from kite_memory.timeline.resume import changed_files
 from kite_memory.timeline.runs import Run, bare, commits, runs
+from kite_memory.timeline.standing import changed_files
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 """Runs a query with its values and returns all rows."""
