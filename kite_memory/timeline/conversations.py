@@ -249,8 +249,10 @@ _FAINT = 0.2
 _OF_A_SESSION = 2
 """Most cards of one session in an answer; a third would mostly repeat the others."""
 
-_FOLLOWED = 2
-"""Number of the best sessions for which a later conversation about the same matter is looked up."""
+_FOLLOWED, _COMPARED_WITH = 2, 10
+"""Number of the best sessions for which a later conversation about the same matter is looked up, and of cards it may be among."""
+_AS_GOOD, _LESS_COVERED = 0.8, 0.25
+"""A later conversation answers a query, too, with this share of the older one's score, or if it covers at most this much less."""
 _SAME_MATTER, _SAME_MATTER_CUED = 0.25, 0.2
 """Least share of a conversation's score that a later one must reach to be about its matter; less where its text announces a change.
 
@@ -358,7 +360,7 @@ def rank(rows: Rows, query: CardQuery, near: Nearness | None = None) -> list[Ran
         taken[each.match.session] = taken.get(each.match.session, 0) + 1
         if taken[each.match.session] <= _OF_A_SESSION:
             chosen.append(each)
-    return newest_first(rows, chosen[: max(query.limit, _FOLLOWED)], sessions, near)[: query.limit]
+    return newest_first(rows, chosen[: max(query.limit, _COMPARED_WITH)], sessions, near)[: query.limit]
 
 
 def _is_wanted(where: "_Session", query: CardQuery) -> bool:
@@ -399,42 +401,53 @@ def _sessions(rows: Rows, keys: Collection[int]) -> dict[int, _Session]:
 def newest_first(
     rows: Rows, ranked: Sequence[Ranked], sessions: Mapping[int, _Session], near: Nearness | None = None
 ) -> list[Ranked]:
-    """Put a later conversation about the same matter before each of the best cards, and mark the older card with it.
+    """Put a later conversation that answers, too, before each of the best cards of its matter, and mark the older card with it.
 
-    No card is left out. The later card takes the older one's figures where its own are lower.
+    No card is left out. The later card takes the older one's figures where its own are lower. A turn of a long session is marked
+    and stays in its place: it is one of many on its topic, and the last is seldom the one asked for. (Of labelled questions, the
+    older turn was the answer in 110 cases, the later one in 24.)
     """
     ordered = list(ranked)
     for each in list(dict.fromkeys(one.match.session for one in ranked))[:_FOLLOWED]:
         place = next(at for at, one in enumerate(ordered) if one.match.session == each)
         older = ordered[place]
+        newer = [one for one in ranked if sessions[one.match.session].started > sessions[each].last]
+        answers = {
+            one.match.session
+            for one in newer
+            if one.covered >= older.covered - _LESS_COVERED or one.score >= _AS_GOOD * older.score
+        }
+        if not (talk := _is_talk(rows, each)) and not answers:
+            continue
         also = {
             one.match.session: near.between(one.match.prompt, older.match.prompt)
-            for one in reversed(ranked)
+            for one in reversed(newer)
             if near is not None and one.score >= _ALSO_ASKED * older.score
         }
-        if (later := _later(rows, older.match, sessions[each], also)) is None:
+        if (later := _later(rows, older.match, sessions[each], also, None if talk else answers)) is None:
             continue
         ordered[place] = replace(older, later=later.prompt)
-        known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), None)
-        if known is not None and known < place:
+        known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), 0)
+        if known <= place or later.session not in answers or not (talk and _is_talk(rows, later.session)):
             continue
-        newer = ordered.pop(known) if known is not None else Ranked(match=later, score=older.score, meaning=0.0)
+        first = ordered.pop(known)
         ordered.insert(
             place,
             replace(
-                newer,
-                score=max(newer.score, older.score),
-                meaning=max(newer.meaning, older.meaning),
-                covered=max(newer.match.covered, older.covered),
+                first,
+                score=max(first.score, older.score),
+                meaning=max(first.meaning, older.meaning),
+                covered=max(first.match.covered, older.covered),
             ),
         )
     return ordered
 
 
-def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float]) -> Match | None:
+def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float], among: Collection[int] | None) -> Match | None:
     """Return the newest matching card of another session that began after this one ended, or ``None``.
 
-    ``also`` are the sessions that answer the same query, with their cosine to this one.
+    ``also`` are the sessions that answer the same query, with their cosine to this one. ``among`` are those that may be returned,
+    ``None`` for any.
     """
     text = _matter(rows, match)
     best: dict[int, Match] = {}
@@ -442,7 +455,9 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
         best.setdefault(each.session, each)
     if (own := best.pop(match.session, None)) is None:
         return None
-    near = [each for each in best.values() if each.bm25 >= _SAME_MATTER_NEAR * own.bm25]
+    near = [
+        each for each in best.values() if each.bm25 >= _SAME_MATTER_NEAR * own.bm25 and (among is None or each.session in among)
+    ]
     theirs = _sessions(rows, {each.session for each in near})
     newer = [
         each
@@ -458,6 +473,11 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float])
     return max(newer, key=lambda each: (theirs[each.session].started, each.bm25), default=None)
 
 
+def _is_talk(rows: Rows, session: int) -> bool:
+    ((count,),) = rows("SELECT COUNT(*) FROM cards WHERE session = ?", (session,))
+    return bool(count <= _TALK)
+
+
 def _rules(rows: Rows, session: int) -> bool:
     """Return whether the user replied in the session with more than a few words that are no question."""
     return any(
@@ -468,8 +488,7 @@ def _rules(rows: Rows, session: int) -> bool:
 
 def _matter(rows: Rows, match: Match) -> str:
     """Return the text of the card's conversation; of a long session, of the card's turn."""
-    ((count,),) = rows("SELECT COUNT(*) FROM cards WHERE session = ?", (match.session,))
-    if count > _TALK:
+    if not _is_talk(rows, match.session):
         return turn_of(rows, match.prompt, match.answer).text[:_READ]
     talked = turns(rows, match.session)
     return "\n".join(turn.text for turn in talked if len(talked) <= _TALK or turn.prompt == match.prompt)[:_READ]

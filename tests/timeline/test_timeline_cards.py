@@ -106,6 +106,28 @@ def test_an_answer_that_goes_on_takes_the_place_of_what_stood_there(timeline: Ti
     keep(timeline, more)
     timeline.cards.rebuild()
 
+    assert [hit.answer.text for hit in _hits(timeline, "rusty hinges")] == [more[-1].text]
+    assert timeline._database.one("SELECT COUNT(*) FROM cards") == (1,)
+
+
+def test_a_turn_is_found_by_what_was_said_on_the_way_to_its_answer(timeline: Timeline) -> None:
+    way = chat("a", SLUICE[0], "I look at the hinge first.", "It was oiled.")
+    keep(timeline, [way[0], replace(way[1], ordinal=1), replace(way[1], id="00000009-a", ordinal=2, text="The gate swells.")])
+    timeline.cards.rebuild()
+
+    (hit,) = _hits(timeline, "hinges")
+
+    assert (hit.prompt.text, hit.answer.text) == (SLUICE[0], "The gate swells.")
+
+
+def test_what_was_said_on_the_way_is_found_no_more_once_it_was_let_go(timeline: Timeline) -> None:
+    first, second = chat("a", *SLUICE)
+    keep(timeline, [first, second, replace(second, id="00000009-a", ordinal=2, text="In short: the hinge was rusty.")])
+    timeline.cards.rebuild()
+
+    timeline.forgotten.add([second])
+    timeline.cards.rebuild()
+
     assert found(timeline, "meltwater") == []
     assert found(timeline, "rusty hinges") == [SLUICE[0]]
 
