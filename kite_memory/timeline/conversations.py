@@ -417,14 +417,14 @@ def newest_first(
             for one in newer
             if one.covered >= older.covered - _LESS_COVERED or one.score >= _AS_GOOD * older.score
         }
-        if not (talk := _is_talk(rows, each)) and not answers:
-            continue
         also = {
             one.match.session: near.between(one.match.prompt, older.match.prompt)
             for one in reversed(newer)
             if near is not None and one.score >= _ALSO_ASKED * older.score
         }
-        if (later := _later(rows, older.match, sessions[each], also, None if talk else answers)) is None:
+        talk = _is_talk(rows, each)
+        later = _later(rows, older.match, sessions[each], also) if talk else _last_near(newer, answers, also, sessions)
+        if later is None:
             continue
         ordered[place] = replace(older, later=later.prompt)
         known = next((at for at, one in enumerate(ordered) if one.match.session == later.session), 0)
@@ -443,11 +443,18 @@ def newest_first(
     return ordered
 
 
-def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float], among: Collection[int] | None) -> Match | None:
+def _last_near(
+    newer: Sequence[Ranked], answers: Collection[int], also: Mapping[int, float], sessions: Mapping[int, _Session]
+) -> Match | None:
+    """Return the card of the newest of the sessions that answer the same query and are near in meaning, or ``None``."""
+    near = [one.match for one in newer if one.match.session in answers and also.get(one.match.session, 0.0) >= _NEAR]
+    return max(near, key=lambda each: sessions[each.session].started, default=None)
+
+
+def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float]) -> Match | None:
     """Return the newest matching card of another session that began after this one ended, or ``None``.
 
-    ``also`` are the sessions that answer the same query, with their cosine to this one. ``among`` are those that may be returned,
-    ``None`` for any.
+    ``also`` are the sessions that answer the same query, with their cosine to this one.
     """
     text = _matter(rows, match)
     best: dict[int, Match] = {}
@@ -455,9 +462,7 @@ def _later(rows: Rows, match: Match, where: _Session, also: Mapping[int, float],
         best.setdefault(each.session, each)
     if (own := best.pop(match.session, None)) is None:
         return None
-    near = [
-        each for each in best.values() if each.bm25 >= _SAME_MATTER_NEAR * own.bm25 and (among is None or each.session in among)
-    ]
+    near = [each for each in best.values() if each.bm25 >= _SAME_MATTER_NEAR * own.bm25]
     theirs = _sessions(rows, {each.session for each in near})
     newer = [
         each
