@@ -163,8 +163,12 @@ def save_vectors(database: sqlite3.Connection, texts: dict[int, str], vectors: "
 
 @dataclass(frozen=True, slots=True)
 class VectorSnapshot:
-    """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them."""
+    """The newest vectors as read at one ``state``. Cached, since reading them takes longer than comparing them.
 
+    ``seen`` is the connection's count of others' changes to the database when the state was last compared.
+    """
+
+    seen: int
     state: tuple[str, int, int]
     events: tuple[int, ...]
     codes: "npt.NDArray[np.int8]"
@@ -172,17 +176,20 @@ class VectorSnapshot:
 
 def read(rows: Rows, before: VectorSnapshot | None) -> VectorSnapshot | None:
     """Return the newest vectors, or ``before`` itself if nothing has changed; ``None`` if there are no vectors."""
+    ((seen,),) = rows("PRAGMA data_version", ())
+    if before is not None and before.seen == seen:
+        return before
     found = rows("SELECT tag, version, (SELECT COUNT(*) FROM bundles WHERE embedded <> '') FROM space", ())
     if not found or not found[0][2]:
         return None
     if before is not None and before.state == found[0]:
-        return before
+        return replace(before, seen=seen)
     import numpy as np
 
     kept = rows("SELECT event, vector FROM bundles WHERE vector IS NOT NULL ORDER BY event DESC LIMIT ?", (_COMPARED,))
     codes = np.frombuffer(b"".join(vector for _, vector in kept), np.int8)
     return (
-        VectorSnapshot(state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1))
+        VectorSnapshot(seen=seen, state=found[0], events=tuple(event for event, _ in kept), codes=codes.reshape(len(kept), -1))
         if kept
         else None
     )
