@@ -90,7 +90,9 @@ _LEFT = lazy_regex(
     re.IGNORECASE,
 )
 """What a note says of such a change, with the words beside it: what was left is among them."""
-_CARDS, _COMPARED, _TALK = 20, 8, 1_500
+_CARDS, _COMPARED, _TALK = 20, 5, 1_500
+_FAR = 0.2
+"""A conversation whose cosine with the question is this much lower than the best one's is not looked at more closely."""
 _ABOUT, _SETTLED, _IS_SETTLED, _OTHERWISE = 14.0, 3.3, 0.4, -5.6
 """Weights of `answers`, fitted with the built-in embedder on `bench/cases/ask_development.jsonl` alone."""
 _SURE_OF_A_CHAT = 0.48
@@ -470,13 +472,13 @@ class QuestionAnswering(TimelineQueries):
         settle = [bool(each) for each in rulings]
         if self._meaning is None:
             return [0.0 for _ in hits], settle
-        texts = ["\n".join(event.text for event in each)[:_TALK] for each in said]
-        texts += [text[:_TALK] for each in rulings for text in each]
-        near = [float(each) for each in self._meaning.of_texts(texts) @ self._meaning.of_question(question)]
-        settled = iter(near[len(hits) :])
+        asked = self._meaning.of_question(question)
+        about = self._meaning.of_texts(["\n".join(event.text for event in each)[:_TALK] for each in said]) @ asked
+        close = [each if near >= max(about) - _FAR else [] for each, near in zip(rulings, about, strict=True)]
+        texts = [text[:_TALK] for each in close for text in each]
+        near = iter((self._meaning.of_texts(texts) @ asked).tolist() if texts else [])
         return [
-            answers(about, max((next(settled) for _ in each), default=None))
-            for about, each in zip(near[: len(hits)], rulings, strict=True)
+            answers(float(one), max((next(near) for _ in each), default=None)) for one, each in zip(about, close, strict=True)
         ], settle
 
     def _without_a_model(
