@@ -247,6 +247,30 @@ def test_a_later_conversation_in_other_words_that_is_as_near_comes_first(timelin
     assert [hit.later and hit.later.session for hit in hits] == [None, "new"]
 
 
+def test_a_turn_of_a_long_session_is_marked_and_keeps_its_place(timeline: Timeline) -> None:
+    beams = [said for number in range(7) for said in (f"Is beam {number} sound?", f"Beam {number} is sound.")]
+    talked(
+        timeline,
+        "old",
+        "Which pump shall we run at night?",
+        "The small pump runs at night from ten until six, as the large one is loud.",
+        *beams,
+    )
+    talked(
+        timeline,
+        "new",
+        "Leave every pump off at night from now on.",
+        "Each pump stays off in the plan, from ten until seven.",
+        *beams,
+        days=2,
+    )
+
+    hits = by_meaning(timeline, "which pump at night")
+
+    assert [hit.session.id for hit in hits[:2]] == ["old", "new"]
+    assert [hit.later and hit.later.session for hit in hits[:2]] == ["new", None]
+
+
 def test_a_later_conversation_about_something_else_stays_behind(timeline: Timeline) -> None:
     talked(timeline, "old", "Which pump shall we run at night?", "The small pump runs from ten until six.")
     talked(timeline, "new", "Which colour shall the boat have?", "The boat is painted green, as the small one was.", days=2)
