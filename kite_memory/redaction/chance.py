@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
 from kite_memory.redaction.vendors import any_of
@@ -51,6 +51,8 @@ class PasswordLikeness(StrEnum):
     """Clear, with a sign."""
     DRAWN = "drawn"
     """Random."""
+    STATED = "stated"
+    """Any word but an `ordinary` one, where a sentence plainly states a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +60,14 @@ class Label:
     """A word for "password". ``stem`` is folded as by `bare` and in lower case.
 
     ``word``: only at the start of a word. ``whole``: only as a whole word. ``weak``: ambiguous, so only values that clearly look
-    like a password count. ``foreign``: no English word, so it is in prose, since code is written in English.
+    like a password count. ``language``: empty for English; any other is in prose, since code is written in English.
     """
 
     stem: bytes
     word: bool
     weak: bool
     whole: bool
-    foreign: bool
+    language: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,6 +145,7 @@ _PIECES = {
     "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
     "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
     "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
+    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in|at|[(\-])\b|\\))",
     "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
     "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
@@ -173,10 +176,9 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     for language, labels in table.items():
         for label in labels:
             stem = bare(label.strip("*~?")).lower()
-            if stem.isascii() and (stem not in found or found[stem].foreign):
+            if stem.isascii() and (stem not in found or found[stem].language):
                 weak, whole = label.startswith("?"), not label.endswith("*")
-                foreign = language != "english"
-                found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole, foreign=foreign)
+                found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole, language=language if language != "english" else "")
     return tuple(found.values())
 
 
@@ -391,27 +393,13 @@ _LABELLED = lazy_regex(
     re.DOTALL,
 )
 """Words that are no password even right behind a label."""
-_FUNCTION_WORDS = frozenset(
-    b"""
-    the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
-    that it when which has have been required optional wrong empty set stored read only no you we password passphrase
-    """.split()
-)
-"""Words of a sentence, which a passphrase made of words does not contain."""
-_MESSAGE_WORDS = frozenset(
-    b"""
-    must should will can may required optional wrong empty set stored read only please enter your password passphrase key keys is
-    are was were be been has have not no if when file string provide provided used using specify leave
-    """.split()
-)
-_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def _spelled(value: bytes) -> int:
     return letters(value) + len(value) - len(value.translate(None, _OTHERS))
 
 
-def _signs(value: bytes) -> int:
+def signs(value: bytes) -> int:
     return len(value) - len(value.translate(None, _SIGNS))
 
 
@@ -425,7 +413,7 @@ def chosen(value: bytes) -> bool:
         or stands_in(value, numbered=False)
     ):
         return False
-    if not digits(value) and not _signs(value.strip(_SIGNS)):
+    if not digits(value) and not signs(value.strip(_SIGNS)):
         return False
     return not _LABELLED.fullmatch(value)
 
@@ -439,7 +427,7 @@ def direct(value: bytes) -> bool:
 
 def signed(value: bytes) -> bool:
     """Return whether the value fits behind an ambiguous word: as `direct`, and with a sign."""
-    return _signs(value) > 0 and direct(value)
+    return signs(value) > 0 and direct(value)
 
 
 def numeric(value: bytes) -> bool:
@@ -453,7 +441,7 @@ def clear(value: bytes) -> bool:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):
         return False
-    if _signs(value):
+    if signs(value):
         return True
     mixed = b"-" in value or b"." in value or (b"_" in value and len(value) <= 24)
     return (
@@ -463,30 +451,6 @@ def clear(value: bytes) -> bool:
         and turns(value) >= 1
         and (b"." not in value or digits(_NUMBERED.sub(b"", value)) > 0)
     )
-
-
-def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
-    match likeness:
-        case PasswordLikeness.ANY:
-            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
-        case PasswordLikeness.CODE:
-            return _CODE.fullmatch(value) is not None and digits(value) >= 2
-        case PasswordLikeness.GROUPS:
-            return digits(value) >= 3
-        case PasswordLikeness.CHOSEN:
-            return chosen(value) or oddness(value) > Oddness.NONE
-        case PasswordLikeness.CLEAR:
-            return oddness(value) >= Oddness.MIXED
-        case PasswordLikeness.SIGNED:
-            return oddness(value) >= Oddness.MIXED and (_signs(value) > 0 or capitals(value) > 0)
-        case PasswordLikeness.WORDS:
-            return _FUNCTION_WORDS.isdisjoint(value.lower().split())
-        case PasswordLikeness.PHRASE:
-            return _MESSAGE_WORDS.isdisjoint(value.lower().split())
-        case PasswordLikeness.DRAWN:
-            return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
-        case _:
-            assert_never(likeness)
 
 
 class Oddness(IntEnum):
@@ -578,3 +542,35 @@ def oddness(value: bytes) -> Oddness:
     if b"-" in value and value.islower() and _ADJECTIVE.search(pieces[-1]):
         return Oddness.NONE
     return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE
+
+
+_ORDINARY_WORDS = frozenset(bare(word).lower() for words in _DATA["ordinary"].values() for word in words.split())
+_PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
+_DESCRIBING = lazy_regex(
+    rb"[a-z]{2,40}(?:ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial|ical|ation)"
+)
+_DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in _DATA["describing"].items()}
+_NO_WORD = lazy_regex(
+    rb"[^A-Za-z\xf0]{0,256}|.{0,64}(?:[/\\@]|://|\.[a-z]{2,4}\Z|::).{0,256}|[a-z0-9]{0,40}_[a-z0-9_]{1,60}|[A-Z0-9_]{1,64}",
+    re.DOTALL,
+)
+
+
+def ordinary(word: bytes, language: str = "") -> bool:
+    """Return whether a word in the place of a password is none: it describes, as in "the password is wrong", or names a thing.
+
+    ``language``: of the sentence, where it is not English.
+    """
+    if len(word) < 4 or stands_in(word) or _NO_WORD.fullmatch(word):
+        return True
+    small = word.lower()
+    built = _DESCRIBING_IN.get(language, _DESCRIBING)
+    if small in _ORDINARY_WORDS or built.fullmatch(small):
+        return True
+    pieces = [piece.lower() for piece in _PIECES_OF_WORD.findall(word)]
+    if len(pieces) < 2:
+        return False
+    last = pieces[-1]
+    return (b"-" in word and _DESCRIBING.fullmatch(last) is not None) or all(
+        piece in _ORDINARY_WORDS or piece in _CODE_WORDS or piece.isdigit() for piece in pieces
+    )
