@@ -12,6 +12,7 @@ from kite_memory.redaction.chance import (
     drawn,
     numeric,
     oddness,
+    ordinary,
     stands_in,
     turns,
     worded,
@@ -49,12 +50,12 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
-    rb"(?:u|U|a|-user|-proxy-user|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
+    rb"(?:u|U|a|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
     rb"[:%,](?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
+_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo|ncat)\b")
 _TAKES_PASSWORD = {
     b"p": re.compile(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
@@ -201,7 +202,7 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             follows = raw[found.end() : found.end() + 2]
-            option = raw[found.start() - 6 : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
+            option = raw[max(0, found.start() - 12) : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
             said = group == "bare" and worded(found[group]) and not (option and follows != b" (")
             if not found[group].startswith((b"file:", b"-")) and not said:
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
@@ -285,7 +286,7 @@ def _passwords(raw: bytes, spans: list[Span]) -> None:
         _add(found, 1, "password", spans)
     if b"login" in raw:
         for found in _LOGIN.finditer(raw):
-            if not worded(found[1]):
+            if states(found[1]) or not worded(found[1]):
                 _add(found, 1, "password", spans)
 
 
@@ -332,6 +333,14 @@ def _options(raw: bytes, spans: list[Span]) -> None:
             _add(found, "word", "password", spans)
 
 
+_WORD = re.compile(rb"[A-Za-z]{2,40}(?:[\-._&+'][A-Za-z]{1,40}){0,6}+[!?0-9]{0,4}")
+
+
+def states(value: bytes, language: str = "") -> bool:
+    """Return whether the value fits where a sentence plainly states a password: as `chosen` or odd, or no ordinary word."""
+    return chosen(value) or oddness(value) > Oddness.NONE or (_WORD.fullmatch(value) is not None and not ordinary(value, language))
+
+
 Table = tuple[int, int]
 """Where a table's header begins, and where its rows end."""
 
@@ -349,7 +358,8 @@ _LABELS = (
 )
 _BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
 _BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
-_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
+_BEFORE_INPUT = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<input\b[^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
+_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
 _LABEL_REACH = 160
 _MARKUP = (
     (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
@@ -361,14 +371,20 @@ _MARKUP = (
 )
 _LABELLED = (
     (b"</", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
+    (b"<input", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<input"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEFORE_INPUT)),
+    (
+        b"<value>",
+        re.compile(rb">\s{0,40}<value>"),
+        re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>\s{0,40}<value>(?P<value>[^<>\s]{3,128}+)</"),
+    ),
     (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
-    (b"value", re.compile(rb"value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+    (b"val", re.compile(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
 )
 """What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
 
 
 def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
-    if b"<" not in raw and b'"value"' not in small and b"'value'" not in small:
+    if b"<" not in raw and b'"val' not in small and b"'val" not in small:
         return
     matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
     for literal, behind, pattern in _LABELLED:
@@ -376,7 +392,7 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
             matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
     for found in matches:
         start, end = found.span("value")
-        if chosen(raw[start:end]) or oddness(raw[start:end]):
+        if states(raw[start:end]):
             spans.append((start, end, "password"))
 
 
@@ -442,6 +458,8 @@ _WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
 def _in_a_cell(value: bytes) -> bool:
     """Return whether a value below a label is a password."""
     if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        return True
+    if states(value):
         return True
     return _WORD_AND_NUMBER.fullmatch(value) is not None and not stands_in(value) and not value.lower().startswith(_TYPES)
 

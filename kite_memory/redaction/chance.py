@@ -53,6 +53,8 @@ class PasswordLikeness(StrEnum):
     """Random."""
     STATED = "stated"
     """Any word but an `ordinary` one, where a sentence plainly states a password."""
+    ENCODED = "encoded"
+    """Anything but an ordinary word, where a sentence states an encoded password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +147,8 @@ _PIECES = {
     "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
     "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
     "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
-    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in|at|[(\-])\b|\\))",
+    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in|at|this|since|as"
+    r"|to|after|because|which|please|it|you|he|she|they|yesterday|today|tomorrow|[(\-])\b|\\))",
     "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
     "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
@@ -178,7 +181,13 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
             stem = bare(label.strip("*~?")).lower()
             if stem.isascii() and (stem not in found or found[stem].language):
                 weak, whole = label.startswith("?"), not label.endswith("*")
-                found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole, language=language if language != "english" else "")
+                found[stem] = Label(
+                    stem=stem,
+                    word=not label.startswith("~"),
+                    weak=weak,
+                    whole=whole,
+                    language=language if language != "english" else "",
+                )
     return tuple(found.values())
 
 
@@ -383,7 +392,7 @@ _ORDINARY = lazy_regex(
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = lazy_regex(
-    rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
+    rb"1Password|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
     rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
     rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
     rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
@@ -547,7 +556,7 @@ def oddness(value: bytes) -> Oddness:
 _ORDINARY_WORDS = frozenset(bare(word).lower() for words in _DATA["ordinary"].values() for word in words.split())
 _PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
 _DESCRIBING = lazy_regex(
-    rb"[a-z]{2,40}(?:ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial|ical|ation)"
+    rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial|ical|ation)"
 )
 _DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in _DATA["describing"].items()}
 _NO_WORD = lazy_regex(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, assert_never
 
-from kite_memory.redaction.carriers import Table, find_in_columns, find_in_markup, find_inserted
+from kite_memory.redaction.carriers import Table, find_in_columns, find_in_markup, find_inserted, states
 from kite_memory.redaction.chance import (
     FORMS,
     JOINING,
@@ -60,7 +60,7 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
         alone = not line.strip(b" \t-*\"'#>+|")
         value = found[1].rstrip(b",")
         least = Oddness.COMPOUND if after[1] or alone else Oddness.MIXED
-        fits = chosen(value) and after[1] and len(line) <= 50
+        fits = (chosen(value) or states(value)) and (after[1] or _is_field(raw, start, alone)) and len(line) <= 50
         if fits or (not found[1].endswith(b",") and (oddness(value) >= least or _is_encoded(value))):
             spans.append((found.start(1), found.start(1) + len(value), _KIND))
     elif raw[stop : stop + 1] == b"\n" and (found := _ANSWER.match(raw, stop)):
@@ -68,6 +68,15 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
         typed = found[1] is None and _TYPED.match(line) is not None
         if (asked and oddness(found[2]) >= Oddness.MIXED) or (typed and (oddness(found[2]) or _is_encoded(found[2]))):
             spans.append((*found.span(2), _KIND))
+
+
+_USER_ABOVE = re.compile(rb"(?:user(?:name)?|login|e-?mail|account|benutzer|usuario|id)[ \t:]{0,4}\r?\n[^\r\n]{2,60}\r?\n\Z")
+
+
+def _is_field(raw: bytes, start: int, alone: bool) -> bool:
+    """Return whether a label that is alone on its line heads a value: after a user's name, as a heading, or first of all."""
+    head = raw[max(0, start - 120) : start]
+    return alone and (not head.strip(b" \t#*") or head.endswith((b"# ", b"\n**")) or _USER_ABOVE.search(head.lower()) is not None)
 
 
 _ANSWER = re.compile(rb"\r?\n(?:([^\r\n]{1,30}[:>\])])[ \t]{1,4})?[\"'`]?([^\s\"'`]{5,64}+)[\"'`]?[ \t]{0,4}(?=\r?\n|\Z)")
@@ -98,14 +107,6 @@ _MESSAGE_WORDS = frozenset(
 _CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
-_WORD = re.compile(rb"[A-Za-z]{2,40}(?:[\-._&+'][A-Za-z]{1,40}){0,6}[!?0-9]{0,4}")
-
-
-def states(value: bytes, language: str = "") -> bool:
-    """Return whether the value fits where a sentence plainly states a password: as `chosen` or odd, or no ordinary word."""
-    return chosen(value) or oddness(value) > Oddness.NONE or (_WORD.fullmatch(value) is not None and not ordinary(value, language))
-
-
 def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
     match likeness:
         case PasswordLikeness.ANY:
@@ -128,6 +129,8 @@ def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
             return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
         case PasswordLikeness.STATED:
             return states(value)
+        case PasswordLikeness.ENCODED:
+            return not (stands_in(value) or (value.isalpha() and ordinary(value)))
         case _:
             assert_never(likeness)
 
@@ -382,7 +385,9 @@ def _is_encoded(word: bytes) -> bool:
     return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
 
 
-_SETTING_BEFORE = re.compile(rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*][ \t]{1,8})?(?:[a-z0-9.\-]{1,40}[_.\-])?")
+_SETTING_BEFORE = re.compile(
+    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*?>|#]{1,4}[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
+)
 _JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
 _JOINT = re.compile(rb"[A-Z_\-]")
 _NO_WORD_BETWEEN = re.compile(rb"[A-Z]{2}|[_\-]{2}|[A-Z][_\-]|[A-Z_\-](?![A-Za-z])")
@@ -421,33 +426,54 @@ def is_quoted(value: bytes, led: bool) -> bool:
 
 
 _COPULAS = rb"is|e|ist|est|es|lautet|was|are|were|will be|has been|should be|equals|reads|remains|became|becomes"
-_COPULAS_ABROAD = any_of(word.decode() for word in LEADING - frozenset(b"as type enter using in ir var".split()) if word.isalpha()).encode()
+_COPULAS_ABROAD = any_of(
+    word.decode() for word in LEADING - frozenset(b"as type enter using in ir var".split()) if word.isalpha()
+).encode()
 _GAP_WORD = rb"[ \t]{1,2}[a-z0-9\xf0][a-z0-9\xf0@.'_\-]{0,24}"
 _GAP_BEGINS = (
-    rb"(?:[ \t]{1,2}(?:for|of|on|to|at|in|from|i|you|we|they|he|she|used|itself|there|here|again|del|della|di|do|da|de|du|vom|von|fur|zum"
-    rb"|zur|im|am|that)(?=[ \t])(?:" + _GAP_WORD + rb"){0,5}?)?"
+    rb"(?:[ \t]{1,2}(?:for|of|on|to|at|in|from|i|you|we|they|he|she|used|itself|there|here|again|everywhere|today|btw|currently|del|della|di|do|da|de|du|vom|von|fur|zum"
+    rb"|zur|im|am|that)(?=[ \t])(?:" + _GAP_WORD + rb"){0,4}?)?"
 )
 _STILL_MORE = (
     rb"(?:[ \t]{1,2}(?:now|just|still|currently|actually|simply|set to|called|literally|probably|always|again|only|supposed to be|jetzt"
     rb"|nur|noch|einfach|juste|toujours|ahora|solo|agora|adesso|nu|gewoon|teraz|ted|seychas|simdi|like|maybe|likely|usually)){0,2}"
 )
-_STATED_SIGN = rb"[ \t]{0,3}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ]))[ \t]{0,12}"
+_STATED_SIGN = rb"(?:[ \t]{0,3}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|[ \t]{2,24}(?=[a-z]))"
 _STATED_VALUE = (
     rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]{4,64}?)(?:[\"'`*]{1,3}|\?)?"
-    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0)|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and|but|in|at|now|btw|so|then|unless|if|when|or|not"
+    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0)|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
     rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"
 )
 _STATED = re.compile(
-    rb"(?:" + _GAP_BEGINS + rb"(?:(?P<sign>" + _STATED_SIGN + rb")|[ \t]{1,2}(?P<is>" + _COPULAS + rb")" + _STILL_MORE + rb":?[ \t]{1,3}))" + _STATED_VALUE
+    rb"(?:"
+    + _GAP_BEGINS
+    + rb"(?:(?P<sign>"
+    + _STATED_SIGN
+    + rb")|[ \t]{1,2}(?P<is>"
+    + _COPULAS
+    + rb")"
+    + _STILL_MORE
+    + rb":?[ \t]{1,3}))"
+    + _STATED_VALUE
 )
 _STATED_ABROAD = re.compile(
-    rb"(?:(?:" + _GAP_WORD + rb"){0,4}?(?:(?P<sign>" + _STATED_SIGN + rb")|[ \t]{1,2}(?P<is>" + _COPULAS + rb"|" + _COPULAS_ABROAD + rb")" + _STILL_MORE
-    + rb":?[ \t]{1,3}|\xf0{1,4}[: \t]{0,3}))" + _STATED_VALUE
+    rb"(?:(?:"
+    + _GAP_WORD
+    + rb"){0,4}?(?:(?P<sign>"
+    + _STATED_SIGN
+    + rb")|[ \t]{1,2}(?P<is>"
+    + _COPULAS
+    + rb"|"
+    + _COPULAS_ABROAD
+    + rb")"
+    + _STILL_MORE
+    + rb":?[ \t]{1,3}|\xf0{1,4}[: \t]{0,3}))"
+    + _STATED_VALUE
 )
 _STATED_BESIDE = re.compile(rb"[ \t]{0,2}" + _STATED_VALUE)
 """A word right behind a label, in a sentence with a user's name."""
 _ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\|)")
-_WORD_AT_END = re.compile(rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:\-]{1,3}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE)
+_WORD_AT_END = re.compile(rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?\-]{1,3}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE)
 
 
 def _stated(
@@ -462,12 +488,13 @@ def _stated(
     setting = _SETTING_BEFORE.fullmatch(before) is not None
     if found is None:
         said = small[begin:start]
-        user = (b" as " in said or any(map(said.__contains__, _USERS))) and _ALONG.search(said)
-        beside = user or small[start:at] in _ABBREVIATED or (language == "another" and raw[at - 1] == _OTHER_LETTER)
+        beside = _ALONG.search(said[-64:]) is not None or _USER_NAMED.search(said[-100:]) is not None
+        beside = (beside and not weak) or small[start:at] in _ABBREVIATED or _USER_NAMED.search(said[-100:]) is not None
+        beside = beside or (language == "another" and (raw[at - 1] == _OTHER_LETTER or raw[start - 2 : start - 1].isalnum()))
         found = _STATED_BESIDE.match(small, at, stop + 1) if beside else None
         if found is None:
             return
-    elif weak and not (setting or found["is"]):
+    elif weak and not (setting or (found["is"] and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
         return
     elif found["sign"] is not None and found.end("sign") - len(found["sign"]) == at:
         if setting and not found["quote"] and not _ENDING.fullmatch(found["after"]):
@@ -476,12 +503,24 @@ def _stated(
             return
     first, last = found.span("value")
     last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
+    if found.re is _STATED_ABROAD and found["is"] in _ENGLISH_COPULAS:
+        language = ""  # a label with another meaning in English
     if states(raw[first:last], language):
         spans.append((first, last, _KIND))
 
 
-_ALONG = re.compile(rb"(?:[,;&+]|\b(?:and|with|und|mit|et|avec|y|con|e|com|i|en|met))(?: the| its| a| his| her| my)? {1,2}\Z")
+_ALONG = re.compile(
+    rb"(?:[,;&+(]|(?:^|[ ])(?:and|with|using|use|uses|used|via|mit|und|nimm|verwende|et|avec|utilise|utiliser|utilisez|y|con|usa|usar|use"
+    rb"|e|com|en|met|gebruik|uzyj|z|i|c|pouzij|s|ve|med|och|og|anvand|brug|bruk|kayta|is|cu|folosete))(?: the| its| his| her| my| das"
+    rb"| dem| la| le| a| o| het| de| il)?[ ]{1,2}\Z"
+)
+_USER_NAMED = re.compile(
+    rb"(?:^|[^a-z0-9])(?:user(?:name)?|u|login|log ?in as|sign in as|as|account|acct|e-?mail|id|uid|ssid|benutzer(?:name)?|usuari[oa]?|utilisateur"
+    rb"|identifiant|gebruiker|utente|kennung|bruker|anvandare|uzytkownik|uzivatel|login|kullanici|pengguna)[ ]?[:=]?[ ]{0,2}[^\s:=(){}<>]{1,40}"
+    rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
+)
 _ABBREVIATED = frozenset((b"pw", b"pwd"))
+_ENGLISH_COPULAS = frozenset(b"is was are were".split())
 _STATING = frozenset(b"secret pass creds psk".split())
 
 
@@ -510,7 +549,7 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
     literal = literals[-1] if literals else None
     if literal is not None and _CALLS.fullmatch(raw, literal.end(), end):
         value = literal[2]
-        if chosen(value) or oddness(value) or _is_encoded(value):
+        if states(value) or _is_encoded(value):
             spans.append((*literal.span(2), _KIND))
 
 
