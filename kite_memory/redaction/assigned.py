@@ -314,6 +314,12 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     if what is Promise.STRONG and kind_of(name) == "seed-phrase" and (phrase := _PHRASE.match(raw, at)):
         spans.append((phrase.start(), phrase.end(), "seed-phrase"))
         return
+    if sets and what is Promise.PASSWORD:
+        _add_argument(raw, at, name, spans)
+    if sign == b"," and what is Promise.PASSWORD and raw[max(0, start - 3) : start + 2].find(b"--") >= 0:
+        first, last, quoted = _extent(raw, at)
+        if quoted and states(raw[first:last]):
+            spans.append((first, last, kind_of(name)))
     if sign == b"," and name.isupper() and what is Promise.PASSWORD:
         _add_default(raw, at, name, spans)
     if sign in (b",", b"", b"==", b"===", b"!=", b"!==") and not sets:

@@ -51,17 +51,17 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
     rb"(?:u|U|a|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
-    rb"[:%,](?P<pass>[^\s\"'\\]{3,256})"
+    rb"[:%,][\"']?(?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo|ncat)\b")
+_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo|ncat|etcdctl)\b")
 _TAKES_PASSWORD = {
     b"p": re.compile(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
-        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub))\b"
+        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide)\b"
     ),
     b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql)\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
@@ -203,7 +203,7 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
             group = found.lastgroup or "bare"
             follows = raw[found.end() : found.end() + 2]
             option = raw[max(0, found.start() - 12) : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
-            said = group == "bare" and worded(found[group]) and not (option and follows != b" (")
+            said = group == "bare" and worded(found[group]) and not states(found[group]) and not (option and follows != b" (")
             if not found[group].startswith((b"file:", b"-")) and not said:
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     for command, fed in _FED:
@@ -327,7 +327,7 @@ def _options(raw: bytes, spans: list[Span]) -> None:
         if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")):
             continue
         if not _TAKES_PASSWORD[option].search(line):
-            if _OPTION_OF_USER.search(line) and oddness(found["word"]):
+            if _OPTION_OF_USER.search(line) and (oddness(found["word"]) or (not glued and states(found["word"]))):
                 _add(found, "word", "password", spans)
         elif glued or option != b"p" or not _ASKS.search(line):
             _add(found, "word", "password", spans)
@@ -358,8 +358,10 @@ _LABELS = (
 )
 _BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
 _BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
+_IN_TAG = rb":?[ \t]{0,4}<[a-z]{1,6}\b[^<>]{0,60}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+_AFTER_TAG = rb":?[ \t]{0,4}</[a-z]{1,6}>:?[ \t]{1,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}(?:<|\r?\n)"
 _BEFORE_INPUT = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<input\b[^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
-_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
+_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?(?:val(?:ue)?|content)[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
 _LABEL_REACH = 160
 _MARKUP = (
     (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
@@ -367,6 +369,11 @@ _MARKUP = (
         b"<input",
         re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
     ),
+    (
+        b"<input",
+        re.compile(rb"<input\b[^<>]{0,120}?\bname=[\"']" + _LABELS + rb"[\"'][^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"),
+    ),
+    (b"password ", re.compile(rb"<(?:[a-z]{1,20}:)?password [^<>]{1,80}>(?P<value>[^<>\s]{3,128}+)</")),
     (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
 )
 _LABELLED = (
@@ -378,6 +385,9 @@ _LABELLED = (
         re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>\s{0,40}<value>(?P<value>[^<>\s]{3,128}+)</"),
     ),
     (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
+    (b"content", re.compile(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+    (b"<", re.compile(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"), re.compile(rb">[ \t]{0,4}" + _LABELS + _IN_TAG)),
+    (b"</", re.compile(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), re.compile(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
     (b"val", re.compile(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
 )
 """What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
@@ -394,6 +404,27 @@ def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
         start, end = found.span("value")
         if states(raw[start:end]):
             spans.append((start, end, "password"))
+    if b"<tr" in small and b"</tr>" in small:
+        find_in_rows(raw, small, spans)
+
+
+_ROW = re.compile(rb"<tr\b[^<>]{0,80}>(.{0,2000}?)</tr>", re.DOTALL)
+_CELL = re.compile(rb"<t[hd]\b[^<>]{0,80}>\s{0,40}(?:<[a-z]{1,8}>)?([^<>]{0,128})")
+
+
+def find_in_rows(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """Find values below a label in a table of HTML."""
+    column, at = -1, 0
+    while (row := _ROW.search(small, at)) and len(cells := list(_CELL.finditer(small, *row.span(1)))) <= _CELLS:
+        at = row.end()
+        names = [number for number, cell in enumerate(cells) if _SQL_NAME.match(cell[1].strip())]
+        if b"<th" in row[1] or names:
+            column = names[0] if names and len(cells) > 1 else -1
+        elif 0 <= column < len(cells):
+            start, end = cells[column].span(1)
+            value = raw[start:end].strip()
+            if _in_a_cell(value):
+                spans.append((start, start + len(value), "password"))
 
 
 _INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
@@ -430,7 +461,8 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
         return last
     column = raw[begin:start].count(sign)
     cells = header.split(sign)
-    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells) or sum(bool(cell.strip()) for cell in cells) < 2:
+    ruled = begin > 1 and _RULE.fullmatch(raw[raw.rfind(b"\n", 0, begin - 1) + 1 : begin - 1]) is not None
+    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells) or sum(bool(cell.strip()) for cell in cells) < 2 - ruled:
         return last
     count = header.count(sign)
     at = stop + 1

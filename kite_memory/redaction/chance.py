@@ -148,7 +148,7 @@ _PIECES = {
     "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
     "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
     "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in|at|this|since|as"
-    r"|to|after|because|which|please|it|you|he|she|they|yesterday|today|tomorrow|[(\-])\b|\\))",
+    r"|to|after|because|which|please|it|you|he|she|they|yesterday|today|tomorrow)\b| [(\-]|\\))",
     "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
     "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"

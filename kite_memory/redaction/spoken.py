@@ -386,7 +386,7 @@ def _is_encoded(word: bytes) -> bool:
 
 
 _SETTING_BEFORE = re.compile(
-    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*?>|#]{1,4}[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
+    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:(?:[-+*?>|#;%]{1,4}|//|/\*)[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
 )
 _JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
 _JOINT = re.compile(rb"[A-Z_\-]")
@@ -438,10 +438,10 @@ _STILL_MORE = (
     rb"(?:[ \t]{1,2}(?:now|just|still|currently|actually|simply|set to|called|literally|probably|always|again|only|supposed to be|jetzt"
     rb"|nur|noch|einfach|juste|toujours|ahora|solo|agora|adesso|nu|gewoon|teraz|ted|seychas|simdi|like|maybe|likely|usually)){0,2}"
 )
-_STATED_SIGN = rb"(?:[ \t]{0,3}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|[ \t]{2,24}(?=[a-z]))"
+_STATED_SIGN = rb"(?:[ \t]{0,24}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|(?:[ \t]{2,24}|\t)(?=[a-z]))"
 _STATED_VALUE = (
     rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]{4,64}?)(?:[\"'`*]{1,3}|\?)?"
-    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0)|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
+    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0|\*/|[#;](?=[ ]))|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
     rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"
 )
 _STATED = re.compile(
@@ -472,8 +472,8 @@ _STATED_ABROAD = re.compile(
 )
 _STATED_BESIDE = re.compile(rb"[ \t]{0,2}" + _STATED_VALUE)
 """A word right behind a label, in a sentence with a user's name."""
-_ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\|)")
-_WORD_AT_END = re.compile(rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?\-]{1,3}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE)
+_ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
+_WORD_AT_END = re.compile(rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?|/\-]{1,4}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE)
 
 
 def _stated(
@@ -484,6 +484,8 @@ def _stated(
     before = raw[begin:start]
     if before.translate(None, _NOT_CODE) or (weak and small[start:at] not in _STATING):
         return
+    if aside := _ASIDE.match(raw, at, stop):
+        at = aside.end()
     found = (_STATED_ABROAD if language else _STATED).match(small, at, stop + 1)
     setting = _SETTING_BEFORE.fullmatch(before) is not None
     if found is None:
