@@ -327,7 +327,9 @@ def _options(raw: bytes, spans: list[Span]) -> None:
         if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")):
             continue
         if not _TAKES_PASSWORD[option].search(line):
-            if _OPTION_OF_USER.search(line) and (oddness(found["word"]) or (not glued and states(found["word"]))):
+            same = max(map(line.rfind, (b"&", b";", b"|"))) + 1
+            stated = not glued and states(found["word"]) and _OPTION_OF_USER.search(line, same)
+            if stated or (_OPTION_OF_USER.search(line) and oddness(found["word"])):
                 _add(found, "word", "password", spans)
         elif glued or option != b"p" or not _ASKS.search(line):
             _add(found, "word", "password", spans)
