@@ -373,7 +373,9 @@ _MARKUP = (
     ),
     (
         b"<input",
-        re.compile(rb"<input\b[^<>]{0,120}?\bname=[\"']" + _LABELS + rb"[\"'][^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"),
+        re.compile(
+            rb"<input\b[^<>]{0,120}?\bname=[\"']" + _LABELS + rb"[\"'][^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
+        ),
     ),
     (b"password ", re.compile(rb"<(?:[a-z]{1,20}:)?password [^<>]{1,80}>(?P<value>[^<>\s]{3,128}+)</")),
     (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
@@ -388,7 +390,11 @@ _LABELLED = (
     ),
     (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
     (b"content", re.compile(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
-    (b"<", re.compile(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"), re.compile(rb">[ \t]{0,4}" + _LABELS + _IN_TAG)),
+    (
+        b"<",
+        re.compile(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
+        re.compile(rb">[ \t]{0,4}" + _LABELS + _IN_TAG),
+    ),
     (b"</", re.compile(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), re.compile(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
     (b"val", re.compile(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
 )
@@ -464,7 +470,10 @@ def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[S
     column = raw[begin:start].count(sign)
     cells = header.split(sign)
     ruled = begin > 1 and _RULE.fullmatch(raw[raw.rfind(b"\n", 0, begin - 1) + 1 : begin - 1]) is not None
-    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells) or sum(bool(cell.strip()) for cell in cells) < 2 - ruled:
+    if (
+        not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells)
+        or sum(bool(cell.strip()) for cell in cells) < 2 - ruled
+    ):
         return last
     count = header.count(sign)
     at = stop + 1

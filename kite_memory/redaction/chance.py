@@ -147,7 +147,8 @@ _PIECES = {
     "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
     "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
     "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
-    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in|at|this|since|as"
+    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in"
+    r"|at|this|since|as"
     r"|to|after|because|which|please|it|you|he|she|they|yesterday|today|tomorrow)\b| [(\-]|\\))",
     "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
     "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
@@ -392,10 +393,14 @@ _ORDINARY = lazy_regex(
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = lazy_regex(
-    rb"1Password|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
-    rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
-    rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
-    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
+    rb"1Password|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py"
+    rb"|python|bcrypt|scrypt|web"
+    rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key"
+    rb"|secret|field)"
+    rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}"
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
+    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}"
+    rb"|[a-z]{1,24}[!?+*]{1,4}"
     rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}+){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?"
     rb"|[a-z_]{1,24}\.[a-z_.]{1,64}\.[A-Z][A-Za-z0-9]{1,40}|[\w.\-]{1,64}/[\w./\-]{1,64}/[\w.\-]{1,64}#[\w.\-]{1,40}",
@@ -497,7 +502,8 @@ _VERBS = frozenset(b"get set is has make create build parse read write load save
 _NUMBERED = lazy_regex(
     rb"(?:^|(?<=[\W_]))(?:[a-z]{1,6}[0-9]{1,3}|[A-Z]{1,6}[0-9]{1,3}|[A-Z][a-z]{1,5}[0-9]{1,2})(?=[\W_]|$)"
     rb"|(?-i:[vV][0-9]{1,2}(?![a-z0-9]))"
-    rb"|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|x|pkcs|ipv|tls|web|win|arm|amd|log|neo|fido|curve|secp|int|float|latin)"
+    rb"|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|x|pkcs|ipv|tls|web|win|arm|amd|log|neo|fido|curve|secp|int"
+    rb"|float|latin)"
     rb"-?[0-9]{1,5}",
     re.IGNORECASE,
 )
@@ -506,12 +512,14 @@ _LEET = lazy_regex(rb"[A-Za-z]{2}[013457][a-z]{2}|[A-Za-z][@$][a-z]{2}|[a-z][0-9
 _NO_VALUE = lazy_regex(
     rb"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){1,6}"
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[\w\-]{1,64}(?:\.[\w\-]{1,64}){0,6}\.[a-z]{2,4}[0-9]?(?::[0-9]{1,8})?"
-    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}|[@#$%&*~+!?^.\-/\\].{0,64}"
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}"
+    rb"|[@#$%&*~+!?^.\-/\\].{0,64}"
     rb"|[a-z]{1,24}(?:\.[a-z]{1,24}){1,6}|[A-Z0-9_.\-]{1,64}",
     re.DOTALL,
 )
 _ADJECTIVE = lazy_regex(
-    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side|level|time)\Z"
+    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
+    rb"|level|time)\Z"
 )
 _TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")
 _SIGN_WITHIN = lazy_regex(rb"[A-Za-z]{2}[!#$%^~&+@][A-Za-z]{2}")
@@ -556,7 +564,8 @@ def oddness(value: bytes) -> Oddness:
 _ORDINARY_WORDS = frozenset(bare(word).lower() for words in _DATA["ordinary"].values() for word in words.split())
 _PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
 _DESCRIBING = lazy_regex(
-    rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial|ical|ation)"
+    rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial"
+    rb"|ical|ation)"
 )
 _DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in _DATA["describing"].items()}
 _NO_WORD = lazy_regex(

@@ -104,7 +104,7 @@ _MESSAGE_WORDS = frozenset(
 )
 
 
-_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
+_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{2,6}(?:[ \-][0-9]{2,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
@@ -122,7 +122,8 @@ def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
         case PasswordLikeness.SIGNED:
             return oddness(value) >= Oddness.MIXED and (signs(value) > 0 or capitals(value) > 0)
         case PasswordLikeness.WORDS:
-            return _FUNCTION_WORDS.isdisjoint(value.lower().split())
+            words = value.lower().split()
+            return _FUNCTION_WORDS.isdisjoint(words) and sum(map(ordinary, words)) * 2 <= len(words)
         case PasswordLikeness.PHRASE:
             return _MESSAGE_WORDS.isdisjoint(value.lower().split())
         case PasswordLikeness.DRAWN:
@@ -386,7 +387,8 @@ def _is_encoded(word: bytes) -> bool:
 
 
 _SETTING_BEFORE = re.compile(
-    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:(?:[-+*?>|#;%]{1,4}|//|/\*)[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
+    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:(?:[-+*?>|#;%]{1,4}|//|/\*)[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__"
+    rb"|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
 )
 _JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
 _JOINT = re.compile(rb"[A-Z_\-]")
@@ -425,23 +427,32 @@ def is_quoted(value: bytes, led: bool) -> bool:
     return chosen(value) if led else clear(value)
 
 
-_COPULAS = rb"is|e|ist|est|es|lautet|was|are|were|will be|has been|should be|equals|reads|remains|became|becomes"
+_COPULAS = (
+    rb"is|e|ist|est|es|lautet|was|are|were|(?:will|must|should|might|would|can) be|has been|be|equals|reads|remains"
+    rb"|became|becomes"
+)
 _COPULAS_ABROAD = any_of(
     word.decode() for word in LEADING - frozenset(b"as type enter using in ir var".split()) if word.isalpha()
 ).encode()
 _GAP_WORD = rb"[ \t]{1,2}[a-z0-9\xf0][a-z0-9\xf0@.'_\-]{0,24}"
 _GAP_BEGINS = (
-    rb"(?:[ \t]{1,2}(?:for|of|on|to|at|in|from|i|you|we|they|he|she|used|itself|there|here|again|everywhere|today|btw|currently|del|della|di|do|da|de|du|vom|von|fur|zum"
+    rb"(?:[ \t]{1,2}(?:for|of|on|to|at|in|from|i|you|we|they|he|she|used|itself|there|here|again|everywhere|today|btw"
+    rb"|currently|del|della|di|do|da|de|du|vom|von|fur|zum"
     rb"|zur|im|am|that)(?=[ \t])(?:" + _GAP_WORD + rb"){0,4}?)?"
 )
 _STILL_MORE = (
-    rb"(?:[ \t]{1,2}(?:now|just|still|currently|actually|simply|set to|called|literally|probably|always|again|only|supposed to be|jetzt"
-    rb"|nur|noch|einfach|juste|toujours|ahora|solo|agora|adesso|nu|gewoon|teraz|ted|seychas|simdi|like|maybe|likely|usually)){0,2}"
+    rb"(?:[ \t]{1,2}(?:now|just|still|currently|actually|simply|set to|called|literally|probably|always|again|only"
+    rb"|supposed to be|jetzt"
+    rb"|nur|noch|einfach|juste|toujours|ahora|solo|agora|adesso|nu|gewoon|teraz|ted|seychas|simdi|like|maybe|likely"
+    rb"|usually)){0,2}"
 )
-_STATED_SIGN = rb"(?:[ \t]{0,24}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|(?:[ \t]{2,24}|\t)(?=[a-z]))"
+_STATED_SIGN = (
+    rb"(?:[ \t]{0,24}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|(?:[ \t]{2,24}|\t)(?=[a-z]))"
+)
 _STATED_VALUE = (
     rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]{4,64}?)(?:[\"'`*]{1,3}|\?)?"
-    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0|\*/|[#;](?=[ ]))|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
+    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0|\*/|[#;](?=[ ]))|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and"
+    rb"|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
     rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"
 )
 _STATED = re.compile(
@@ -473,7 +484,9 @@ _STATED_ABROAD = re.compile(
 _STATED_BESIDE = re.compile(rb"[ \t]{0,2}" + _STATED_VALUE)
 """A word right behind a label, in a sentence with a user's name."""
 _ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
-_WORD_AT_END = re.compile(rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?|/\-]{1,4}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE)
+_WORD_AT_END = re.compile(
+    rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?|/\-]{1,4}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE
+)
 
 
 def _stated(
@@ -512,13 +525,17 @@ def _stated(
 
 
 _ALONG = re.compile(
-    rb"(?:[,;&+(]|(?:^|[ ])(?:and|with|using|use|uses|used|via|mit|und|nimm|verwende|et|avec|utilise|utiliser|utilisez|y|con|usa|usar|use"
-    rb"|e|com|en|met|gebruik|uzyj|z|i|c|pouzij|s|ve|med|och|og|anvand|brug|bruk|kayta|is|cu|folosete))(?: the| its| his| her| my| das"
+    rb"(?:[,;&+(]|(?:^|[ ])(?:and|with|using|use|uses|used|via|mit|und|nimm|verwende|et|avec|utilise|utiliser|utilisez|y"
+    rb"|con|usa|usar|use"
+    rb"|e|com|en|met|gebruik|uzyj|z|i|c|pouzij|s|ve|med|och|og|anvand|brug|bruk|kayta|is|cu|folosete))(?: the| its| his"
+    rb"| her| my| das"
     rb"| dem| la| le| a| o| het| de| il)?[ ]{1,2}\Z"
 )
 _USER_NAMED = re.compile(
-    rb"(?:^|[^a-z0-9])(?:user(?:name)?|u|login|log ?in as|sign in as|as|account|acct|e-?mail|id|uid|ssid|benutzer(?:name)?|usuari[oa]?|utilisateur"
-    rb"|identifiant|gebruiker|utente|kennung|bruker|anvandare|uzytkownik|uzivatel|login|kullanici|pengguna)[ ]?[:=]?[ ]{0,2}[^\s:=(){}<>]{1,40}"
+    rb"(?:^|[^a-z0-9])(?:user(?:name)?|u|login|log ?in as|sign in as|as|account|acct|e-?mail|id|uid|ssid"
+    rb"|benutzer(?:name)?|usuari[oa]?|utilisateur"
+    rb"|identifiant|gebruiker|utente|kennung|bruker|anvandare|uzytkownik|uzivatel|login|kullanici"
+    rb"|pengguna)[ ]?[:=]?[ ]{0,2}[^\s:=(){}<>]{1,40}"
     rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
 )
 _ABBREVIATED = frozenset((b"pw", b"pwd"))

@@ -116,8 +116,7 @@ def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     if raw.count(b",") < _FEWEST_COMMAS:
         return found
     if b"','" in raw or b"', '" in raw:
-        for call in _SINGLE.finditer(raw):
-            found.append((call.start(), call.end(), b'"%b"' % b"".join(_SINGLE_LETTER.findall(call[0]))))
+        found += ((each.start(), each.end(), b'"%b"' % b"".join(_SINGLE_LETTER.findall(each[0]))) for each in _SINGLE.finditer(raw))
     for array in _ARRAY.finditer(raw):
         first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
         if first is None:
