@@ -83,7 +83,7 @@ _JOINED = (
 _LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
 
 
-_SINGLE = re.compile(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+'[^'\\\r\n]'\s{0,4}[\]})]")
+_SINGLE = re.compile(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+'[^'\\\r\n]'\s{0,4}[\]})](?!\.join|\))")
 _SINGLE_LETTER = re.compile(rb"'([^'])'")
 _CHARACTERS = re.compile(rb"chr\(([0-9]{2,3})\)(?:\s{0,4}[+.&]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+", re.IGNORECASE)
 _CHARACTER = re.compile(rb"[0-9]{2,3}")
