@@ -489,6 +489,32 @@ NOTHING_CAME_OF_IT: list[tuple[str, str, str]] = [
         "The reason was the stale token in `Session`, only renewed on Sundays. That wasn't it, the export still fails.",
     ),
     ("no request", "yes please", "Committed on the branch and pushed."),
+    (
+        "lists changes",
+        "the export page needs a date filter and a button that clears it",
+        "`DateFilter` is new on the export page and takes two dates. The old select in `ExportForm` is replaced by it."
+        " The query of the export page is moved to `export_query`.",
+    ),
+    (
+        "names the change first",
+        "the export should say which rows it left out of the file",
+        "Wrapped the table of `ExportPage` in a box that has a header with the rows left out of the file.",
+    ),
+    (
+        "a commit was asked for",
+        "commit the export page and its date filter",
+        "The export page and its `DateFilter` are in two commits. The filter takes the dates of the export from the address.",
+    ),
+    (
+        "untried",
+        "the export page shows an error when I open it",
+        "The route of the export page is registered before the guard in `routes.ts`. The page should now load from the menu.",
+    ),
+    (
+        "tells what to do by hand",
+        "the export page shows an error: unknown element date-filter",
+        "The error occurs because `DateFilter` is not declared in the module. Let's fix the module by adding it to `declarations`.",
+    ),
 ]
 
 
@@ -499,6 +525,18 @@ def test_a_message_that_settles_nothing_is_no_outcome(asked: str, reply: str) ->
     found = items_of([("agent", "The export is ready."), ("person", asked), ("agent", reply)])
 
     assert not [each for each in found if "The person:" in each.body]
+
+
+def test_a_list_of_changes_that_gives_a_reason_is_an_outcome() -> None:
+    asked = "the export page needs a date filter and a button that clears it"
+    reply = (
+        "Added `DateFilter` to the export page. Replaced the old select in `ExportForm`. Extracted the query into `export_query`,"
+        " because the report must never read more than a month at once."
+    )
+
+    (found,) = items_of([("person", asked), ("agent", reply)])
+
+    assert "must never read more than a month" in found.body
 
 
 def test_the_task_that_one_agent_gives_another_is_no_outcome() -> None:

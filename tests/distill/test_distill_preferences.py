@@ -75,3 +75,39 @@ def test_an_objection_that_the_agent_does_not_concede_is_not_kept() -> None:
         "but we are still only guessing that this is the cause",
         "The profile shows 9 of 10 seconds in that query.",
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "title"),
+    [
+        (
+            "but we only see it in the worker, doesn't mean the worker does it",
+            "You're right. The cache is already broken when the worker reads it, the importer never closes it.",
+            "The cache is already broken when the worker reads it, the importer never closes it",
+        ),
+        (
+            "why do we only sometimes write the tests first in the plan?",
+            "You're right, I was inconsistent.\n\nEach step should be:\n- Write a failing test\n- Make it pass",
+            "Each step should be write a failing test",
+        ),
+    ],
+)
+def test_an_objection_is_named_after_what_the_agent_admits(said: str, reply: str, title: str) -> None:
+    (kept,) = preferences("The import is slow.", "It is the index.", said, reply)
+    assert kept.title == title
+
+
+def test_a_doubt_of_which_the_agent_admits_nothing_definite_is_not_kept() -> None:
+    assert not preferences(
+        "The import is slow.",
+        "It is the index.",
+        "but are you not just guessing that this is the issue?",
+        "You're right to push back. Let me look at what we know.",
+    )
+
+
+def test_how_the_work_is_handed_over_is_told_in_the_words_of_the_person_alone() -> None:
+    (kept,) = preferences(
+        "can you split it into meaningful commits?", "I'll make meaningful commits: first the parser, then its tests."
+    )
+    assert "parser" not in kept.body

@@ -57,6 +57,8 @@ from kite_memory.distill.offline.wording import (
     rejected_in,
     said_by_person,
     sentences_of,
+    tells_how_to,
+    tells_what_was_done,
     title_of,
     without_opening,
 )
@@ -182,10 +184,13 @@ def _claims(turn: Turn, after: Turn | None, fresh: Container[str]) -> Iterator[O
         if event.id not in fresh or (event is last and after is not None and _turns_down(after)):
             continue
         mine = [each for each in standing if each.event is event]
+        if tells_how_to(mine) and not any(each.call for each in turn.events):
+            continue
         conceded = _conceded(turn, event) if opening else ""
         outcome = outcome_of(mine, request_in(turn), failures, _requirement(turn)) if event is last else None
         if outcome is not None:
-            yield _came_of(turn, outcome, conceded, discarded)
+            if not tells_what_was_done(outcome.sentences, outcome.best, asked_in(turn)):
+                yield _came_of(turn, outcome, conceded, discarded)
         elif found := named_cause(mine):
             yield _settled(turn, found, "insight")
         elif (claim := claim_of(mine, asked_in(turn), failures)) is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kite_memory.distill.asked_to_keep import VERB
+from kite_memory.distill.offline.claims import assertion
 from kite_memory.distill.offline.people import EVERYWHERE, FOR_NOW, MACHINE, asks, directs, is_firm, wishes, without_assent
 from kite_memory.distill.offline.wording import (
     ASKING,
@@ -20,11 +21,12 @@ from kite_memory.distill.offline.wording import (
     ORDERING,
     PASSING,
     RECOMMENDS,
-    STATUS,
+    SELF,
     TELLING,
     OfflineDraft,
     Sentence,
     Turn,
+    asserting_title,
     in_own_words,
     joined,
     rejected_in,
@@ -267,23 +269,23 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         return
     refused = last[-1]
     reply = next((event for event in turn.events if event.type is EventType.ASSISTANT_MESSAGE), None)
-    if (not directs(words) or words.rstrip().endswith("?") or len(stems(words)) < 3) and not _is_done_over(
-        turn, words, refused, reply
-    ):
+    echo = _echo(reply)
+    if directs(words) and not words.rstrip().endswith("?") and len(stems(words)) >= 3:
+        title = title_of(words)
+    elif _is_done_over(turn, words, refused, reply) and echo and not SELF.search(what := _WILL_DO.sub("", echo[0].text)):
+        title = title_of(what)
+    else:
         return
     said_to = f"{SAID_TO_A_REFUSAL} {refused.tool or 'a tool'}{_object_of(before, refused)}."
     body = [f"“{clip(one_line(words), _QUOTED)}”, {said_to}"]
     evidence = [turn.asked.id, refused.id]
     if reply is not None:
-        echo = [each for each in sentences_of(reply, reply.text)[:8] if each.words >= 6 and not each.text.endswith((":", "?"))]
         body.append(joined(each.text for each in echo[:2]))
         evidence.append(reply.id)
     yield OfflineDraft(
         rule="refusal",
         kind="preference",
-        title=title_of(words)
-        if len(stems(words)) >= 2 and not ASKING.match(words)
-        else title_of(f"Refused a call of {refused.tool or 'a tool'}{_object_of(before, refused)}"),
+        title=title,
         body=" ".join(body).rstrip(),
         evidence=tuple(evidence),
         importance=3 if is_firm(words) else 2,
@@ -291,6 +293,12 @@ def _refusals(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         rejected=tuple(rejected_in([words]))[:2],
         everywhere=bool(EVERYWHERE.search(words)),
     )
+
+
+def _echo(reply: Event | None) -> list[Sentence]:
+    """Return the whole sentences with which the agent takes up what it was told."""
+    said = sentences_of(reply, reply.text)[:8] if reply is not None else ()
+    return [each for each in said if each.words >= 6 and not each.text.endswith((":", "?"))]
 
 
 def _is_done_over(turn: Turn, words: str, refused: Event, reply: Event | None) -> bool:
@@ -307,6 +315,10 @@ def _is_done_over(turn: Turn, words: str, refused: Event, reply: Event | None) -
 
 
 _FEW = 120
+_WILL_DO = lazy_regex(
+    r"^(?:(?:yes|ok(?:ay)?|sure|right|got it|good (?:point|call|catch)|you'?re right)\W+)*(?:let me|i(?:'ll| will))\s+",
+    re.IGNORECASE,
+)
 _SORRY = lazy_regex(r"\W*(?:sorry|apologies|my (?:mistake|bad)|i apologi[sz]e)\b", re.IGNORECASE)
 _COMPLIES = lazy_regex(
     r"\W*(?:yes|yep|sure|right|got it|good (?:point|call|catch)|you'?re right|sorry|of course|understood)\b", re.IGNORECASE
@@ -351,14 +363,12 @@ def _manners(turn: Turn) -> Iterator[OfflineDraft]:
     sentence = next((text for each in sentences_of(turn.asked, said) if _is_manner(text := without_opening(each.text))), None)
     if sentence is None:
         return
-    done = _response(turn, stems(said))
-    words = in_own_words(said, _QUOTED)
     yield OfflineDraft(
         rule="manner",
         kind="preference",
         title=title_of(_COURTESY.sub("", sentence).rstrip("?")),
-        body=f"{words} The agent: {joined(each.text for each in done)}" if done else words,
-        evidence=tuple(dict.fromkeys((turn.asked.id, *(each.event.id for each in done)))),
+        body=in_own_words(said, _QUOTED),
+        evidence=(turn.asked.id,),
         importance=1,
         origin="user",
     )
@@ -393,7 +403,7 @@ _ASKS_FOR = lazy_regex(
 
 
 def _is_manner(text: str) -> bool:
-    if not 4 <= len(text.split()) <= 40 or GUESS.search(text) or not _ASKS_FOR.match(text) or _TO_SEE.search(text):
+    if not 4 <= len(text.split()) <= 24 or GUESS.search(text) or not _ASKS_FOR.match(text) or _TO_SEE.search(text):
         return False
     return _MANNER.search(text) is not None
 
@@ -408,22 +418,6 @@ _TO_SEE = lazy_regex(
 """Requests to look at something, and what points at something that a later reader cannot see."""
 
 
-def _response(turn: Turn, about: frozenset[str]) -> list[Sentence]:
-    """Return the sentence of the agent's messages that shares most words with the request, and the next one."""
-    best: list[Sentence] = []
-    for event in turn.events:
-        if event.type is not EventType.ASSISTANT_MESSAGE:
-            continue
-        said = [each for each in sentences_of(event, event.text)[:6] if not _REPORT.search(each.text)]
-        for at, each in enumerate(said):
-            if len(each.stems & about) > (len(best[0].stems & about) if best else 0):
-                best = said[at : at + 2]
-    return best
-
-
-_REPORT = lazy_regex(rf"[?:]$|\b[0-9a-f]{{7,40}}\b|{STATUS.pattern}", re.IGNORECASE)
-
-
 def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
     """Yield what a person objects to in how the agent works, if the agent concedes it."""
     if turn.asked is None or before is None:
@@ -434,11 +428,14 @@ def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
         return
     if not _GIVES_WAY.match(reply.text[:200]) or not _METHOD.search(words):
         return
+    title = _title_of_objection(turn.asked, words, reply)
+    if not title:
+        return
     conceded = _concession(reply)
     yield OfflineDraft(
         rule="objection",
         kind="preference",
-        title=title_of(without_opening(words)),
+        title=title,
         body=f"The person: “{clip(words, _QUOTED)}” The agent: {joined(each.text.rstrip(' :') for each in conceded)}",
         evidence=(turn.asked.id, reply.id),
         importance=2,
@@ -449,6 +446,24 @@ def _objections(turn: Turn, before: Turn | None) -> Iterator[OfflineDraft]:
 _ASKS_ABOUT = lazy_regex(
     r"\W*(?:hm+\W+)?(?:how|what|where|which|who|when|is|does|can|could|do (?:we|you) (?:have|know))\b", re.IGNORECASE
 )
+
+
+def _title_of_objection(asked: Event, words: str, reply: Event) -> str:
+    """Return how the agent says that it should be, or what it admits at once, else what the person states; empty for neither."""
+    said = sentences_of(reply, reply.text)[:12]
+    for at, each in enumerate(said[1:-1], 1):
+        if each.text.endswith(":") and _SHOULD.search(each.text):
+            lead = each.text.rstrip(": ")
+            return title_of(lead if each.words >= _WHOLE else f"{lead} {said[at + 1].text[:1].lower()}{said[at + 1].text[1:]}")
+    if len(said) > 1 and assertion(said[1].text, said[1].words) >= _ADMITS:
+        return asserting_title(said[1].text)
+    if "?" in words or GUESS.search(words):
+        return ""
+    own = [without_opening(each.text) for each in sentences_of(asked, words)]
+    return title_of(next((text for text in own if _METHOD.search(text)), own[0] if own else words))
+
+
+_ADMITS, _WHOLE = 0.4, 6
 
 
 def _concession(reply: Event) -> list[Sentence]:

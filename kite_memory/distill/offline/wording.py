@@ -456,6 +456,51 @@ _NAMES_NOTHING = lazy_regex(
 )
 
 
+def tells_what_was_done(heart: Sequence[Sentence], best: Sentence, asked: str) -> bool:
+    """Return whether a message says no more than a commit does: what was changed, and neither why nor what holds from now on."""
+    if any(cue.search(each.text) for cue in (CAUSE, TRACED, CHOICE, LIMIT) for each in heart):
+        return False
+    changes = sum(bool(_CHANGED.search(each.text) or _FILE_FIRST.match(each.text)) for each in heart)
+    return (
+        (len(heart) >= _FEWEST_CHANGES and changes >= _MOSTLY * len(heart))
+        or _TITLE_OF_CHANGE.match(title := asserting_title(best.text)) is not None
+        or _FILE_FIRST.match(title) is not None
+        or _ASKED_TO_COMMIT.match(asked) is not None
+        or any(_UNTRIED.search(each.text) for each in heart)
+    )
+
+
+_FEWEST_CHANGES, _MOSTLY = 3, 0.6
+_CHANGED = lazy_regex(
+    r"\b(?:added|adds|updated|removed|renamed|moved|replaced|changed|created|extracted|deleted|switched|imported|rewrote|extended"
+    r"|wrapped|new|now|fixed)\b",
+    re.IGNORECASE,
+)
+_FILE_FIRST = lazy_regex(r"`?[\w./-]{1,120}\.[a-z]{1,5}`?(?::[\d-]+)?`?\s*[—:-]")
+_TITLE_OF_CHANGE = lazy_regex(
+    r"(?:Added|Updated|Removed|Renamed|Moved|Replaced|Changed|Created|Fixed|Switched|Wrapped|Now|New|Dropped"
+    r"|[A-Z][a-z]+s (?:the|an?|all|any|each|if|on|it))\b"
+)
+_ASKED_TO_COMMIT = lazy_regex(
+    r"\W*(?:(?:ok(?:ay)?|yes|great|good|please|can you|now|and|then|let'?s)\W+){0,4}"
+    r"(?:commit|push|merge|(?:open|create) a pr|rebase)\b",
+    re.IGNORECASE,
+)
+_UNTRIED = lazy_regex(r"\b(?:should now|these changes (?:will|should))\b", re.IGNORECASE)
+
+
+def tells_how_to(said: Sequence[Sentence]) -> bool:
+    """Return whether a message tells the person what to change: nothing shows that it was done, or that it works."""
+    return any(_BY_HAND.search(each.text) for each in said)
+
+
+_BY_HAND = lazy_regex(
+    r"\blet's (?:fix|update|create|add|modify)\b|\bthis (?:will|change will|should) (?:resolve|fix)\b|\bthese changes\b"
+    r"|\byou(?:'ll| will)? need to\b|\bmake sure (?:to|you|all)\b|\bhere'?s how\b",
+    re.IGNORECASE,
+)
+
+
 def entities_of(texts: Iterable[str], most: int = 10) -> tuple[str, ...]:
     """Return the names in code quotes, paths, identifiers, tickets and proper names, in order of appearance."""
     found: dict[str, str] = {}
