@@ -575,7 +575,7 @@ _NO_WORD = lazy_regex(
 
 
 def ordinary(word: bytes, language: str = "") -> bool:
-    """Return whether a word in the place of a password is none: it describes, as in "the password is wrong", or names a thing.
+    """Return whether a word in the place of a password is not one: it describes, as in "the password is wrong", or names a thing.
 
     ``language``: of the sentence, where it is not English.
     """
