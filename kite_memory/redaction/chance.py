@@ -165,13 +165,13 @@ def _compiled(text: str) -> re.Pattern[bytes]:
     text = _OPTIONAL.sub(blank, text)
     for piece, expression in _PIECES.items():
         text = text.replace(piece, expression)
-    return re.compile(text.encode(), re.MULTILINE)
+    return lazy_regex(text.encode(), re.MULTILINE)
 
 
 def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
     """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
     heads = dict.fromkeys(each[:2] for each in literals)
-    return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
+    return tuple(lazy_regex(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
@@ -203,7 +203,6 @@ FORMS = tuple(
     )
     for form in (*_DATA["sentence"], *_DATA["command"])
 )
-PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
