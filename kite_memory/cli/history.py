@@ -458,12 +458,21 @@ def blame(
     for each in answer["changes"]:
         times = f" {each['times']} times" if each["times"] > 1 else ""
         commit = f"; committed {each['commit']['hash'][:8]} {each['commit']['subject']}" if each["commit"] else ""
-        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {each['path']}{commit}")
+        print_data(f"{each['last'][:10]}  {each['session']['provider']}  {each['action']}{times} {_path_in(each)}{commit}")
         asked = f'"{each["prompt"]}"' if each["prompt"] else "(before any prompt that is known)"
         print_data(f"    {asked}  [{_short(each['evidence'])}]")
     if not answer["changes"]:
         print_message(f"no change of {path} is known; `kmem search file:{path}` looks for mentions of it")
         raise typer.Exit(1)
+
+
+def _path_in(change: dict[str, Any]) -> str:
+    """Return a changed file relative to the session's folder, or with ``~`` for the user's home."""
+    from kite_memory.cli.results import with_short_home
+
+    path, folder = change["path"], change["session"]["cwd"].rstrip("/\\")
+    inside = bool(folder) and path.startswith((f"{folder}/", f"{folder}\\"))
+    return str(path[len(folder) + 1 :]) if inside else with_short_home(path)
 
 
 def _because(use: dict[str, Any]) -> str:
@@ -483,7 +492,11 @@ def _short(citation: str) -> str:
     return f"{session[: session.find(':') + 9]}#{event}"
 
 
-def threads(project: OfProject = "", as_json: AsJson = False) -> None:
+def threads(
+    project: OfProject = "",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="At most this many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
     """List work threads: sessions that continued one another's work, and the reasons.
 
     The sessions may be of different agents.
@@ -491,6 +504,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
     Example: kmem threads
     """
     answer = perform("threads", project=project)
+    left_out = max(0, len(answer["threads"]) - limit)
+    answer = {**answer, "threads": answer["threads"][:limit], "unsure": answer["unsure"][:limit]}
     if as_json:
         print_json(answer)
         return
@@ -515,6 +530,8 @@ def threads(project: OfProject = "", as_json: AsJson = False) -> None:
         print_data(f"  {_short_id(joint['to'])} with {_short_id(joint['from'])}: {reasons}")
     if not (answer["threads"] or answer["unsure"]):
         print_message("no sessions seem to belong together")
+    if left_out:
+        print_message(f"{counted(left_out, 'thread')} left out; `--limit {limit + left_out}` shows all")
     if answer["considered"] < answer["sessions"]:
         print_message(f"note: only the last {answer['considered']:,} of {answer['sessions']:,} sessions were looked at")
 

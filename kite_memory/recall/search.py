@@ -188,21 +188,24 @@ def hits(index: Index, signals: Signals, scores: Scores, *, inherited: Mask, lim
     note they replace.
     """
     rows = best(scores, signals.columns.notes["created"], limit * 2)
-    numbers = [int(number) for number in signals.columns.notes["number"][rows]]
-    notes = index.notes(numbers)
-    words = index.matched_words(signals.terms, numbers)
     chosen: dict[str, Hit] = {}
-    for row, number in zip(rows.tolist(), numbers, strict=True):
-        note = notes.get(number)
-        if note is None or name(note) in chosen or len(chosen) == limit:
-            continue
-        matched = words.get(number, ())
-        chosen[name(note)] = Hit(
-            note=note,
-            score=round(min(1.0, max(0.0, float(scores[row]))), 4),
-            why=", ".join(_reasons(note, float(signals.cosine[row]), matched, bool(inherited[row]), project)),
-            snippet=snippet(note, matched),
-        )
+    for some in (rows[:limit], rows[limit:]):  # the rest is read only where notes share an id
+        if len(chosen) == limit:
+            break
+        numbers = [int(number) for number in signals.columns.notes["number"][some]]
+        notes = index.notes(numbers)
+        words = index.matched_words(signals.terms, numbers)
+        for row, number in zip(some.tolist(), numbers, strict=True):
+            note = notes.get(number)
+            if note is None or name(note) in chosen or len(chosen) == limit:
+                continue
+            matched = words.get(number, ())
+            chosen[name(note)] = Hit(
+                note=note,
+                score=round(min(1.0, max(0.0, float(scores[row]))), 4),
+                why=", ".join(_reasons(note, float(signals.cosine[row]), matched, bool(inherited[row]), project)),
+                snippet=snippet(note, matched),
+            )
     return tuple(chosen.values())
 
 

@@ -5,6 +5,7 @@ from enum import Enum, IntEnum
 from functools import lru_cache
 from itertools import chain
 
+from kite_memory.redaction.carriers import states
 from kite_memory.redaction.chance import (
     WORDS,
     Oddness,
@@ -285,6 +286,8 @@ def find_assigned(raw: bytes, small: bytes, words: TextWords, spans: list[Span])
     for match in _FLAG.finditer(small) if not words.each.isdisjoint(_FLAG_WORDS) else ():
         name = raw[match.start() : match.end()].strip(b"- \t")
         _take(raw, match.end(), name, max(promise(name), Promise.STRONG), Style.CODE, spans)
+        if promise(name) is Promise.PASSWORD:
+            _add_argument(raw, match.end(), name, spans)
     for match in _BEARER.finditer(small) if b"bearer" in words.joined or b"basic" in words.joined else ():
         bare = _BARE.match(raw, match.end())
         if bare and len(bare[0]) >= 12 and turns(bare[0]) >= 3 and not stands_in(bare[0]):
@@ -311,6 +314,12 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     if what is Promise.STRONG and kind_of(name) == "seed-phrase" and (phrase := _PHRASE.match(raw, at)):
         spans.append((phrase.start(), phrase.end(), "seed-phrase"))
         return
+    if sets and what is Promise.PASSWORD:
+        _add_argument(raw, at, name, spans)
+    if sign == b"," and what is Promise.PASSWORD and raw[max(0, start - 3) : start + 2].find(b"--") >= 0:
+        first, last, quoted = _extent(raw, at)
+        if quoted and states(raw[first:last]):
+            spans.append((first, last, kind_of(name)))
     if sign == b"," and name.isupper() and what is Promise.PASSWORD:
         _add_default(raw, at, name, spans)
     if sign in (b",", b"", b"==", b"===", b"!=", b"!==") and not sets:
@@ -320,7 +329,7 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
     elif separator == b"=" and (name.isupper() or behind in (b"\n", b"\r")):
         rest = _REST_OF_LINE.match(raw, at) if behind in (b"\n", b"\r", b" ") else None
         named = what is Promise.STRONG and name.isupper() and b"SECRET" in name
-        fits = rest and (_secret(rest[0], what, Style.SETTING) or (named and oddness(rest[0])))
+        fits = rest and (_secret(rest[0], what, Style.SETTING) or (named and (oddness(rest[0]) or states(rest[0]))))
         if rest and b"$" not in rest[0] and b"(" not in rest[0] and fits:
             spans.append((rest.start(), rest.end(), kind_of(name)))
         else:
@@ -329,6 +338,28 @@ def _judge(raw: bytes, start: int, name: bytes, what: Promise, separator: bytes,
         _take(raw, at, name, what, Style.SETTING, spans)
     else:
         _take(raw, at, name, what, Style.CODE, spans)
+        if separator == b"=" and what is Promise.PASSWORD:
+            line = raw[max(0, start - 240) : start]
+            line = line[line.rfind(b"\n") + 1 :]
+            if line.strip() and not line.translate(None, _NOT_OPEN) and line[-1:] in b" \t,;&?\"'-":
+                _add_argument(raw, at, name, spans)
+        elif sign in (b"==", b"===") and promise(name) is Promise.PASSWORD:
+            first, last, quoted = _extent(raw, at)
+            if quoted and states(raw[first:last]):
+                spans.append((first, last, kind_of(name)))
+        elif b"value" in separator and what is Promise.PASSWORD and (rest := _REST_OF_LINE.match(raw, at)) and states(rest[0]):
+            spans.append((at, rest.end(), kind_of(name)))
+
+
+_NOT_OPEN = bytes(code for code in range(256) if code not in b"({[<")
+_ARGUMENT_END = lazy_regex(rb"(?:[ \t\"';&,)]|\\?\r?\n|\r|\Z)")
+
+
+def _add_argument(raw: bytes, at: int, name: bytes, spans: list[Span]) -> None:
+    """Add a plain word that a command is given as a password: no program has a variable there."""
+    value = _BARE.match(raw, at)
+    if value and states(value[0]) and _ARGUMENT_END.match(raw, value.end()):
+        spans.append((*value.span(), kind_of(name)))
 
 
 def _add_default(raw: bytes, at: int, name: bytes, spans: list[Span]) -> None:
@@ -362,7 +393,8 @@ def _take(raw: bytes, at: int, name: bytes, what: Promise, style: Style, spans: 
             first, last, closed = _extent(raw, inner)
             if closed and (argument[1] or not _GETTER.search(raw[start:end].lower())) and oddness(raw[first:last]) >= Oddness.MIXED:
                 spans.append((first, last, kind_of(name)))
-        if not called and _secret(raw[start:end], what, Style.QUOTED if quoted else style):
+        named = quoted and (name == b"pw" or (name.isupper() and b"SECRET" in name and end - start >= 8)) and states(raw[start:end])
+        if not called and (named or _secret(raw[start:end], what, Style.QUOTED if quoted else style)):
             spans.append((start, end if quoted else _up_to(raw, start, end, style), kind_of(name)))
         following = _NEXT_ELEMENT.match(raw, end) if several and quoted else None
         if following is None:

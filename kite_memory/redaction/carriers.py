@@ -2,7 +2,22 @@
 
 import re
 
-from kite_memory.redaction.chance import Oddness, Span, TextWords, digits, drawn, oddness, stands_in, turns, worded
+from kite_memory.redaction.chance import (
+    LABELS,
+    Oddness,
+    Span,
+    TextWords,
+    chosen,
+    digits,
+    drawn,
+    numeric,
+    oddness,
+    ordinary,
+    stands_in,
+    turns,
+    worded,
+)
+from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.views import PAIR, decoded
 
 _ADDRESS = re.compile(rb"([^\s/@:'\"<>?#|`\\()]{0,256}+):([^\s/'\"<>?#`\\]{1,512})@(?=[A-Za-z0-9\[$%{_.\-])")
@@ -35,18 +50,18 @@ _GO_ADDRESS = re.compile(rb"([^\s:@/'\"`=]{1,64}):([^\s@:/'\"`]{1,128})@(?:tcp|u
 
 _OPTION = re.compile(
     rb"-(?<=[\s\"'(]-)(?:"
-    rb"(?:u|U|a|-user|-proxy-user|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
-    rb"[:%,](?P<pass>[^\s\"'\\]{3,256})"
+    rb"(?:u|U|a|-user|-proxy-user|-proxy-auth|-auth|-creds?|-credentials?)(?:[ \t]{1,4}|=)?[\"']?(?P<user>[^\s:\"'%,]{0,128})"
+    rb"[:%,][\"']?(?P<pass>[^\s\"'\\]{3,256})"
     rb"|(?:p|P|a|w|k|pw|-password)(?:[ \t]{1,4}|=)?(?:\"(?=[^\"\r\n]{3,256}\")|'(?=[^'\r\n]{3,256}'))?"
     rb"(?P<word>(?<=\")[^\"\r\n]{3,256}|(?<=')[^'\r\n]{3,256}|[^\s\"'\\]{3,256}))"
 )
-_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo)\b")
+_TAKES_USER = re.compile(rb"\b(?:curl|wget|http|https|xh|httpie|ab|hey|smbclient|rclone|skopeo|ncat|etcdctl)\b")
 _TAKES_PASSWORD = {
     b"p": re.compile(
         rb"\b(?:mysql(?:dump|admin|sh|import|check)?|mariadb(?:-dump|-admin)?|mongo(?:sh|dump|restore|import|export)?|sshpass|7z[ar]?|unrar|rar"
         rb"|(?:docker|podman|helm|oc|cf|az|nerdctl|buildah|skopeo|oras|crane|kubectl|argocd|npm|heroku)\b[^|;&\n]{0,200}\blogin"
         rb"|plink|pscp|psftp|psexec(?:64)?|cqlsh|nxc|netexec|crackmapexec|evil-winrm|ldapmodify|winexe|hydra|medusa|sqoop|clickhouse-client"
-        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub))\b"
+        rb"|snowsql|rdesktop|vncviewer|proxychains|smbmap|influx|arangosh|neo4j-admin|cypher-shell|beeline|ipmitool|mosquitto_(?:pub|sub)|steghide)\b"
     ),
     b"P": re.compile(rb"\b(?:(?:un)?zip|mosquitto_(?:pub|sub|rr)|ipmitool|sqlcmd|bcp|isql|osql|tsql)\b"),
     b"a": re.compile(rb"\bredis-(?:cli|benchmark)\b"),
@@ -187,8 +202,8 @@ def _by_position(raw: bytes, words: TextWords, spans: list[Span]) -> None:
         for found in before.finditer(raw) if word in words.joined else ():
             group = found.lastgroup or "bare"
             follows = raw[found.end() : found.end() + 2]
-            option = raw[found.start() - 6 : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
-            said = group == "bare" and worded(found[group]) and not (option and follows != b" (")
+            option = raw[max(0, found.start() - 12) : found.start() + 1].rfind(b"-") >= 0 and follows[:1] in (b"", b"\n", b" ")
+            said = group == "bare" and worded(found[group]) and not states(found[group]) and not (option and follows != b" (")
             if not found[group].startswith((b"file:", b"-")) and not said:
                 _add(found, group, "password", spans)  # an unquoted dictionary word belongs to the sentence
     for command, fed in _FED:
@@ -271,7 +286,7 @@ def _passwords(raw: bytes, spans: list[Span]) -> None:
         _add(found, 1, "password", spans)
     if b"login" in raw:
         for found in _LOGIN.finditer(raw):
-            if not worded(found[1]):
+            if states(found[1]) or not worded(found[1]):
                 _add(found, 1, "password", spans)
 
 
@@ -312,7 +327,215 @@ def _options(raw: bytes, spans: list[Span]) -> None:
         if option not in _TAKES_PASSWORD or (glued and option not in (b"p", b"P")):
             continue
         if not _TAKES_PASSWORD[option].search(line):
-            if _OPTION_OF_USER.search(line) and oddness(found["word"]):
+            same = max(map(line.rfind, (b"&", b";", b"|"))) + 1
+            stated = not glued and states(found["word"]) and _OPTION_OF_USER.search(line, same)
+            if stated or (_OPTION_OF_USER.search(line) and oddness(found["word"])):
                 _add(found, "word", "password", spans)
         elif glued or option != b"p" or not _ASKS.search(line):
             _add(found, "word", "password", spans)
+
+
+_WORD = re.compile(rb"[A-Za-z]{2,40}(?:[\-._&+'][A-Za-z]{1,40}){0,6}+[!?0-9]{0,4}")
+
+
+def states(value: bytes, language: str = "") -> bool:
+    """Return whether the value fits where a sentence plainly states a password: as `chosen` or odd, or no ordinary word."""
+    return chosen(value) or oddness(value) > Oddness.NONE or (_WORD.fullmatch(value) is not None and not ordinary(value, language))
+
+
+Table = tuple[int, int]
+"""Where a table's header begins, and where its rows end."""
+
+_LAYOUT_LINE = 600
+_ROWS = 200
+_CELLS = 40
+_CELL_SIGNS = b" \t\"'`*\r"
+_HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
+_SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
+_RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
+_LABELS = (
+    rb"(?:[a-z0-9_.\- ]{0,40}"
+    + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
+    + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
+)
+_BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+_BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
+_IN_TAG = rb":?[ \t]{0,4}<[a-z]{1,6}\b[^<>]{0,60}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
+_AFTER_TAG = rb":?[ \t]{0,4}</[a-z]{1,6}>:?[ \t]{1,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}(?:<|\r?\n)"
+_BEFORE_INPUT = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<input\b[^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
+_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?(?:val(?:ue)?|content)[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
+_LABEL_REACH = 160
+_MARKUP = (
+    (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
+    (
+        b"<input",
+        re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
+    ),
+    (
+        b"<input",
+        re.compile(
+            rb"<input\b[^<>]{0,120}?\bname=[\"']" + _LABELS + rb"[\"'][^<>]{0,120}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)"
+        ),
+    ),
+    (b"password ", re.compile(rb"<(?:[a-z]{1,20}:)?password [^<>]{1,80}>(?P<value>[^<>\s]{3,128}+)</")),
+    (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
+)
+_LABELLED = (
+    (b"</", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
+    (b"<input", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<input"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEFORE_INPUT)),
+    (
+        b"<value>",
+        re.compile(rb">\s{0,40}<value>"),
+        re.compile(rb"[\"']" + _LABELS + rb"[\"'][ \t]{0,4}>\s{0,40}<value>(?P<value>[^<>\s]{3,128}+)</"),
+    ),
+    (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
+    (b"content", re.compile(rb"content[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+    (
+        b"<",
+        re.compile(rb":?[ \t]{0,4}<(?:b|code|strong|span|em|kbd|tt|pre)\b[^<>]{0,60}>"),
+        re.compile(rb">[ \t]{0,4}" + _LABELS + _IN_TAG),
+    ),
+    (b"</", re.compile(rb"</(?:strong|b|em|i|span|label)>:?[ \t]{1,4}"), re.compile(rb">[ \t]{0,4}" + _LABELS + _AFTER_TAG)),
+    (b"val", re.compile(rb"val(?:ue)?[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
+)
+"""What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
+
+
+def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    if b"<" not in raw and b'"val' not in small and b"'val" not in small:
+        return
+    matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
+    for literal, behind, pattern in _LABELLED:
+        for hit in behind.finditer(small) if literal in small else ():
+            matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
+    for found in matches:
+        start, end = found.span("value")
+        if states(raw[start:end]):
+            spans.append((start, end, "password"))
+    if b"<tr" in small and b"</tr>" in small:
+        find_in_rows(raw, small, spans)
+
+
+_ROW = re.compile(rb"<tr\b[^<>]{0,80}>(.{0,2000}?)</tr>", re.DOTALL)
+_CELL = re.compile(rb"<t[hd]\b[^<>]{0,80}>\s{0,40}(?:<[a-z]{1,8}>)?([^<>]{0,128})")
+
+
+def find_in_rows(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """Find values below a label in a table of HTML."""
+    column, at = -1, 0
+    while (row := _ROW.search(small, at)) and len(cells := list(_CELL.finditer(small, *row.span(1)))) <= _CELLS:
+        at = row.end()
+        names = [number for number, cell in enumerate(cells) if _SQL_NAME.match(cell[1].strip())]
+        if b"<th" in row[1] or names:
+            column = names[0] if names and len(cells) > 1 else -1
+        elif 0 <= column < len(cells):
+            start, end = cells[column].span(1)
+            value = raw[start:end].strip()
+            if _in_a_cell(value):
+                spans.append((start, start + len(value), "password"))
+
+
+_INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
+_SQL_VALUE = re.compile(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
+_SQL_NAME = re.compile(rb"pass|pwd|secret|token|api_?key")
+
+
+def find_inserted(raw: bytes, small: bytes, spans: list[Span]) -> None:
+    """Find the values that SQL inserts into a column for passwords."""
+    for found in _INSERT.finditer(small):
+        values = list(_SQL_VALUE.finditer(raw[found.start(2) : found.end(2)]))
+        for column, name in enumerate(found[1].split(b",")):
+            if column < len(values) and _SQL_NAME.search(name) and (value := values[column])[1] and _in_a_cell(value[1]):
+                spans.append((found.start(2) + value.start(1), found.start(2) + value.end(1), "password"))
+
+
+def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[Span]) -> Table:
+    """Find values in a table whose header has the label ``[start, end)`` as a cell: CSV, Markdown, output of database clients.
+
+    ``last`` is the table found before, in whose rows no other begins; the current last one is returned.
+    """
+    before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
+    tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])
+    if not tab and before not in (b",", b";", b"|", b"\n", b"") and behind not in (b",", b";", b"|"):
+        _in_padded_columns(raw, start, end, spans)
+        return last
+    begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
+    stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
+    if stop < 0 or (begin == 0 and start > _LAYOUT_LINE) or last[0] < begin < last[1]:
+        return last
+    header = raw[begin:stop]
+    sign = b"\t" if tab else next((sign for sign in (b"|", b",", b";") if sign in header), b"")
+    if not sign or header.count(sign) > _CELLS:
+        return last
+    column = raw[begin:start].count(sign)
+    cells = header.split(sign)
+    ruled = begin > 1 and _RULE.fullmatch(raw[raw.rfind(b"\n", 0, begin - 1) + 1 : begin - 1]) is not None
+    if (
+        not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells)
+        or sum(bool(cell.strip()) for cell in cells) < 2 - ruled
+    ):
+        return last
+    count = header.count(sign)
+    at = stop + 1
+    for _ in range(_ROWS):
+        line_end = raw.find(b"\n", at, at + _LAYOUT_LINE)
+        line_end = line_end if line_end >= 0 else min(len(raw), at + _LAYOUT_LINE)
+        row = raw[at:line_end]
+        if not _RULE.fullmatch(row):
+            if row.count(sign) != count:
+                break
+            cell = row.split(sign)[column]
+            value = cell.strip(_CELL_SIGNS)
+            if _in_a_cell(value):
+                first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
+                spans.append((first, first + len(value), "password"))
+        if line_end >= len(raw) or (line_end - at == _LAYOUT_LINE and raw[line_end : line_end + 1] != b"\n"):
+            break
+        at = line_end + 1
+    return begin, at
+
+
+_WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
+
+
+def _in_a_cell(value: bytes) -> bool:
+    """Return whether a value below a label is a password."""
+    if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
+        return True
+    if states(value):
+        return True
+    return _WORD_AND_NUMBER.fullmatch(value) is not None and not stands_in(value) and not value.lower().startswith(_TYPES)
+
+
+_TYPES = (b"char", b"varchar", b"string", b"text", b"int", b"binary", b"base")
+_PADDED_ROWS = 40
+_PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
+
+
+def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> None:
+    """Find values below a label in a header whose cells are set apart by blanks."""
+    begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
+    stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
+    behind = raw[end:stop] if stop >= 0 else b""
+    if stop < 0 or (raw[begin:start].strip() and not raw[begin:start].endswith(b"  ")) or (behind.strip() and behind[:2] != b"  "):
+        return
+    header = raw[begin:stop]
+    if (not raw[begin:start].strip() and not behind.strip()) or not _PADDED_HEADER.fullmatch(header):
+        return
+    left, right = start - begin, end - begin
+    at = stop + 1
+    for _ in range(_PADDED_ROWS):
+        line_end = raw.find(b"\n", at, at + _LAYOUT_LINE)
+        row = raw[at : line_end if line_end >= 0 else min(len(raw), at + _LAYOUT_LINE)]
+        if not row.strip() or len(row) <= left - 2:
+            return
+        first = row.rfind(b" ", 0, left + 1) + 1 if row[left : left + 1] not in (b" ", b"\t") else left
+        if first == left:
+            first += len(row[left:right]) - len(row[left:right].lstrip())
+        last = row.find(b" ", first)
+        value = row[first : last if last >= 0 else len(row)].rstrip(b"\r")
+        if _in_a_cell(value):
+            spans.append((at + first, at + first + len(value), "password"))
+        if line_end < 0:
+            return
+        at = line_end + 1

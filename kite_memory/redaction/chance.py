@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from kite_memory.redaction.cleaning import LABEL, OTHER_LETTER, bare
 from kite_memory.redaction.vendors import any_of
@@ -51,6 +51,10 @@ class PasswordLikeness(StrEnum):
     """Clear, with a sign."""
     DRAWN = "drawn"
     """Random."""
+    STATED = "stated"
+    """Any word but an `ordinary` one, where a sentence plainly states a password."""
+    ENCODED = "encoded"
+    """Anything but an ordinary word, where a sentence states an encoded password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +62,14 @@ class Label:
     """A word for "password". ``stem`` is folded as by `bare` and in lower case.
 
     ``word``: only at the start of a word. ``whole``: only as a whole word. ``weak``: ambiguous, so only values that clearly look
-    like a password count. ``foreign``: no English word, so it is in prose, since code is written in English.
+    like a password count. ``language``: empty for English; any other is in prose, since code is written in English.
     """
 
     stem: bytes
     word: bool
     weak: bool
     whole: bool
-    foreign: bool
+    language: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -143,6 +147,9 @@ _PIECES = {
     "{gap}": r"(?:[ \t]{1,3}+[^\s:=(){}<>]{1,20}+){0,6}",
     "{phrase}": r"(?P<phrase>[^\r\n\"'<>{}]{4,60}+)",
     "{quoted}": r"\\?(?:\"(?P<double>[^\"\\\r\n]{3,128}+)\\?\"|'(?P<single>[^'\\\r\n]{3,128}+)\\?')",
+    "{end}": r"(?=[\"'`]?[.,;!?)]{0,2}(?:[ \t]{0,3}$| (?:for|on|until|and|but|when|if|so|then|now|again|every|from|btw|in"
+    r"|at|this|since|as"
+    r"|to|after|because|which|please|it|you|he|she|they|yesterday|today|tomorrow)\b| [(\-]|\\))",
     "{secret}@": r"(?P<bare>[^\s\"'`<>|;,()\\@]{3,128}+)[\"']?@",
     "{secret2}": r"(?P<bare2>[^\s\"'`<>|;,()\\]{3,128}+)",
     "{secret}": r"(?:[\"`](?P<double>[^\"`\\\r\n]{3,128}+)[\"`]|'(?P<single>[^'\\\r\n]{3,128}+)'"
@@ -158,13 +165,13 @@ def _compiled(text: str) -> re.Pattern[bytes]:
     text = _OPTIONAL.sub(blank, text)
     for piece, expression in _PIECES.items():
         text = text.replace(piece, expression)
-    return re.compile(text.encode(), re.MULTILINE)
+    return lazy_regex(text.encode(), re.MULTILINE)
 
 
 def _literals(literals: list[str]) -> tuple[re.Pattern[bytes], ...]:
     """Return patterns that group literals by their beginning, since a pattern that begins with a literal is found quickly."""
     heads = dict.fromkeys(each[:2] for each in literals)
-    return tuple(re.compile(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
+    return tuple(lazy_regex(any_of(each for each in literals if each.startswith(head)).encode()) for head in heads)
 
 
 def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
@@ -173,10 +180,15 @@ def _labels(table: dict[str, list[str]]) -> tuple[Label, ...]:
     for language, labels in table.items():
         for label in labels:
             stem = bare(label.strip("*~?")).lower()
-            if stem.isascii() and (stem not in found or found[stem].foreign):
+            if stem.isascii() and (stem not in found or found[stem].language):
                 weak, whole = label.startswith("?"), not label.endswith("*")
-                foreign = language != "english"
-                found[stem] = Label(stem=stem, word=not label.startswith("~"), weak=weak, whole=whole, foreign=foreign)
+                found[stem] = Label(
+                    stem=stem,
+                    word=not label.startswith("~"),
+                    weak=weak,
+                    whole=whole,
+                    language=language if language != "english" else "",
+                )
     return tuple(found.values())
 
 
@@ -191,7 +203,6 @@ FORMS = tuple(
     )
     for form in (*_DATA["sentence"], *_DATA["command"])
 )
-PATTERNS = tuple(form.pattern for form in FORMS)
 LEADING = frozenset(bare(word).lower() for word in _DATA["words"]["is"].split())
 """Words after which a value follows."""
 JOINING = frozenset(bare(word).lower() for word in _DATA["words"]["and"].split())
@@ -381,37 +392,27 @@ _ORDINARY = lazy_regex(
 )
 """Words with a digit or a sign that are ordinary in a sentence and no password."""
 _LABELLED = lazy_regex(
-    rb"(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py|python|bcrypt|scrypt|web"
-    rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key|secret|field)"
-    rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
-    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[a-z]{1,24}[!?+*]{1,4}"
+    rb"1Password|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|es|rs|hs|int|uint|string|latin|ascii|iso|type|v|py"
+    rb"|python|bcrypt|scrypt|web"
+    rb"|ipv|tls|ssl|step|version|page|line|part|section|phase|chapter|issue|test|user|password|pass|passwd|pwd|token|key"
+    rb"|secret|field)"
+    rb"[_\-]?[0-9]{1,5}[a-z\-]{0,8}|[0-9a-f]{32,128}|[0-9]{1,5}-?(?:[a-z]{1,12})(?:-[a-z]{1,12}){0,3}"
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-z]{0,3}"
+    rb"|[\w.+\-]{1,64}@[\w\-]{1,64}\.[a-z]{2,12}|[A-Za-z]{1,16}://.{0,256}|[\w.\-]{0,64}/[\w./\-@:]{0,256}"
+    rb"|[a-z]{1,24}[!?+*]{1,4}"
     rb"|[\w\-]{0,64}\.[a-z]{1,4}[0-9]?|[a-z_]{1,24}(?:\.[a-z_]{1,24}+){1,6}[0-9]{0,2}|[@#$%&*~+!?^.\-/\\][\w.\-/]{0,64}"
     rb"|[a-z]{1,24}(?:_[a-z]{1,24}+){0,6}_?[0-9]?|[a-z]{1,20}[A-Z][A-Za-z]{1,40}[0-9]?"
     rb"|[a-z_]{1,24}\.[a-z_.]{1,64}\.[A-Z][A-Za-z0-9]{1,40}|[\w.\-]{1,64}/[\w./\-]{1,64}/[\w.\-]{1,64}#[\w.\-]{1,40}",
     re.DOTALL,
 )
 """Words that are no password even right behind a label."""
-_FUNCTION_WORDS = frozenset(
-    b"""
-    the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
-    that it when which has have been required optional wrong empty set stored read only no you we password passphrase
-    """.split()
-)
-"""Words of a sentence, which a passphrase made of words does not contain."""
-_MESSAGE_WORDS = frozenset(
-    b"""
-    must should will can may required optional wrong empty set stored read only please enter your password passphrase key keys is
-    are was were be been has have not no if when file string provide provided used using specify leave
-    """.split()
-)
-_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{3,6}(?:[ \-][0-9]{3,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
 def _spelled(value: bytes) -> int:
     return letters(value) + len(value) - len(value.translate(None, _OTHERS))
 
 
-def _signs(value: bytes) -> int:
+def signs(value: bytes) -> int:
     return len(value) - len(value.translate(None, _SIGNS))
 
 
@@ -425,7 +426,7 @@ def chosen(value: bytes) -> bool:
         or stands_in(value, numbered=False)
     ):
         return False
-    if not digits(value) and not _signs(value.strip(_SIGNS)):
+    if not digits(value) and not signs(value.strip(_SIGNS)):
         return False
     return not _LABELLED.fullmatch(value)
 
@@ -439,7 +440,7 @@ def direct(value: bytes) -> bool:
 
 def signed(value: bytes) -> bool:
     """Return whether the value fits behind an ambiguous word: as `direct`, and with a sign."""
-    return _signs(value) > 0 and direct(value)
+    return signs(value) > 0 and direct(value)
 
 
 def numeric(value: bytes) -> bool:
@@ -453,7 +454,7 @@ def clear(value: bytes) -> bool:
         return False
     if _BRACKETS.search(value) or b"," in value or b":" in value or stands_in(value, numbered=False) or _ORDINARY.fullmatch(value):
         return False
-    if _signs(value):
+    if signs(value):
         return True
     mixed = b"-" in value or b"." in value or (b"_" in value and len(value) <= 24)
     return (
@@ -463,30 +464,6 @@ def clear(value: bytes) -> bool:
         and turns(value) >= 1
         and (b"." not in value or digits(_NUMBERED.sub(b"", value)) > 0)
     )
-
-
-def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
-    match likeness:
-        case PasswordLikeness.ANY:
-            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
-        case PasswordLikeness.CODE:
-            return _CODE.fullmatch(value) is not None and digits(value) >= 2
-        case PasswordLikeness.GROUPS:
-            return digits(value) >= 3
-        case PasswordLikeness.CHOSEN:
-            return chosen(value) or oddness(value) > Oddness.NONE
-        case PasswordLikeness.CLEAR:
-            return oddness(value) >= Oddness.MIXED
-        case PasswordLikeness.SIGNED:
-            return oddness(value) >= Oddness.MIXED and (_signs(value) > 0 or capitals(value) > 0)
-        case PasswordLikeness.WORDS:
-            return _FUNCTION_WORDS.isdisjoint(value.lower().split())
-        case PasswordLikeness.PHRASE:
-            return _MESSAGE_WORDS.isdisjoint(value.lower().split())
-        case PasswordLikeness.DRAWN:
-            return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
-        case _:
-            assert_never(likeness)
 
 
 class Oddness(IntEnum):
@@ -524,7 +501,8 @@ _VERBS = frozenset(b"get set is has make create build parse read write load save
 _NUMBERED = lazy_regex(
     rb"(?:^|(?<=[\W_]))(?:[a-z]{1,6}[0-9]{1,3}|[A-Z]{1,6}[0-9]{1,3}|[A-Z][a-z]{1,5}[0-9]{1,2})(?=[\W_]|$)"
     rb"|(?-i:[vV][0-9]{1,2}(?![a-z0-9]))"
-    rb"|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|x|pkcs|ipv|tls|web|win|arm|amd|log|neo|fido|curve|secp|int|float|latin)"
+    rb"|(?:sha|md|base|utf|aes|argon|pbkdf|oauth|http|ed|rsa|x|pkcs|ipv|tls|web|win|arm|amd|log|neo|fido|curve|secp|int"
+    rb"|float|latin)"
     rb"-?[0-9]{1,5}",
     re.IGNORECASE,
 )
@@ -533,12 +511,14 @@ _LEET = lazy_regex(rb"[A-Za-z]{2}[013457][a-z]{2}|[A-Za-z][@$][a-z]{2}|[a-z][0-9
 _NO_VALUE = lazy_regex(
     rb"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\w.+\-]{1,64}@[\w\-]{1,64}(?:\.[\w\-]{1,64}+){1,6}"
     rb"|[\w.\-]{0,64}/[\w./\-@:]{0,256}|[\w\-]{1,64}(?:\.[\w\-]{1,64}){0,6}\.[a-z]{2,4}[0-9]?(?::[0-9]{1,8})?"
-    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}|[@#$%&*~+!?^.\-/\\].{0,64}"
+    rb"|v?[0-9][0-9.\-_:TZ+/,%x]{0,40}[a-zA-Z]{0,3}[0-9]{0,2}|[0-9]{1,5}-?[a-z]{1,16}(?:-[a-z]{1,12}){0,3}"
+    rb"|[@#$%&*~+!?^.\-/\\].{0,64}"
     rb"|[a-z]{1,24}(?:\.[a-z]{1,24}){1,6}|[A-Z0-9_.\-]{1,64}",
     re.DOTALL,
 )
 _ADJECTIVE = lazy_regex(
-    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side|level|time)\Z"
+    rb"(?:ed|ing|able|ible|ive|only|less|free|safe|ful|al|ary|ory|ly|ent|ant|ous|like|wide|specific|aware|proof|side"
+    rb"|level|time)\Z"
 )
 _TRAILING_NUMBER = lazy_regex(rb"[A-Za-z]{3,40}[0-9]{2,6}[!?]?")
 _SIGN_WITHIN = lazy_regex(rb"[A-Za-z]{2}[!#$%^~&+@][A-Za-z]{2}")
@@ -578,3 +558,36 @@ def oddness(value: bytes) -> Oddness:
     if b"-" in value and value.islower() and _ADJECTIVE.search(pieces[-1]):
         return Oddness.NONE
     return Oddness.COMPOUND if letters(value) >= 8 or (letters(value) >= 6 and _SIGN_WITHIN.search(value)) else Oddness.NONE
+
+
+_ORDINARY_WORDS = frozenset(bare(word).lower() for words in _DATA["ordinary"].values() for word in words.split())
+_PIECES_OF_WORD = lazy_regex(rb"[A-Z]?[a-z\xf0]{1,64}|[A-Z]{1,64}|[0-9]{1,64}")
+_DESCRIBING = lazy_regex(
+    rb"[a-z]{2,40}(?:(?<!e)ed|ing|able|ible|less|ful|ous|[st]ive|ally|ably|ibly|ously|ently|ately|edly|tly|ional|tial"
+    rb"|ical|ation)"
+)
+_DESCRIBING_IN = {language: lazy_regex(built.encode()) for language, built in _DATA["describing"].items()}
+_NO_WORD = lazy_regex(
+    rb"[^A-Za-z\xf0]{0,256}|.{0,64}(?:[/\\@]|://|\.[a-z]{2,4}\Z|::).{0,256}|[a-z0-9]{0,40}_[a-z0-9_]{1,60}|[A-Z0-9_]{1,64}",
+    re.DOTALL,
+)
+
+
+def ordinary(word: bytes, language: str = "") -> bool:
+    """Return whether a word in the place of a password is not one: it describes, as in "the password is wrong", or names a thing.
+
+    ``language``: of the sentence, where it is not English.
+    """
+    if len(word) < 4 or stands_in(word) or _NO_WORD.fullmatch(word):
+        return True
+    small = word.lower()
+    built = _DESCRIBING_IN.get(language, _DESCRIBING)
+    if small in _ORDINARY_WORDS or built.fullmatch(small):
+        return True
+    pieces = [piece.lower() for piece in _PIECES_OF_WORD.findall(word)]
+    if len(pieces) < 2:
+        return False
+    last = pieces[-1]
+    return (b"-" in word and _DESCRIBING.fullmatch(last) is not None) or all(
+        piece in _ORDINARY_WORDS or piece in _CODE_WORDS or piece.isdigit() for piece in pieces
+    )

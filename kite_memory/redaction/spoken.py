@@ -6,8 +6,9 @@ cut.
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
+from kite_memory.redaction.carriers import Table, find_in_columns, find_in_markup, find_inserted, states
 from kite_memory.redaction.chance import (
     FORMS,
     JOINING,
@@ -16,6 +17,7 @@ from kite_memory.redaction.chance import (
     Form,
     Label,
     Oddness,
+    PasswordLikeness,
     Span,
     TextWords,
     capitals,
@@ -24,85 +26,30 @@ from kite_memory.redaction.chance import (
     digits,
     direct,
     first_word,
-    is_value,
     numeric,
     oddness,
+    ordinary,
     signed,
+    signs,
     smalls,
     stands_in,
+    turns,
+    wordlike,
 )
 from kite_memory.redaction.cleaning import LABEL
 from kite_memory.redaction.cleaning import OTHER_LETTER as _OTHER_LETTER
 from kite_memory.redaction.vendors import any_of
 from kite_memory.redaction.views import base32, decoded, hexadecimal
-
-Table = tuple[int, int]
-"""Where a table's header begins, and where its rows end."""
+from kite_memory.text import lazy_regex
 
 _KIND = "password"
-_LAYOUT_LINE = 600
-_ROWS = 200
-_CELLS = 40
-_CELL_SIGNS = b" \t\"'`*\r"
-_HEADER = re.compile(rb"[\w \xf1\xf0\-.*\"'`()]{1,40}")
 _SNAKE = re.compile(rb"_{0,2}[a-z]{1,40}_[a-z0-9_]{1,60}")
-_RULE = re.compile(rb"[\s|+:=\-]{3,600}+")
 _AFTER_LABEL = re.compile(rb"[\"'`*\]]{0,4}[ \t]{0,4}([:=?]?)[ \t]{0,4}(?:[>|][+\-]?|\"\"\"|''')?[ \t]{0,4}\r?(?=\n)")
 _NEXT = re.compile(
     rb"(?:[ \t]{0,40}\r?\n){1,3}+(?:[ \t]{0,8}[\-=]{3,80}+[ \t]{0,8}\r?\n)?"
     rb"(?:[ \t]{0,8}```[a-z]{0,12}[ \t]{0,4}\r?\n)?"
     rb"[ \t>\-*+|]{0,40}[\"'`]?([^\s\"'`]{4,64}+)[\"'`]?,?[ \t|]{0,8}\r?(?=\n|\Z)"
 )
-_LABELS = (
-    rb"(?:[a-z0-9_.\- ]{0,40}"
-    + any_of(label.stem.decode() for label in LABELS if not label.weak).encode()
-    + rb"[a-z0-9_\-]{0,12}|[a-z0-9_\-]{0,24}[_\-]pass|pass|pw|\xf1{2,12})"
-)
-_BEHIND_TAG = rb":?[ \t]{0,4}</[a-z0-9]{1,8}>\s{0,40}<[a-z0-9]{1,10}[^<>]{0,120}>[ \t]{0,4}(?P<value>[^<>\s]{3,128}+)[ \t]{0,4}</"
-_BEHIND_NAME = rb"[\"'][ \t]{0,4}>(?P<value>[^<>\s]{3,128}+)</"
-_FIELD = rb"[\"'][ \t]{0,4},\s{0,40}[\"']?value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"'](?P<value>[^\"'\r\n]{3,128}+)[\"']"
-_LABEL_REACH = 160
-_MARKUP = (
-    (b"<input", re.compile(rb"<input\b[^<>]{0,200}?\btype=[\"']?password[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)")),
-    (
-        b"<input",
-        re.compile(rb"<input\b[^<>]{0,200}?\bvalue=[\"'](?P<value>[^\"'<>]{3,128}+)[\"'][^<>]{0,200}?\btype=[\"']?password"),
-    ),
-    (b"<property ", re.compile(rb"<property name=[\"']" + _LABELS + rb"[\"'] value=[\"'](?P<value>[^\"'<>]{3,128}+)")),
-)
-_LABELLED = (
-    (b"</", re.compile(rb"</[a-z0-9]{1,8}>\s{0,40}<"), re.compile(rb">[ \t]{0,4}" + _LABELS + _BEHIND_TAG)),
-    (b"</", re.compile(rb">(?<=[\"' \t]>)[^<>\s]{3,128}+</"), re.compile(rb"[\"']" + _LABELS + _BEHIND_NAME)),
-    (b"value", re.compile(rb"value[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']"), re.compile(rb"[\"']" + _LABELS + _FIELD)),
-)
-"""What follows a label is searched first, from a literal on, since it is much rarer than the sign before a label."""
-
-
-def find_in_markup(raw: bytes, small: bytes, spans: list[Span]) -> None:
-    if b"<" not in raw and b'"value"' not in small and b"'value'" not in small:
-        return
-    matches = [found for literal, pattern in _MARKUP if literal in small for found in pattern.finditer(small)]
-    for literal, behind, pattern in _LABELLED:
-        for hit in behind.finditer(small) if literal in small else ():
-            matches += pattern.finditer(small, max(0, hit.start() - _LABEL_REACH), hit.end() + _LAYOUT_LINE)
-    for found in matches:
-        start, end = found.span("value")
-        if chosen(raw[start:end]) or oddness(raw[start:end]):
-            spans.append((start, end, _KIND))
-
-
-_INSERT = re.compile(rb"insert into [^\s()]{1,80} ?\(([^()]{1,400})\)\s{1,8}values\s{0,8}\(([^()\r\n]{1,600})\)")
-_SQL_VALUE = re.compile(rb"\s{0,4}(?:[nN]?'([^']{0,200})'|[^,']{1,200})\s{0,4}(?:,|\Z)")
-_SQL_NAME = re.compile(rb"pass|pwd|secret|token|api_?key")
-
-
-def find_inserted(raw: bytes, small: bytes, spans: list[Span]) -> None:
-    """Find the values that SQL inserts into a column for passwords."""
-    for found in _INSERT.finditer(small):
-        values = list(_SQL_VALUE.finditer(raw[found.start(2) : found.end(2)]))
-        for column, name in enumerate(found[1].split(b",")):
-            if column < len(values) and _SQL_NAME.search(name) and (value := values[column])[1] and _in_a_cell(value[1]):
-                spans.append((found.start(2) + value.start(1), found.start(2) + value.end(1), _KIND))
 
 
 def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) -> None:
@@ -113,7 +60,7 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
         alone = not line.strip(b" \t-*\"'#>+|")
         value = found[1].rstrip(b",")
         least = Oddness.COMPOUND if after[1] or alone else Oddness.MIXED
-        fits = chosen(value) and after[1] and len(line) <= 50
+        fits = (chosen(value) or states(value)) and (after[1] or _is_field(raw, start, alone)) and len(line) <= 50
         if fits or (not found[1].endswith(b",") and (oddness(value) >= least or _is_encoded(value))):
             spans.append((found.start(1), found.start(1) + len(value), _KIND))
     elif raw[stop : stop + 1] == b"\n" and (found := _ANSWER.match(raw, stop)):
@@ -121,6 +68,15 @@ def on_next_line(raw: bytes, start: int, at: int, stop: int, spans: list[Span]) 
         typed = found[1] is None and _TYPED.match(line) is not None
         if (asked and oddness(found[2]) >= Oddness.MIXED) or (typed and (oddness(found[2]) or _is_encoded(found[2]))):
             spans.append((*found.span(2), _KIND))
+
+
+_USER_ABOVE = re.compile(rb"(?:user(?:name)?|login|e-?mail|account|benutzer|usuario|id)[ \t:]{0,4}\r?\n[^\r\n]{2,60}\r?\n\Z")
+
+
+def _is_field(raw: bytes, start: int, alone: bool) -> bool:
+    """Return whether a label that is alone on its line heads a value: after a user's name, as a heading, or first of all."""
+    head = raw[max(0, start - 120) : start]
+    return alone and (not head.strip(b" \t#*") or head.endswith((b"# ", b"\n**")) or _USER_ABOVE.search(head.lower()) is not None)
 
 
 _ANSWER = re.compile(rb"\r?\n(?:([^\r\n]{1,30}[:>\])])[ \t]{1,4})?[\"'`]?([^\s\"'`]{5,64}+)[\"'`]?[ \t]{0,4}(?=\r?\n|\Z)")
@@ -133,90 +89,51 @@ _TYPED = re.compile(
 _ASKING = re.compile(rb"\b(?:what'?s?|which|remind|tell|anyone|need)\b")
 
 
-def find_in_columns(raw: bytes, start: int, end: int, last: Table, spans: list[Span]) -> Table:
-    """Find values in a table whose header has the label ``[start, end)`` as a cell: CSV, Markdown, output of database clients.
-
-    ``last`` is the table found before, in whose rows no other begins; the current last one is returned.
-    """
-    before, behind = raw[max(0, start - 40) : start].rstrip(_CELL_SIGNS)[-1:], raw[end : end + 40].lstrip(_CELL_SIGNS)[:1]
-    tab = b"\t" in (raw[start - 1 : start], raw[end : end + 1])
-    if not tab and before not in (b",", b";", b"|", b"\n", b"") and behind not in (b",", b";", b"|"):
-        _in_padded_columns(raw, start, end, spans)
-        return last
-    begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
-    stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
-    if stop < 0 or (begin == 0 and start > _LAYOUT_LINE) or last[0] < begin < last[1]:
-        return last
-    header = raw[begin:stop]
-    sign = b"\t" if tab else next((sign for sign in (b"|", b",", b";") if sign in header), b"")
-    if not sign or header.count(sign) > _CELLS:
-        return last
-    column = raw[begin:start].count(sign)
-    cells = header.split(sign)
-    if not all(_HEADER.fullmatch(cell) or not cell.strip() for cell in cells) or sum(bool(cell.strip()) for cell in cells) < 2:
-        return last
-    count = header.count(sign)
-    at = stop + 1
-    for _ in range(_ROWS):
-        line_end = raw.find(b"\n", at, at + _LAYOUT_LINE)
-        line_end = line_end if line_end >= 0 else min(len(raw), at + _LAYOUT_LINE)
-        row = raw[at:line_end]
-        if not _RULE.fullmatch(row):
-            if row.count(sign) != count:
-                break
-            cell = row.split(sign)[column]
-            value = cell.strip(_CELL_SIGNS)
-            if _in_a_cell(value):
-                first = at + sum(len(each) + 1 for each in row.split(sign)[:column]) + len(cell) - len(cell.lstrip(_CELL_SIGNS))
-                spans.append((first, first + len(value), _KIND))
-        if line_end >= len(raw) or (line_end - at == _LAYOUT_LINE and raw[line_end : line_end + 1] != b"\n"):
-            break
-        at = line_end + 1
-    return begin, at
+_FUNCTION_WORDS = frozenset(
+    b"""
+    the a an to for of is are was be or and if in on at as by with from used not must may can should will your my our its this
+    that it when which has have been required optional wrong empty set stored read only no you we password passphrase
+    """.split()
+)
+"""Words of a sentence, which a passphrase made of words does not contain."""
+_MESSAGE_WORDS = frozenset(
+    b"""
+    must should will can may required optional wrong empty set stored read only please enter your password passphrase key keys is
+    are was were be been has have not no if when file string provide provided used using specify leave
+    """.split()
+)
 
 
-_WORD_AND_NUMBER = re.compile(rb"[A-Za-z]{4,20}[0-9]{1,6}")
+_CODE = lazy_regex(rb"[0-9]{4,10}|[0-9]{2,6}(?:[ \-][0-9]{2,6}){1,4}|[A-Za-z0-9]{3,8}(?:-[A-Za-z0-9]{3,8}+){1,7}")
 
 
-def _in_a_cell(value: bytes) -> bool:
-    """Return whether a value below a label is a password."""
-    if chosen(value) or numeric(value) or (oddness(value) and not _SNAKE.fullmatch(value)):
-        return True
-    return _WORD_AND_NUMBER.fullmatch(value) is not None and not stands_in(value) and not value.lower().startswith(_TYPES)
-
-
-_TYPES = (b"char", b"varchar", b"string", b"text", b"int", b"binary", b"base")
-_PADDED_ROWS = 40
-_PADDED_HEADER = re.compile(rb"[ \t]{0,20}[A-Za-z\xf0\xf1][\w \xf0\xf1\-/()#\r]{0,400}")
-
-
-def _in_padded_columns(raw: bytes, start: int, end: int, spans: list[Span]) -> None:
-    """Find values below a label in a header whose cells are set apart by blanks."""
-    begin = raw.rfind(b"\n", max(0, start - _LAYOUT_LINE), start) + 1
-    stop = raw.find(b"\n", end, end + _LAYOUT_LINE)
-    behind = raw[end:stop] if stop >= 0 else b""
-    if stop < 0 or (raw[begin:start].strip() and not raw[begin:start].endswith(b"  ")) or (behind.strip() and behind[:2] != b"  "):
-        return
-    header = raw[begin:stop]
-    if (not raw[begin:start].strip() and not behind.strip()) or not _PADDED_HEADER.fullmatch(header):
-        return
-    left, right = start - begin, end - begin
-    at = stop + 1
-    for _ in range(_PADDED_ROWS):
-        line_end = raw.find(b"\n", at, at + _LAYOUT_LINE)
-        row = raw[at : line_end if line_end >= 0 else min(len(raw), at + _LAYOUT_LINE)]
-        if not row.strip() or len(row) <= left - 2:
-            return
-        first = row.rfind(b" ", 0, left + 1) + 1 if row[left : left + 1] not in (b" ", b"\t") else left
-        if first == left:
-            first += len(row[left:right]) - len(row[left:right].lstrip())
-        last = row.find(b" ", first)
-        value = row[first : last if last >= 0 else len(row)].rstrip(b"\r")
-        if _in_a_cell(value):
-            spans.append((at + first, at + first + len(value), _KIND))
-        if line_end < 0:
-            return
-        at = line_end + 1
+def is_value(value: bytes, likeness: PasswordLikeness) -> bool:
+    match likeness:
+        case PasswordLikeness.ANY:
+            return not stands_in(value, numbered=False) and not value.startswith((b"$", b"{", b"%", b"<", b"-", b"/"))
+        case PasswordLikeness.CODE:
+            return _CODE.fullmatch(value) is not None and digits(value) >= 2
+        case PasswordLikeness.GROUPS:
+            return digits(value) >= 3
+        case PasswordLikeness.CHOSEN:
+            return chosen(value) or oddness(value) > Oddness.NONE
+        case PasswordLikeness.CLEAR:
+            return oddness(value) >= Oddness.MIXED
+        case PasswordLikeness.SIGNED:
+            return oddness(value) >= Oddness.MIXED and (signs(value) > 0 or capitals(value) > 0)
+        case PasswordLikeness.WORDS:
+            words = value.lower().split()
+            return _FUNCTION_WORDS.isdisjoint(words) and sum(map(ordinary, words)) * 2 <= len(words)
+        case PasswordLikeness.PHRASE:
+            return _MESSAGE_WORDS.isdisjoint(value.lower().split())
+        case PasswordLikeness.DRAWN:
+            return digits(value) >= 2 and turns(value) >= 4 and not wordlike(value) and not stands_in(value)
+        case PasswordLikeness.STATED:
+            return states(value)
+        case PasswordLikeness.ENCODED:
+            return not (stands_in(value) or (value.isalpha() and ordinary(value)))
+        case _:
+            assert_never(likeness)
 
 
 _WINDOW = 200
@@ -276,8 +193,8 @@ def find_spoken(raw: bytes, small: bytes, words: TextWords, spans: list[Span]) -
             _match(raw, small, form, spans)
 
 
-Sighting = tuple[int, int, bool, bool]
-"""Where a label begins and ends, whether it is weak, and whether it is no English word."""
+Sighting = tuple[int, int, bool, str]
+"""Where a label begins and ends, whether it is weak, and its language, empty for English."""
 
 
 def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:
@@ -295,7 +212,7 @@ def _labels(small: bytes, words: TextWords) -> Iterator[Sighting]:
         while at >= 0:
             end = at + len(label.stem)
             if not ((label.word and small[at - 1 : at].isalpha()) or (label.whole and small[end : end + 1].isalnum())):
-                yield at, end, label.weak, label.foreign
+                yield at, end, label.weak, label.language
             at = small.find(label.stem, at + 1)
 
 
@@ -303,7 +220,7 @@ def _other_labels(raw: bytes) -> Iterator[Sighting]:
     at = raw.find(_OTHER)
     while at >= 0:
         end = at + len(raw[at : at + 32]) - len(raw[at : at + 32].lstrip(_OTHER))
-        yield at, end, False, True
+        yield at, end, False, "another"
         at = raw.find(_OTHER, end)
 
 
@@ -332,7 +249,8 @@ def _add_all(raw: bytes, matches: Iterator[re.Match[bytes]], form: Form, spans: 
 
 def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: list[Span]) -> Table:
     """Check what is around a label."""
-    start, end, weak, foreign = sighting
+    start, end, weak, language = sighting
+    foreign = language != ""
     tail = (_OTHER_TAIL if raw[end - 1] == LABEL else _TAIL).match(small, end)
     at = tail.end() if tail else end
     stop = raw.find(b"\n", at, at + _WINDOW)
@@ -346,6 +264,7 @@ def _look(raw: bytes, small: bytes, sighting: Sighting, table: Table, spans: lis
     if _TELLING.search(raw, at, stop) or _COMPOUND.search(raw, at, min(stop, at + _SOON)):
         line = _line_before(raw, small, begin, start, at, weak=weak, foreign=foreign)
         _walk(raw, small, at, stop, line, spans)
+    _stated(raw, small, begin, (start, at, stop), spans, weak=weak, language=language)
     _back(raw, small, begin, start, spans)
     return find_in_columns(raw, start, at, table, spans)
 
@@ -467,7 +386,10 @@ def _is_encoded(word: bytes) -> bool:
     return len(plain) >= 6 and b" " not in plain and (chosen(plain) or oddness(plain) > Oddness.NONE)
 
 
-_SETTING_BEFORE = re.compile(rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:[-+*][ \t]{1,8})?(?:[a-z0-9.\-]{1,40}[_.\-])?")
+_SETTING_BEFORE = re.compile(
+    rb"[ \t]{0,40}(?:[0-9]{1,6}[?|:\t][ \t]{0,20})?(?:(?:[-+*?>|#;%]{1,4}|//|/\*)[ \t]{1,8}|[0-9]{1,2}[.)] )?(?:\*\*|__"
+    rb"|`)?(?:[a-z0-9.\-]{1,40}[_.\-])?"
+)
 _JOINED_WORDS = re.compile(rb"[a-z]{2}[A-Za-z_\-]{2,160}[0-9]{0,4}")
 _JOINT = re.compile(rb"[A-Z_\-]")
 _NO_WORD_BETWEEN = re.compile(rb"[A-Z]{2}|[_\-]{2}|[A-Z][_\-]|[A-Z_\-](?![A-Za-z])")
@@ -505,6 +427,122 @@ def is_quoted(value: bytes, led: bool) -> bool:
     return chosen(value) if led else clear(value)
 
 
+_COPULAS = (
+    rb"is|e|ist|est|es|lautet|was|are|were|(?:will|must|should|might|would|can) be|has been|be|equals|reads|remains"
+    rb"|became|becomes"
+)
+_COPULAS_ABROAD = any_of(
+    word.decode() for word in LEADING - frozenset(b"as type enter using in ir var".split()) if word.isalpha()
+).encode()
+_GAP_WORD = rb"[ \t]{1,2}[a-z0-9\xf0][a-z0-9\xf0@.'_\-]{0,24}"
+_GAP_BEGINS = (
+    rb"(?:[ \t]{1,2}(?:for|of|on|to|at|in|from|i|you|we|they|he|she|used|itself|there|here|again|everywhere|today|btw"
+    rb"|currently|del|della|di|do|da|de|du|vom|von|fur|zum"
+    rb"|zur|im|am|that)(?=[ \t])(?:" + _GAP_WORD + rb"){0,4}?)?"
+)
+_STILL_MORE = (
+    rb"(?:[ \t]{1,2}(?:now|just|still|currently|actually|simply|set to|called|literally|probably|always|again|only"
+    rb"|supposed to be|jetzt"
+    rb"|nur|noch|einfach|juste|toujours|ahora|solo|agora|adesso|nu|gewoon|teraz|ted|seychas|simdi|like|maybe|likely"
+    rb"|usually)){0,2}"
+)
+_STATED_SIGN = (
+    rb"(?:[ \t]{0,24}(?:[:=|]|->|=>|-(?=[ ])|\?{1,3}(?=[ ])|\.{3,60})(?:\*\*|__)?[ \t]{0,12}|(?:[ \t]{2,24}|\t)(?=[a-z]))"
+)
+_STATED_VALUE = (
+    rb"(?P<quote>[\"'`*]{1,3}|\?(?=[a-z]))?(?P<value>[^\s\"'`<>(){}\[\]|;,?*\xf0\xf1=]{4,64}?)(?:[\"'`*]{1,3}|\?)?"
+    rb"(?P<after>[ \t]{0,3}(?:\r?(?:\n|\Z)|\||\xf0|\*/|[#;](?=[ ]))|[.,;!)](?:\s|\Z)|[ \t]{1,3}(?:for|on|until|from|and"
+    rb"|but|in|at|now|btw|it|you|to|which|please|this|since|kommst|geht|rein|pra|um|zu|so|then|unless|if|when|or|not"
+    rb"|and|und|aber|auf|bei|et|sur|pour|y|en|para|e|per|til|i|(?:[(\-#/?][^\r\n]))(?![a-z]))"
+)
+_STATED = re.compile(
+    rb"(?:"
+    + _GAP_BEGINS
+    + rb"(?:(?P<sign>"
+    + _STATED_SIGN
+    + rb")|[ \t]{1,2}(?P<is>"
+    + _COPULAS
+    + rb")"
+    + _STILL_MORE
+    + rb":?[ \t]{1,3}))"
+    + _STATED_VALUE
+)
+_STATED_ABROAD = re.compile(
+    rb"(?:(?:"
+    + _GAP_WORD
+    + rb"){0,4}?(?:(?P<sign>"
+    + _STATED_SIGN
+    + rb")|[ \t]{1,2}(?P<is>"
+    + _COPULAS
+    + rb"|"
+    + _COPULAS_ABROAD
+    + rb")"
+    + _STILL_MORE
+    + rb":?[ \t]{1,3}|\xf0{1,4}[: \t]{0,3}))"
+    + _STATED_VALUE
+)
+_STATED_BESIDE = re.compile(rb"[ \t]{0,2}" + _STATED_VALUE)
+"""A word right behind a label, in a sentence with a user's name."""
+_ENDING = re.compile(rb"[ \t]{0,3}(?:\r?\n|\r?\Z|\||\*/|[#;](?=[ ]))")
+_WORD_AT_END = re.compile(
+    rb"[A-Za-z0-9\xf0][\"'`)*]{0,3}[ \t,:;.!?|/\-]{1,4}(?:(?:[a-z]{1,20}[_\- ]){0,2}|[a-z]{0,20})\Z", re.IGNORECASE
+)
+
+
+def _stated(
+    raw: bytes, small: bytes, begin: int, place: tuple[int, int, int], spans: list[Span], *, weak: bool, language: str
+) -> None:
+    """Find a plain word that a sentence or a line of settings states to be the password: by its place, not by its look."""
+    start, at, stop = place
+    before = raw[begin:start]
+    if before.translate(None, _NOT_CODE) or (weak and small[start:at] not in _STATING):
+        return
+    if aside := _ASIDE.match(raw, at, stop):
+        at = aside.end()
+    found = (_STATED_ABROAD if language else _STATED).match(small, at, stop + 1)
+    setting = _SETTING_BEFORE.fullmatch(before) is not None
+    if found is None:
+        said = small[begin:start]
+        beside = _ALONG.search(said[-64:]) is not None or _USER_NAMED.search(said[-100:]) is not None
+        beside = (beside and not weak) or small[start:at] in _ABBREVIATED or _USER_NAMED.search(said[-100:]) is not None
+        beside = beside or (language == "another" and (raw[at - 1] == _OTHER_LETTER or raw[start - 2 : start - 1].isalnum()))
+        found = _STATED_BESIDE.match(small, at, stop + 1) if beside else None
+        if found is None:
+            return
+    elif weak and not (setting or (found["is"] and small[at : at + 4] != b" to ") or _USER_NAMED.search(small[begin:start][-100:])):
+        return
+    elif found["sign"] is not None and found.end("sign") - len(found["sign"]) == at:
+        if setting and not found["quote"] and not _ENDING.fullmatch(found["after"]):
+            return
+        if not setting and not language and not _WORD_AT_END.search(before[-48:]):
+            return
+    first, last = found.span("value")
+    last -= len(raw[first:last]) - len(raw[first:last].rstrip(b".:!"))
+    if found.re is _STATED_ABROAD and found["is"] in _ENGLISH_COPULAS:
+        language = ""  # a label with another meaning in English
+    if states(raw[first:last], language):
+        spans.append((first, last, _KIND))
+
+
+_ALONG = re.compile(
+    rb"(?:[,;&+(]|(?:^|[ ])(?:and|with|using|use|uses|used|via|mit|und|nimm|verwende|et|avec|utilise|utiliser|utilisez|y"
+    rb"|con|usa|usar|use"
+    rb"|e|com|en|met|gebruik|uzyj|z|i|c|pouzij|s|ve|med|och|og|anvand|brug|bruk|kayta|is|cu|folosete))(?: the| its| his"
+    rb"| her| my| das"
+    rb"| dem| la| le| a| o| het| de| il)?[ ]{1,2}\Z"
+)
+_USER_NAMED = re.compile(
+    rb"(?:^|[^a-z0-9])(?:user(?:name)?|u|login|log ?in as|sign in as|as|account|acct|e-?mail|id|uid|ssid"
+    rb"|benutzer(?:name)?|usuari[oa]?|utilisateur"
+    rb"|identifiant|gebruiker|utente|kennung|bruker|anvandare|uzytkownik|uzivatel|login|kullanici"
+    rb"|pengguna)[ ]?[:=]?[ ]{0,2}[^\s:=(){}<>]{1,40}"
+    rb"[ \t,;/|]{1,4}(?:(?:and|with|und|mit|y|con|e|com|et|avec|en|met) )?(?:the |its )?\Z"
+)
+_ABBREVIATED = frozenset((b"pw", b"pwd"))
+_ENGLISH_COPULAS = frozenset(b"is was are were".split())
+_STATING = frozenset(b"secret pass creds psk".split())
+
+
 def _back(raw: bytes, small: bytes, begin: int, start: int, spans: list[Span]) -> None:
     """Find a value before a label, as in ``… X as the password``: one that clearly looks like it, or is said to be."""
     before = raw[begin:start]
@@ -530,7 +568,7 @@ def _before_comment(raw: bytes, begin: int, end: int, spans: list[Span]) -> None
     literal = literals[-1] if literals else None
     if literal is not None and _CALLS.fullmatch(raw, literal.end(), end):
         value = literal[2]
-        if chosen(value) or oddness(value) or _is_encoded(value):
+        if states(value) or _is_encoded(value):
             spans.append((*literal.span(2), _KIND))
 
 

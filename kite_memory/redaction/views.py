@@ -23,10 +23,10 @@ _OF_SECRETS = re.compile(rb"pass|pwd|\bpw\b|secret|token|cred|key", re.IGNORECAS
 
 _NUMBER = rb"(?:0x[0-9a-f]{2}|[0-9]{2,3})"
 _ARRAY = re.compile(
-    rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){6,4096}+,?\s{0,8}[\])}]{0,3}",
+    rb",(?<=[0-9a-f],)\s{0,12}+" + _NUMBER + rb"(?:\s{0,12}+,\s{0,12}+" + _NUMBER + rb"){3,4096}+,?\s{0,8}[\])}]{0,3}",
     re.IGNORECASE,
 )
-_FEWEST_COMMAS = 7
+_FEWEST_COMMAS = 4
 _FIRST_NUMBER = re.compile(_NUMBER + rb"\Z", re.IGNORECASE)
 _CALL = re.compile(
     rb"(?:(?:bytes|bytearray|buffer\.from|string\.fromcharcode|uint8array)\(|\[\]byte|(?:\"\"|'')\.join\(map\(chr,\s{0,4})?"
@@ -37,6 +37,8 @@ _JOINTS = (
     (b"+", re.compile(rb"\+[ \t\r\n]{0,24}([\"'`])(?=[^\s\"'`])")),
     (b" . ", re.compile(rb" \. {1,2}([\"'])(?=[^\s\"'`])")),
     (b" .. ", re.compile(rb" \.\. {1,2}([\"'])(?=[^\s\"'`])")),
+    (b".concat(", re.compile(rb"\.concat\(([\"'])(?=[^\s\"'`])")),
+    (b'}{"', re.compile(rb"\}\{([\"'])(?=[^\s\"'`])")),
     (b'" "', re.compile(rb" (\")(?=[A-Za-z0-9_\-])")),
     (b"' '", re.compile(rb" (')(?=[A-Za-z0-9_\-])")),
     (b"\\\n", re.compile(rb" \\\n[ \t]{0,40}([\"'])(?=[^\s\"'])")),
@@ -69,19 +71,34 @@ _BY = rb"([\"'])(?P<by>[^\"'\\\r\n]{0,3})\1"
 _JOINED = (
     (b".join(", re.compile(_BY + rb"\.join\(\s{0,16}[\[({]" + _LITERALS + rb"[\])}]\)?")),
     (b"].join(", re.compile(rb"\[" + _LITERALS + rb"\]\.join\(\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)")),
+    (
+        b"string{",
+        re.compile(rb"Join\(\[\]string\{" + _LITERALS + rb"\}\s{0,4},\s{0,4}" + _BY.replace(rb"\1", rb"\2") + rb"\s{0,4}\)"),
+    ),
+    (b"concat(", re.compile(rb"(?i:concat)\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
+    (b"CONCAT(", re.compile(rb"CONCAT\(\s{0,4}" + _LITERALS + rb"(?P<by>)\)")),
     (b"implode(", re.compile(rb"implode\(\s{0,4}" + _BY + rb"\s{0,4},\s{0,4}(?:\[|array\()" + _LITERALS + rb"[\])]\)?")),
 )
 """A list of literals that a program joins."""
 _LITERAL = re.compile(rb"\"([^\"]{0,80})\"|'([^']{0,80})'")
 
 
+_SINGLE = re.compile(rb"[\[{(]\s{0,8}(?:'[^'\\\r\n]'\s{0,4},\s{0,4}){3,64}+'[^'\\\r\n]'\s{0,4}[\]})](?!\.join|\))")
+_SINGLE_LETTER = re.compile(rb"'([^'])'")
 _CHARACTERS = re.compile(rb"chr\(([0-9]{2,3})\)(?:\s{0,4}[+.&]{1,2}\s{0,4}chr\([0-9]{2,3}\)){3,256}+", re.IGNORECASE)
 _CHARACTER = re.compile(rb"[0-9]{2,3}")
 
 
 def lists(raw: bytes) -> list[tuple[int, int, bytes]]:
     """Return edits that replace a list of literals by the joined one."""
-    if b"join(" not in raw and b"implode(" not in raw and b"chr(" not in raw:
+    if (
+        b"join(" not in raw
+        and b"string{" not in raw
+        and b"concat(" not in raw
+        and b"CONCAT(" not in raw
+        and b"implode(" not in raw
+        and b"chr(" not in raw
+    ):
         return []
     found = [call for sign, joined in _JOINED if sign in raw for call in joined.finditer(raw)]
     return [
@@ -98,6 +115,8 @@ def arrays(raw: bytes) -> list[tuple[int, int, bytes]]:
     found: list[Edit] = []
     if raw.count(b",") < _FEWEST_COMMAS:
         return found
+    if b"','" in raw or b"', '" in raw:
+        found += ((each.start(), each.end(), b'"%b"' % b"".join(_SINGLE_LETTER.findall(each[0]))) for each in _SINGLE.finditer(raw))
     for array in _ARRAY.finditer(raw):
         first = _FIRST_NUMBER.search(raw, max(0, array.start() - 4), array.start())
         if first is None:

@@ -10,7 +10,7 @@ from typing import Any
 from kite_memory.errors import StateDamaged, StateNotWritten
 from kite_memory.system import sqlite
 
-VERSION = 9
+VERSION = 10
 
 _VERSION_1 = (
     """
@@ -333,6 +333,13 @@ _VERSION_9 = (
 )
 """Events that were changed after they were stored, in the order of their last change, for a person's other machines."""
 
+_VERSION_10 = (
+    "INSERT OR IGNORE INTO card_waiting SELECT DISTINCT session FROM cards",
+    "DELETE FROM cards",
+    "DELETE FROM card_words",
+)
+"""Cards are found by what the agent said on the way to its answer, too: they are made again."""
+
 MIGRATIONS = {
     1: _VERSION_1,
     2: _VERSION_2,
@@ -343,6 +350,7 @@ MIGRATIONS = {
     7: _VERSION_7,
     8: _VERSION_8,
     9: _VERSION_9,
+    10: _VERSION_10,
 }
 
 

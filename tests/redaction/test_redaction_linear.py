@@ -10,6 +10,7 @@ import pytest
 
 import kite_memory.redaction
 from kite_memory.redaction import drop_private, redact
+from kite_memory.redaction.chance import FORMS
 from kite_memory.redaction.vendors import VENDORS
 
 parser: Any = importlib.import_module("re._parser")
@@ -28,6 +29,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any]]]:
                 for candidate in one if isinstance(one, tuple) else (one,):
                     if isinstance(candidate, re.Pattern):
                         yield f"{module.name}.{name}.{number}", candidate
+    for number, form in enumerate(FORMS):
+        yield f"form {number}", re.compile(form.pattern.pattern, re.MULTILINE)
     for vendor in VENDORS:
         yield f"{vendor.kind} {vendor.anchors[0]}", re.compile(vendor.body)
         yield f"{vendor.kind} {vendor.anchors[0]} lead", re.compile(vendor.lead)

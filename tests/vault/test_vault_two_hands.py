@@ -42,7 +42,9 @@ class Careless(Files):
         super().__init__(root, step=step)
         self._tell = step
 
-    def replace(self, path: str, data: bytes, *, expected: str) -> Stamp | None:
+    def replace(self, path: str, data: bytes, *, expected: str, beforehand: Callable[[], None] | None = None) -> Stamp | None:
+        if beforehand is not None:
+            beforehand()
         self._tell("swap")
         try:
             (self.root / path).write_bytes(data)

@@ -24,11 +24,11 @@ _DATA = tomllib.loads(files(__package__).joinpath("cues.toml").read_text(encodin
 
 
 def _says(cue: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(_DATA['says'][cue])})\b", re.IGNORECASE)
+    return lazy_regex(rf"\b(?:{'|'.join(_DATA['says'][cue])})\b", re.IGNORECASE)
 
 
 def _opens(fragments: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?:{'|'.join(fragments)})(?!\w)", re.IGNORECASE | re.DOTALL)
+    return lazy_regex(rf"(?:{'|'.join(fragments)})(?!\w)", re.IGNORECASE | re.DOTALL)
 
 
 CAUSE, TRACED, SLIP, CHOICE, LIMIT = map(_says, ("cause", "traced", "slip", "choice", "limit"))
