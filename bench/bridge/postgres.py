@@ -46,9 +46,9 @@ from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.postgres.rows import encoded, record_json
 from kite_memory.tools import conversation_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.conversation_notes import journal_id
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore

@@ -36,8 +36,8 @@ from kite_memory.redaction import drop_private, redact
 from kite_memory.team.postgres import migrate, open_postgres
 from kite_memory.team.search import COMPARED, MARGIN, standing_out
 from kite_memory.tools import note_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER, Asker, Grant, MemoryPlace, Store
 from tests.fakes.postgres_server import postgres_server
 

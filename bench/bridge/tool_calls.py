@@ -26,8 +26,8 @@ from kite_memory.distill.saving import SaveChecker
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
 from kite_memory.tools import conversation_tools, note_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import Json, ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore

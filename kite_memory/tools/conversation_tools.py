@@ -15,11 +15,19 @@ from kite_memory.model.note import Chunk, Fact, Origin, Record, RecordItem, Scop
 from kite_memory.recall.lexical import folded, terms
 from kite_memory.recall.rendering import plain_line, quoted
 from kite_memory.text.display import clip
-from kite_memory.tools import argument_parsing, local_context
-from kite_memory.tools.arguments import CONTEXT_TOKENS, PROJECT, QUERY, RECORD_LIMIT, Arguments
+from kite_memory.tools import argument_parsing
+from kite_memory.tools.arguments import (
+    CONTEXT_TOKENS,
+    PROJECT,
+    QUERY,
+    RECORD_LIMIT,
+    Arguments,
+    LocalContext,
+    place_in,
+    project_named,
+)
 from kite_memory.tools.conversation_notes import RECORD, chunk_of, name_of
 from kite_memory.tools.declarations import Json, Tool
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_view import fitted, pieces
 from kite_memory.tools.record_reading import ParsedRecord, read_record, source_named
 from kite_memory.tools.store import Asker, FoundNote, MemoryPlace, NoteQuery, SavedConversation, Store
@@ -88,7 +96,7 @@ def _generate(new_uuid: Callable[[], UUID], asker: Asker, arguments: Arguments) 
 def _context(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
-    within = local_context.project_named(asker, local, arguments[PROJECT])
+    within = project_named(asker, local, arguments[PROJECT])
     limit = arguments[RECORD_LIMIT]
     asked = NoteQuery(text=query, project=within or asker.project, within=bool(within), limit=limit * _FROM_A_CONVERSATION)
     asked_about = terms(query)
@@ -192,8 +200,8 @@ def _place(asker: Asker, local: LocalContext, given: ParsedRecord) -> MemoryPlac
     if scope is Scope.SESSION:
         raise UsageError("a conversation is not kept for one session", hint='use scope "project", or leave it out')
     project = argument_parsing.line("project", given.project, longest=4_096)
-    here = local_context.project_named(asker, local, project) or asker.project
-    return local_context.place_in(asker, local, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
+    here = project_named(asker, local, project) or asker.project
+    return place_in(asker, local, scope or (Scope.PROJECT if here else Scope.GLOBAL), project=project)
 
 
 def _from_agent(record: Record) -> Record:

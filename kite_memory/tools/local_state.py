@@ -24,7 +24,7 @@ from kite_memory.system import sqlite
 from kite_memory.system.private_files import make_private_folder
 from kite_memory.timeline.store import Timeline
 from kite_memory.timeline.summaries import left
-from kite_memory.tools import argument_parsing, local_context
+from kite_memory.tools import argument_parsing
 from kite_memory.tools.arguments import (
     AI,
     CONTEXT_SUMMARY,
@@ -37,9 +37,12 @@ from kite_memory.tools.arguments import (
     TODOS,
     WORKING_NOTES,
     Arguments,
+    LocalContext,
+    around,
+    project_named,
+    within,
 )
 from kite_memory.tools.declarations import Json, Tool
-from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.store import Asker, JsonValue, State, Store, Todo
 
 _FIELDS = (TODOS, WORKING_NOTES, CONTEXT_SUMMARY)
@@ -104,7 +107,7 @@ def tools(store: Store, local: LocalContext, *, clock: Callable[[], datetime] = 
 def _save(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     """Save a state. Fields that are not given keep their saved values."""
     ai = _ai(asker, arguments)
-    project, session = local_context.around(asker, local, arguments)
+    project, session = around(asker, local, arguments)
     state = State(
         ai=ai,
         session=session,
@@ -123,7 +126,7 @@ def _save(store: Store, local: LocalContext, clock: Callable[[], datetime], aske
 def _get(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """Return the state of the named or current session; without a session, the AI's latest state in this project."""
     ai = _ai(asker, arguments)
-    project, session = local_context.around(asker, local, arguments)
+    project, session = around(asker, local, arguments)
     found = _of(states(store, local, asker, session=session, project="" if session else project), ai)
     return {"found": True, **state_json(found[0])} if found else {"found": False, "ai_id": ai, "session_id": session}
 
@@ -149,7 +152,7 @@ def _transfer(store: Store, local: LocalContext, clock: Callable[[], datetime], 
 def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     limit = arguments[STATE_LIMIT]
     ai = argument_parsing.clean(arguments[AI])
-    project = local_context.project_named(asker, local, arguments[PROJECT])
+    project = project_named(asker, local, arguments[PROJECT])
     session = arguments[SESSION]
     there = states(store, local, asker, session=session, project=project or ("" if session else asker.project))
     found = _of(there, ai) if ai else there

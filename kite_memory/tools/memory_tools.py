@@ -14,7 +14,7 @@ from kite_memory.errors import KiteError, UsageError
 from kite_memory.model.note import NoteKind, NoteStatus, Scope
 from kite_memory.recall.rendering import estimated_tokens, plain_line, quoted
 from kite_memory.text.quoting import safe_json
-from kite_memory.tools import argument_parsing, local_context, local_state
+from kite_memory.tools import argument_parsing, local_state
 from kite_memory.tools.argument_parsing import is_pattern
 from kite_memory.tools.arguments import (
     ANOTHER_SESSION,
@@ -23,6 +23,7 @@ from kite_memory.tools.arguments import (
     KEY,
     KEY_TO_READ,
     LONG_LIMIT,
+    NOWHERE,
     PATTERN,
     PROJECT,
     RESUME_TOKENS,
@@ -32,9 +33,12 @@ from kite_memory.tools.arguments import (
     VALUE,
     VALUES,
     Arguments,
+    LocalContext,
+    around,
+    place_of,
+    within,
 )
 from kite_memory.tools.declarations import Json, Tool
-from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.store import OWNER, Asker, JsonValue, Memory, MemoryQuery, State, Store, Todo
 
 _PREVIEW = 200
@@ -62,7 +66,7 @@ def _write(store: Store, local: LocalContext, clock: Callable[[], datetime], ask
         asker.grant,
         arguments[KEY],
         arguments[VALUE],
-        local_context.place_of(asker, local, arguments, arguments[SCOPE] or Scope.PROJECT),
+        place_of(asker, local, arguments, arguments[SCOPE] or Scope.PROJECT),
         by=argument_parsing.clean(asker.name),
         tags=arguments[TAGS],
         expires=argument_parsing.ends(arguments[TTL], clock()),
@@ -84,7 +88,7 @@ def _read(store: Store, local: LocalContext, asker: Asker, arguments: Arguments)
     wanted = _wanted(asker, local, arguments, pattern, limit=1)
     looked_for = [wanted]
     if wanted.scope is Scope.SHARED and not arguments[PROJECT]:  # the default scope of write_memory comes first
-        looked_for.insert(0, replace(wanted, project=local_context.NOWHERE))
+        looked_for.insert(0, replace(wanted, project=NOWHERE))
     found = next(filter(None, (store.memories(asker.grant, each, touch=True) for each in looked_for)), None)
     return {"found": True, **_with_value(found[0])} if found else {"found": False, "key": pattern}
 
@@ -108,21 +112,21 @@ def _list(store: Store, local: LocalContext, asker: Asker, arguments: Arguments)
 
 def _delete(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     key, scope = arguments[KEY], arguments[SCOPE] or Scope.PROJECT
-    place = local_context.place_of(asker, local, arguments, scope)
+    place = place_of(asker, local, arguments, scope)
     return {"deleted": store.delete_memory(asker.grant, key, place), "key": key, "scope": scope.value}
 
 
 def _wanted(asker: Asker, local: LocalContext, arguments: Arguments, pattern: str, *, limit: int) -> MemoryQuery:
     """Return the query. Memories of a project or session are searched in the caller's own; if that is unknown, none is found."""
     scope = arguments[SCOPE]
-    project, session = local_context.around(asker, local, arguments)
+    project, session = around(asker, local, arguments)
     if scope is not None:
-        local_context.place_of(asker, local, arguments, scope)  # raises with the missing argument
+        place_of(asker, local, arguments, scope)  # raises with the missing argument
     return MemoryQuery(
         pattern=pattern,
         scope=scope,
-        project=project or local_context.NOWHERE,
-        session=session or local_context.NOWHERE,
+        project=project or NOWHERE,
+        session=session or NOWHERE,
         tags=arguments[TAGS],
         limit=limit,
     )
@@ -228,7 +232,7 @@ def resume_tools(store: Store, local: LocalContext, *, clock: Callable[[], datet
 
 
 def _smart_resume(store: Store, local: LocalContext, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
-    project, _ = local_context.around(asker, local, arguments)
+    project, _ = around(asker, local, arguments)
     session = arguments[ANOTHER_SESSION]
     there = local_state.states(store, local, asker, session=session, project="" if session else project)
     memories = [memory for name in _NAMESPACES for memory in _memories(store, asker, name, project, session or asker.session)]
@@ -334,8 +338,8 @@ def _memories(store: Store, asker: Asker, name: str, project: str, session: str)
         asker.grant,
         MemoryQuery(
             pattern=f"{name}.*",
-            project=project or local_context.NOWHERE,
-            session=session or local_context.NOWHERE,
+            project=project or NOWHERE,
+            session=session or NOWHERE,
             limit=_MEMORIES,
             newest=True,
         ),

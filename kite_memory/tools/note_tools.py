@@ -14,7 +14,7 @@ from kite_memory.model.hit import Hit
 from kite_memory.model.note import Chunk, Fact, Note, NoteKind, Record, Scope
 from kite_memory.recall.prose import name
 from kite_memory.recall.rendering import estimated_tokens, plain, plain_line, quoted, shortened
-from kite_memory.tools import argument_parsing, conversation_tools, local_context, local_state, memory_tools, note_view
+from kite_memory.tools import argument_parsing, conversation_tools, local_state, memory_tools, note_view
 from kite_memory.tools.arguments import (
     A_SESSION,
     AFTER,
@@ -36,11 +36,15 @@ from kite_memory.tools.arguments import (
     TITLE,
     TRANSCRIPT,
     Arguments,
+    LocalContext,
+    around,
+    place_of,
+    project_named,
+    within,
 )
 from kite_memory.tools.conversation_notes import journal_id, uuid_of
 from kite_memory.tools.conversation_tools import QualityGate
 from kite_memory.tools.declarations import Json, Tool
-from kite_memory.tools.local_context import LocalContext, within
 from kite_memory.tools.record_reading import conversation_uuid
 from kite_memory.tools.store import Asker, FoundNote, NoteQuery, Store
 
@@ -92,7 +96,7 @@ def tools(
 def _search(store: Store, local: LocalContext, age: Age, clock: Callable[[], datetime], asker: Asker, arguments: Arguments) -> Json:
     began = time.perf_counter()
     query = argument_parsing.clean(arguments[QUERY]).strip()
-    project = local_context.project_named(asker, local, arguments[PROJECT])
+    project = project_named(asker, local, arguments[PROJECT])
     asked = NoteQuery(
         text=query,
         project=project or asker.project,
@@ -258,7 +262,7 @@ def _whole(store: Store, asker: Asker, note: Note, tokens: int) -> Json:
 
 def _recent(store: Store, local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     """List recent notes for a client, not for agents."""
-    project, _ = local_context.around(asker, local, arguments)
+    project, _ = around(asker, local, arguments)
     limit = arguments[LONG_LIMIT]
     notes, _ = note_view.bounded(
         [note_view.note_json(note, asker.grant) for note in store.recent(asker.grant, project, frozenset(), limit)],
@@ -276,8 +280,8 @@ def _remember(store: Store, local: LocalContext, gate: QualityGate, asker: Asker
     if why := gate.text(f"{title}\n{text}"):
         raise UsageError(f"this was not remembered: {why}", hint="say what is so, as a fact; people give instructions themselves")
     scope = arguments[SCOPE]
-    project, _ = local_context.around(asker, local, arguments)
-    place = local_context.place_of(asker, local, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
+    project, _ = around(asker, local, arguments)
+    place = place_of(asker, local, arguments, scope or (Scope.PROJECT if project else Scope.GLOBAL))
     said = Fact(title=title, body=text, evidence=(), importance=2, origin="assistant")
     note = store.remember(
         asker.grant,
@@ -307,7 +311,7 @@ def _timeline(store: Store, local: LocalContext, asker: Asker, arguments: Argume
         raise _elsewhere()
     limit = arguments[LONG_LIMIT]
     named = arguments[A_SESSION]
-    project = local_context.project_named(asker, local, arguments[PROJECT])
+    project = project_named(asker, local, arguments[PROJECT])
     if not named:
         sessions, left_out = note_view.bounded([_session(each) for each in _sessions(local.timeline, asker, project, limit)])
         return {"sessions": sessions, "left_out": left_out}
@@ -332,7 +336,7 @@ def _resume(local: LocalContext, asker: Asker, arguments: Arguments) -> Json:
     if local.resume is None or local.timeline is None:
         raise _elsewhere()
     named = arguments[ANOTHER_SESSION]
-    project = local_context.project_named(asker, local, arguments[PROJECT]) or asker.project
+    project = project_named(asker, local, arguments[PROJECT]) or asker.project
     if named:
         chosen = _chosen(local.timeline, asker, "", named)
     else:

@@ -60,8 +60,8 @@ from kite_memory.system.sqlite import seal
 from kite_memory.text.display import age
 from kite_memory.timeline.conversations import ConversationEmbedder
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState, heard, working
 from kite_memory.tools.local_store import LocalStore

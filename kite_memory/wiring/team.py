@@ -16,8 +16,8 @@ from kite_memory.keys import keys_beside
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.text.display import age
 from kite_memory.tools import declarations
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules

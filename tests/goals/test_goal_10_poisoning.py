@@ -22,7 +22,7 @@ from kite_memory.recall.embedder import Embedder
 from kite_memory.recall.local_embedder import LocalEmbedder
 from kite_memory.recall.select import Prompt as Asked
 from kite_memory.text.shell import Action
-from kite_memory.tools.local_context import LocalContext
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.store import OWNER, Asker
 from kite_memory.vault.graph import graph
 from kite_memory.vault.memory_page import page

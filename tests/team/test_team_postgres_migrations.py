@@ -14,8 +14,8 @@ from kite_memory.team.postgres import PostgresStore, SchemaMissing, migrate, ope
 from kite_memory.team.postgres.connections import Connections
 from kite_memory.team.postgres.migrating import PERSONS_SINCE, VERSION, index_name
 from kite_memory.text.display import age
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import OWNER, Grant, MemoryPlace, MemoryQuery, NoteQuery, StoreUnavailable
 from kite_memory.wiring.models import OfflineRules

@@ -24,8 +24,8 @@ from kite_memory.model.note import NoteKind
 from kite_memory.redaction import redact
 from kite_memory.team.search import MARGIN, SCORE, CircuitBreaker, Team, TeamRecall, hits_of, note_of, standing_out
 from kite_memory.tools import note_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, MORNING, ORCHARD
 from tests.fakes.memory_store import MemoryStore

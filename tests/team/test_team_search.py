@@ -18,8 +18,8 @@ from kite_memory.model.note import NoteKind, Origin, RecordItem
 from kite_memory.redaction import redact
 from kite_memory.team.search import Asking, Team, TeamConnection, together
 from kite_memory.tools import note_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.store import OWNER
 from tests.contract.bridge_store_contract import HARBOUR, ORCHARD
 from tests.fakes.memory_store import MemoryStore

@@ -17,8 +17,8 @@ from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.text.display import age
 from kite_memory.tools import conversation_tools, note_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_conversations import LocalConversations
 from kite_memory.tools.local_state import LocalState
 from kite_memory.tools.local_store import LocalStore

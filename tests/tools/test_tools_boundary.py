@@ -19,8 +19,8 @@ from kite_memory.errors import KiteError
 from kite_memory.mcp_server.tokens import StoredToken, Tokens
 from kite_memory.text.display import age
 from kite_memory.tools import declarations
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_tools import all_tools
 from kite_memory.tools.store import Asker, Grant
 from tests.tools.conversing import conversing

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kite_memory.errors import KiteError, UsageError
 from kite_memory.mcp_server.server import bounded
 from kite_memory.text.quoting import safe_json
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import TOOLS, Json, ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.memory_tools import memory_tools
 from kite_memory.tools.store import OWNER, Asker, Conflict, Grant, JsonValue, NotAllowed
 from tests.fakes.memory_store import MemoryStore

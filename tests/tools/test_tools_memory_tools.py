@@ -18,8 +18,8 @@ from kite_memory.model.event import Cursor, EventType, ReadResult, RedactedResul
 from kite_memory.model.note import NoteKind, Scope
 from kite_memory.recall.rendering import estimated_tokens
 from kite_memory.tools import declarations
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import Json, ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.memory_tools import BriefingPart, briefing, context, cost, resume_tools, state_lines
 from kite_memory.tools.store import OWNER, Asker, Grant, Memory, MemoryPlace, State, Todo
 from kite_memory.wiring.services import Services, open_services

@@ -21,8 +21,8 @@ from kite_memory.recall.index import Index
 from kite_memory.recall.recall import Recall
 from kite_memory.recall.session_memory import SessionMemory
 from kite_memory.timeline.store import Timeline
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import error_json
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.note_tools import EventsElsewhere
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed
 from kite_memory.vault import Vault

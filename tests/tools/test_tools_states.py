@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from kite_memory.errors import UsageError
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import Json, ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import joined, tools
 from kite_memory.tools.store import OWNER, Asker, Grant, NotAllowed, State, Todo
 from tests.fakes.memory_store import MemoryStore

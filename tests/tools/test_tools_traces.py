@@ -17,8 +17,8 @@ from kite_memory.timeline.rows import StoredEvents
 from kite_memory.timeline.schema import TimelineDatabase
 from kite_memory.timeline.store import Timeline
 from kite_memory.tools import memory_tools
+from kite_memory.tools.arguments import LocalContext
 from kite_memory.tools.declarations import ToolDispatcher
-from kite_memory.tools.local_context import LocalContext
 from kite_memory.tools.local_state import working
 from kite_memory.tools.store import Asker, Grant
 from tests.fakes.memory_store import MemoryStore
